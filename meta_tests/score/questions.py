@@ -195,7 +195,8 @@ def _key(block: _OfCases) -> _Drawn:
 
 
 def _cases(block: _OfCases, start: int, end: int) -> list[_Asked]:
-    return [(asked.case, asked.repeats) for asked in block.prefix(end)[start:]]
+    asked = block.prefix(end)[start:]
+    return [(each.case, each.repeats) for each in asked if isinstance(each, CaseQuestion)]
 
 
 def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Question]]:

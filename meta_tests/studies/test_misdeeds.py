@@ -9,12 +9,22 @@ import misdeeds
 
 
 @pytest.mark.parametrize(
-    "name", ["all_descriptors_closed", "pickle_on_all_descriptors", "sigterm_to_the_parent", "numpy_monkeypatched"]
+    ("name", "cases", "others"),
+    [
+        ("all_descriptors_closed", "5", 3),
+        ("pickle_on_all_descriptors", "5", 3),
+        (
+            "sigterm_to_the_parent",
+            "24",
+            16,
+        ),  # one such death may pass for one from outside, or come after the last case
+        ("numpy_monkeypatched", "5", 3),
+    ],
 )
-def test_harm_stays_with_who_does_it(name: str) -> None:
-    ended = CliRunner().invoke(misdeeds.main, ["--only", name, "--cases", "5"], catch_exceptions=False)
+def test_harm_stays_with_who_does_it(name: str, cases: str, others: int) -> None:
+    ended = CliRunner().invoke(misdeeds.main, ["--only", name, "--cases", cases], catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
-    assert "3 of 3 others as honest" in ended.output
+    assert f"{others} of {others} others as honest" in ended.output
 
 
 def test_a_library_that_patches_the_judge_cannot_make_wrong_results_conform() -> None:
