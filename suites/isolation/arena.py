@@ -28,8 +28,9 @@ _SMALL = 1 << 16
 _CHUNK = 1 << 22
 """Bytes that are divided into small regions at a time."""
 
-_LARGE = 1 << 23
-"""Bytes from which a freed region goes back to the system."""
+_LARGE = 1 << 26
+"""Bytes from which a freed region goes back to the system; smaller ones stay, for to fault their pages in takes longer
+than to judge what lies there."""
 
 _HEADROOM = 8
 """The arena takes one part of so many of a limited address space."""
