@@ -9,8 +9,8 @@ or where a pickle that a call sent was run. `twenty_gigabytes` may bring a small
 only by name; what the machine cannot do is left out, with the reason.
 
 A call that signals the parent may end before the signal arrives, and conforms then; one death may come after two such
-calls. A process that is killed from outside accuses nobody: after `sigkill_to_the_parent` rows say that it was, from$
-the second time on, and the reason of another row may say that it was asked again.
+calls. Who sent a SIGKILL cannot be told, and one from outside accuses nobody (studies/kills.py): after
+`sigkill_to_the_parent` calls conform, and the reason of a row may say that it was asked again.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)
 KILLS_LATE = ("sigterm_to_the_parent", "sigkill_to_the_parent")
 """What may end the process only after the call."""
-ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched")
-"""What breaks no claim about a call: to print, and to take from the adapter what it computes with."""
+ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched", "sigkill_to_the_parent")
+"""What breaks no claim about a call: to print, to take from the adapter what it computes with, and to be killed after
+the call, as from outside."""
 
 
 def questions(cases: int) -> list[CaseQuestion]:

@@ -104,7 +104,6 @@ class Sandbox:
         self._survives_first_calls: bool | None = None
         self._zygote_is_warm = False
         self._oom_kills: int | None = None
-        self._kills = 0
         self.take(scratch, name, timeout)
 
     def take(self, scratch: Path, name: str, timeout: float) -> None:
@@ -197,7 +196,6 @@ class Sandbox:
             self._host.end_worker()  # an earlier call may have taken from the adapter what it computes with
             found = self._answer(question)
         if isinstance(found, HostDied) and found.how == KILLED:
-            self._report_kill(question)
             return self._retry(question)
         if isinstance(found, HostDied) and isinstance(found.how, Ended) and before:
             death, found = found, self._answer(question)
@@ -257,20 +255,10 @@ class Sandbox:
         try:
             self._host.check_alive()
         except HostDied as death:
-            if self._asked and death.how == KILLED:
-                self._report_kill(self._asked[-1])
-            elif self._asked:
+            if self._asked and death.how != KILLED:
                 reason = f"died between calls, after case {self._asked[-1].id}: the process {death}"
                 self._add_unplanned(not_survived(self._asked[-1], Verdict.CRASHED, reason))
         return bool(self._host.worker)
-
-    def _report_kill(self, question: Question) -> None:
-        """Add a row from the second time on that a process was killed: something is wrong, whoever's fault it is."""
-        self._kills += 1
-        if self._kills > 1:
-            reason = f"processes were killed from outside (SIGKILL), {self._kills} of them until case {question.id}"
-            row = question.describe() | verdict(Verdict.NOT_RUN, reason)
-            self._add_unplanned(row | {"checks_judged": [], "judged_at": time.time()})
 
     def _add_unplanned(self, row: Row) -> None:
         self.unplanned.append(row | {"block": "", "aspect": NEIGHBOURS} | self.labels)
