@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from poolproof.backends.base import Call, Outcome, Status
+from poolproof.suites.cases.memory import GUARD_BYTES
 from scatter import Scatter, fault
 
 
@@ -39,6 +40,11 @@ def _die_later() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
 
 
+def _is_repetition(call: Call) -> bool:
+    """Tell by its guard bands, which are longer."""
+    return call.tensors["self"].guard > GUARD_BYTES
+
+
 def _be_killed_once() -> None:
     """From outside, on the first call with ceil_mode of all: a file tells that it was."""
     flag = Path(os.environ["KILLED_ONCE"])
@@ -64,6 +70,7 @@ kills_its_judge = doing(_kill_judge, lambda call: call.tensors["self"].array.siz
 crashing = doing(_crash, _rounds_up, "crashing")
 dying_later = doing(_die_later, _rounds_up, "dying_later")
 unforkable = doing(_crash, _rounds_up, "unforkable", survives_fork=False)
+crashing_in_repetition = doing(_crash, _is_repetition, "crashing_in_repetition")
 crashing_on_one_cell = doing(_crash, lambda call: call.tensors["self"].array.size == 1, "crashing_on_one_cell")
 hanging = doing(lambda: time.sleep(1e6), _rounds_up, "hanging")
 exiting = doing(lambda: os._exit(7), _rounds_up, "exiting")

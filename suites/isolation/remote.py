@@ -57,7 +57,8 @@ class RemoteBackend(Backend):
     @property
     def in_flight(self) -> Call | None:
         """The last call that was begun."""
-        return self._requested[int(self._begun[0]) - 1] if self._requested and self._begun[0] else None
+        begun = self._requested[: int(self._begun[0])]  # the host writes the number, and it may be any
+        return begun[-1] if begun else None
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return self._said.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")

@@ -21,7 +21,9 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation import sandbox as sandbox_module
+from poolproof.suites.isolation.remote import RemoteBackend
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed
+from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging import case_question
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
@@ -68,6 +70,37 @@ def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict
 
 def test_a_fresh_interpreter_loses_only_the_cases_that_kill(tmp_path: Path) -> None:
     only_what_rounds_up_is_lost(judged("dying_backends:crashing", tmp_path), Verdict.CRASHED, "signal SIGSEGV")
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+@pytest.mark.parametrize(
+    ("counted", "written"),
+    [(None, "0 of 50 elements of grad_input"), (1, "50 of 50 elements of grad_input"), (255, "0 of 50"), (0, "")],
+)
+def test_a_crash_is_of_the_call_that_was_begun_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int | None, written: str
+) -> None:
+    """Several are one request. The host counts them, in memory where a library may write any number."""
+    sandbox = Sandbox("dying_backends:crashing_in_repetition", tmp_path, "sandbox", 20.0)
+    try:
+        remote = sandbox.backend_within(20.0)
+        assert isinstance(remote, RemoteBackend)
+        ask = remote._ask_host
+
+        def ask_and_count(request: Message) -> Message:
+            try:
+                return ask(request)
+            finally:
+                remote._begun[0] = remote._begun[0] if counted is None else counted
+
+        monkeypatch.setattr(remote, "_ask_host", ask_and_count)
+        (row,) = sandbox.judge([CaseQuestion(QUESTIONS[0].case, holding("interval", "repeat"), "block")])
+    finally:
+        sandbox.close()
+    assert row["verdict"] == Verdict.CRASHED
+    (finding,) = json.loads(row["findings"])
+    assert finding.get("got", "").startswith(written)
+    assert bool(finding.get("got")) == bool(written)
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
