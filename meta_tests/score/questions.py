@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
 from multiprocessing import get_context
+from typing import cast
 
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -195,8 +196,8 @@ def _key(block: _OfCases) -> _Drawn:
 
 
 def _cases(block: _OfCases, start: int, end: int) -> list[_Asked]:
-    asked = block.prefix(end)[start:]
-    return [(each.case, each.repeats) for each in asked if isinstance(each, CaseQuestion)]
+    asked = cast(Sequence[CaseQuestion], block.prefix(end)[start:])
+    return [(each.case, each.repeats) for each in asked]
 
 
 def _questions(planned: Sequence[_OfCases], drawn: dict[_Drawn, list[_Asked]]) -> Iterator[list[Question]]:

@@ -14,6 +14,7 @@ import socket
 import struct
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any
@@ -150,7 +151,8 @@ class Host:
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
         self._zygote = _channel(ours)
-        self._zygote.send({"do": "describe", "backend": self._backend})
+        with suppress(OSError):  # it has died: `description` says how
+            self._zygote.send({"do": "describe", "backend": self._backend})
 
     def description(self) -> Message:
         """Wait for the zygote that was started; return its description of the backend."""

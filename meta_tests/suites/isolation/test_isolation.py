@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation import sandbox as sandbox_module
+from poolproof.suites.isolation import supervision
 from poolproof.suites.isolation.remote import RemoteBackend
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.isolation.supervision import Message
@@ -328,6 +330,20 @@ def test_a_backend_that_is_not_there_says_so(tmp_path: Path) -> None:
         Sandbox("nowhere:backend", tmp_path, "sandbox", 1.0).start()
     with pytest.raises(BackendUnavailable, match="finds no cuda device"):
         Sandbox("torch-cuda", tmp_path, "sandbox", 1.0).start()
+
+
+def test_a_host_that_is_dead_before_it_is_asked_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launched = supervision.launched
+
+    def launched_and_ended(*arguments: Any) -> int:
+        guardian = launched(*arguments)
+        os.waitid(os.P_PID, guardian, os.WEXITED | os.WNOWAIT)
+        return guardian
+
+    monkeypatch.setattr(supervision, "launched", launched_and_ended)
+    monkeypatch.setenv("POOLPROOF_TORCH_CPU_PYTHON", "/bin/false")
+    with pytest.raises(BackendUnavailable, match="exit status 1 while it was loaded"):
+        Sandbox("torch-cpu", tmp_path, "sandbox", 1.0).start()
 
 
 def test_the_process_that_judges_never_imports_the_framework(tmp_path: Path) -> None:
