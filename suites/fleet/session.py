@@ -19,8 +19,8 @@ from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.fleet.node import Batch
-from poolproof.suites.fleet.ray_pool import RayPool
+from poolproof.suites.fleet.node import Batch, FleetError
+from poolproof.suites.fleet.ray_pool import START_TIMEOUT, RayPool
 from poolproof.suites.judging.question import Question, verdict
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.run.runner import BlockResult
@@ -153,7 +153,7 @@ def judge_all(
     judged: Container[tuple[str, str]] = (),
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Give works to idle judges until all are judged; no more begin once it ``is_over``.
+    """Give works to idle judges until all are judged; no more begin once it ``is_over``. `FleetError` if no judge is left.
 
     ``report`` takes each work that is judged, and its last judge. ``judged`` are the (block, case id) of a resumed run.
     """
@@ -161,13 +161,17 @@ def judge_all(
     idle: deque[int] = deque()
     starting = {pool.ping(judge): judge for judge in range(pool.size)}
     running: dict[Any, tuple[int, Part, float]] = {}
+    heard = time.monotonic()
     while True:
         while idle and left and not is_over():
             judge, part = idle.popleft(), left.popleft()
             running[pool.ask(judge, *part.request)] = judge, part, time.monotonic()
         if not running and (not left or is_over()):
             return
+        if not running and time.monotonic() - heard > START_TIMEOUT:
+            raise FleetError(f"no judge has come back for {START_TIMEOUT:.0f} s: see ray status; --resume goes on")
         for reference, batch in pool.answers([*running, *starting]):
+            heard = time.monotonic()
             if reference in starting:
                 idle.append(starting.pop(reference))
                 continue

@@ -401,3 +401,12 @@ def outcomes(folder: Path) -> Counter[tuple[str, ...]]:
     rows = [row for row in read_rows(folder).to_pylist() if row["block"]]
     columns = ("case_id", "verdict", "block", "output_digest", "reason", "checks_judged")
     return Counter(tuple(str(row[name]) for name in columns) for row in rows)
+
+
+def test_a_fleet_whose_judges_are_all_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("poolproof.suites.fleet.session.START_TIMEOUT", 0.0)
+    pool = SimpleNamespace(size=2, ping=lambda judge: judge, answers=lambda _: [])
+    recording = Recording(tmp_path, RowWriter(tmp_path, "main"))
+    works = [Work(cast(pytest.Item, None), cast(Block, Made("block", 12)))]
+    with pytest.raises(FleetError, match="no judge has come back"):
+        judge_all(works, cast(RayPool, pool), recording, lambda *_: None)

@@ -1,0 +1,75 @@
+"""Regions of the arena: each to itself, aligned, given back when nobody looks at them any more."""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from poolproof.suites.cases.memory import ALIGNMENT
+from poolproof.suites.isolation.arena import Arena
+
+SIZES = (1, 63, 64, 65, 1000, 4097, 1 << 16, (1 << 16) + 1, 1 << 20, 5_000_001)
+BEYOND = (0, 0, 0, 1, 5000)
+
+
+def held_bytes(arena: Arena) -> int:
+    return os.fstat(arena.descriptor).st_blocks * 512
+
+
+def test_regions_never_overlap_and_fences_have_their_pages_to_themselves() -> None:
+    arena, lots = Arena(1 << 28), random.Random(0)
+    held: list[tuple[NDArray[np.uint8], int]] = []
+    for number in range(3000):
+        if held and lots.random() < 0.48:
+            array, byte = held.pop(lots.randrange(len(held)))
+            assert (array == byte).all(), "somebody else wrote here"
+            continue
+        size, beyond = lots.choice(SIZES), lots.choice(BEYOND)
+        array = arena.allocate(size, beyond)
+        at, fence = arena.place(array)
+        assert fence >= beyond
+        assert at % (16 if beyond else ALIGNMENT) == 0
+        array[:] = number % 251
+        held.append((array, number % 251))
+        spans = sorted((place, place + len(other) + more) for other, _ in held for place, more in [arena.place(other)])
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    assert all((array == byte).all() for array, byte in held)
+
+
+def test_a_view_keeps_its_region() -> None:
+    arena = Arena(1 << 24)
+    view = arena.allocate(1 << 20)[100:].view(np.int8)
+    view[:] = 7
+    others = [arena.allocate(1 << 20) for _ in range(8)]
+    for other in others:
+        other[:] = 1
+    assert (view == 7).all()
+
+
+def test_freed_memory_is_used_again_and_large_regions_go_back_to_the_system() -> None:
+    arena = Arena(1 << 30)
+    places = set()
+    for size in (100, 100_000, 1 << 24):
+        for _ in range(3):
+            array = arena.allocate(size)
+            array[:] = 1
+            places.add(arena.place(array)[0])
+            del array
+    assert len(places) <= 6
+    assert held_bytes(arena) < 1 << 25
+    large = arena.allocate(1 << 27)
+    large[:] = 1
+    assert held_bytes(arena) > 1 << 27
+    del large
+    assert held_bytes(arena) < 1 << 25
+
+
+def test_what_does_not_fit_is_a_memory_error() -> None:
+    arena = Arena(1 << 20)
+    with pytest.raises(MemoryError, match="2,097,152 bytes in a row are not free in the 1,048,576"):
+        arena.allocate(1 << 21)
