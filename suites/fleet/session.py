@@ -153,7 +153,7 @@ def judge_all(
     judged: Container[tuple[str, str]] = (),
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Give works to idle judges until all are judged; no more begin once it ``is_over``. `FleetError` if no judge is left.
+    """Give works to idle judges until all are judged or it ``is_over``; `FleetError` if no judge is left.
 
     ``report`` takes each work that is judged, and its last judge. ``judged`` are the (block, case id) of a resumed run.
     """
