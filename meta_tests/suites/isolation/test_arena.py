@@ -60,7 +60,7 @@ def test_freed_memory_is_used_again_and_large_regions_go_back_to_the_system() ->
             array[:] = 1
             places.add(arena.place(array)[0])
             del array
-    assert len(places) == 3
+    assert len(places) == 2  # all but the small lie at the beginning
     assert held_bytes(arena) < 1 << 25
     large = arena.allocate(1 << 27)
     large[:] = 1
