@@ -2,8 +2,9 @@
 
     python benchmarks/large_cases.py OPERATOR ELEMENTS ROUNDS
 
-Run so it measures one case in a process of its own and prints one line of JSON. Torch has one thread. Memory is the
-most that the process held while it judged, less what it held before, when a small case of the operator had been judged.
+Run so it measures one case in a process of its own, with a host as a run has one, and prints one line of JSON. Torch
+has one thread. Memory is the most that the judge held, the tensors that it shares with the host included, less what it
+held before, when a small case of the operator had been judged.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
@@ -21,9 +23,10 @@ from typing import Any
 import torch
 
 from measuring import Figure, seconds_of
-from poolproof.backends.registry import create
 from poolproof.references.operators import OPERATORS as FAMILY
+from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 
@@ -69,19 +72,26 @@ def _measured(operator: str, elements: int, rounds: int) -> Iterator[Figure]:
 def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
     """Seconds and bytes of judging one case in this process, and the seconds of torch."""
     torch.set_num_threads(1)
-    backend, aspect = create("torch-cpu"), CASE_ASPECTS["values"]
     case = _case(operator, elements)
-    CaseQuestion(_case(operator, 10**5), aspect).judge(backend)  # loads and compiles what is used
-    before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
-    row = CaseQuestion(case, aspect).judge(backend)
-    peak = _memory("VmHWM") - before
-    compute = _torch_alone(case)
-    compute()
-    began, taken = time.perf_counter(), {"ours": [row["seconds"]], "torch": [seconds_of(compute)]}
-    while len(taken["ours"]) < rounds and taken["ours"][0] + time.perf_counter() - began < _ENOUGH_SECONDS:
-        taken["torch"].append(seconds_of(compute))
-        taken["ours"].append(seconds_of(lambda: CaseQuestion(case, aspect).judge(backend)))
+    with tempfile.TemporaryDirectory() as folder:
+        sandbox = Sandbox("torch-cpu", Path(folder), "large", 600.0)
+
+        def judge(asked: Case) -> Row:
+            (row,) = sandbox.judge([CaseQuestion(asked, CASE_ASPECTS["values"])])
+            return row
+
+        judge(_case(operator, 10**5))  # loads and compiles what is used
+        before = _memory("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
+        row = judge(case)
+        peak = _memory("VmHWM") - before
+        compute = _torch_alone(case)
+        compute()
+        began, taken = time.perf_counter(), {"ours": [row["seconds"]], "torch": [seconds_of(compute)]}
+        while len(taken["ours"]) < rounds and taken["ours"][0] + time.perf_counter() - began < _ENOUGH_SECONDS:
+            taken["torch"].append(seconds_of(compute))
+            taken["ours"].append(seconds_of(lambda: judge(case)))
+        sandbox.close()
     return {
         "seconds": statistics.median(taken["ours"]),
         "torch_seconds": statistics.median(taken["torch"]),
