@@ -278,7 +278,7 @@ def _contradiction(row: Row) -> str:
     verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
     try:
         found = msgspec.convert(json.loads(row["findings"] or "[]"), list[dict[str, Any]])
-    except (ValueError, RecursionError, msgspec.ValidationError):
+    except (ValueError, RecursionError):
         return "has findings that cannot be read"
     if unknown := sorted({*violated, *(row["checks_judged"] or ())} - CHECK_IDS):
         return f"names the check {unknown[0]!r}, and there is none"
