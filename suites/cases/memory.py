@@ -48,7 +48,10 @@ def _own_memory(size: int, beyond: int) -> NDArray[np.uint8]:
 Allocator = Callable[[int, int], NDArray[np.uint8]]
 
 allocator: Allocator = _own_memory
-"""Where the memory of tensors comes from: (bytes, bytes behind them that may not be touched) -> any content."""
+"""Where the memory of large tensors comes from: (bytes, bytes behind them that may not be touched) -> any content."""
+
+SMALL = 1 << 16
+"""Bytes of tensors, guard bands included, up to which a copy is little beside what judging takes anyway."""
 
 
 def allocate(
@@ -75,22 +78,18 @@ def allocate(
 
 
 def _in_one_piece(sizes: Sequence[int]) -> Allocator:
-    """Take the memory of small tensors together, which is faster, and give it out piece by piece."""
+    """Take the memory of small tensors together, of this process, and give it out piece by piece."""
     starts = [0, *accumulate(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]
-    if starts[-1] > _KEPT:
+    if starts[-1] > SMALL:
         return allocator
-    piece, left = allocator(starts[-1], 0), iter(starts)
+    piece, left = np.empty(starts[-1], np.uint8), iter(starts)
     return lambda size, _: piece[(start := next(left)) : start + size]
 
 
 def copy_small_inputs(call: Call) -> dict[str, bytes]:
     """Copy the memory of those inputs that are short."""
     buffers = {name: call.tensors[name].buffer for name in call.operator.inputs}
-    return {name: buffer.tobytes() for name, buffer in buffers.items() if len(buffer) <= _KEPT}
-
-
-_KEPT = 1 << 16
-"""Bytes of an input, guard bands included, that are kept beside it: little beside what judging takes anyway."""
+    return {name: buffer.tobytes() for name, buffer in buffers.items() if len(buffer) <= SMALL}
 
 
 def rebuild_input(operands: CaseOperands, name: str, poison: int) -> Tensor:

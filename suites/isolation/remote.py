@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, ScenarioResult
 from poolproof.backends.host.protocol import FIRST_CALL, Description, ProtocolError, Raised, write_call
@@ -14,51 +17,114 @@ from poolproof.references.contract import ContractCall
 from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
+from poolproof.suites.cases.memory import ALIGNMENT
 from poolproof.suites.isolation.arena import allocate, shared_arena
 from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
 from poolproof.suites.isolation.supervision import Message
-from poolproof.suites.judging.faults import AdapterError
+from poolproof.suites.judging.faults import AdapterError, HostDied, Interrupted
 
 _T = TypeVar("_T")
 
 
+class Window:
+    """The part of the arena through which small tensors pass: copied there when calls are requested, and back after it.
+
+    So the tensors of one request at a time, and nothing that is judged, lie where implementations write.
+    """
+
+    def __init__(self) -> None:
+        self._memory = allocate(_WINDOW)
+        self.start, _ = shared_arena().place(self._memory)
+        self._copied: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
+
+    @property
+    def begun(self) -> int:
+        """How many calls of the last request were begun: the host writes it in the first byte, and it may be any."""
+        return int(self._memory[0])
+
+    @begun.setter
+    def begun(self, number: int) -> None:
+        self._memory[0] = number
+
+    def write(self, calls: Sequence[Call]) -> list[Message]:
+        """Write calls for a request; their tensors are copied here, if they are not in the arena anyway."""
+        self._end = ALIGNMENT
+        return [write_call(call, self._place) for call in calls]
+
+    def _place(self, buffer: NDArray[np.uint8]) -> tuple[int, int]:
+        at, fence = shared_arena().place(buffer)
+        if at >= 0:
+            return at, fence
+        copy = self._memory[self._end : self._end + len(buffer)]
+        copy[:] = buffer
+        self._copied.append((buffer, copy))
+        at = self.start + self._end
+        self._end += -(-len(buffer) // ALIGNMENT) * ALIGNMENT
+        return at, 0
+
+    def take_back(self) -> None:
+        """Copy back what was copied here."""
+        for buffer, copy in self._copied:
+            buffer[:] = copy
+        self._copied.clear()
+
+
+_WINDOW = 1 << 20
+"""Bytes of a window: more than there are in the calls of a request that are small."""
+
+
 class RemoteBackend(Backend):
-    """A backend whose calls are requests to a host, sent by ``ask``.
+    """A backend whose calls are requests to a host, to which ``ask`` replies: of None, to what was sent before.
 
     ``is_spoiled``: a call changed the state of its process, and the host could not restore that.
     """
 
-    def __init__(self, said: Description, ask: Callable[[Message], Message]) -> None:
+    def __init__(self, said: Description, ask: Callable[[Message | None], Message]) -> None:
         self._said = said
         self._ask_host = ask
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
-        self._is_usable = True
-        self._requested: Sequence[Call] = ()
-        self._begun = allocate(1)
-        self.is_spoiled = False
+        self._window = Window()
+        self.renew()
         self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
         self.modes, self.variants, self.tags = said.modes, said.variants, said.tags
         self.streams = None if said.hazards is None else _RemoteStreams(self, said.hazards)
         self.phases = _RemotePhases(self) if said.phases else None
 
-    def with_host(self, ask: Callable[[Message], Message]) -> RemoteBackend:
+    def with_host(self, ask: Callable[[Message | None], Message]) -> RemoteBackend:
         """Return a proxy of the backend in another process."""
         return RemoteBackend(self._said, ask)
 
     def renew(self) -> None:
         """Reset the state for a fresh process."""
         self._is_usable, self.is_spoiled = True, False
+        self._sent: Sequence[Call] = ()
+        self._replied: tuple[Sequence[Call], Message] | None = None
         self.forget_calls()
 
     def forget_calls(self) -> None:
         """Let go of the calls that were last requested."""
-        self._requested = ()
+        self._requested: Sequence[Call] = ()
 
     @property
     def in_flight(self) -> Call | None:
         """The last call that was begun."""
-        begun = self._requested[: int(self._begun[0])]  # the host writes the number, and it may be any
+        begun = self._requested[: self._window.begun]
         return begun[-1] if begun else None
+
+    def send(self, calls: Sequence[Call], send: Callable[[Message], None]) -> None:
+        """Request calls ahead; `run_all` of the same calls returns their outcomes."""
+        send(self._request_of(calls, {"declare": True}))
+        self._sent = calls
+
+    def receive(self) -> None:
+        """Wait until the calls that were sent are made, if they are not yet; `HostDied` if they will not be."""
+        if not self._sent:
+            return
+        calls, self._sent = self._sent, ()
+        try:
+            self._replied = calls, self._ask_host(None)
+        finally:
+            self._window.take_back()
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return self._said.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")
@@ -70,14 +136,17 @@ class RemoteBackend(Backend):
         return self._run([call], {"mode": mode} if mode else {})[0]
 
     def run_all(self, calls: Sequence[Call]) -> list[Outcome]:
+        if self._replied and self._replied[0] is calls:
+            return self._read(self._replied[1], lambda done: self._read_run(done, calls))
         return self._run(calls, {"declare": True})
 
     def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
-        self._requested, self._begun[0] = calls, 0
-        place = shared_arena().place
-        records = [write_call(call, place) for call in calls]
-        request = {"do": "run", "calls": records, "begun": place(self._begun)[0], **how}
-        return self.ask(request, lambda done: self._read_run(done, calls))
+        self._finish_sent()
+        return self.ask(self._request_of(calls, how), lambda done: self._read_run(done, calls))
+
+    def _request_of(self, calls: Sequence[Call], how: Message) -> Message:
+        self._requested, self._window.begun = calls, 0
+        return {"do": "run", "calls": self._window.write(calls), "begun": self._window.start, **how}
 
     def _read_run(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
         if "declared" in done:
@@ -109,7 +178,8 @@ class RemoteBackend(Backend):
 
     def _declaration(self, name: str, call: Call) -> Any:
         if call not in self._declared:
-            request = {"do": "declare", "call": write_call(call, shared_arena().place)}
+            (record,) = self.written([call])
+            request = {"do": "declare", "call": record}
             self._declared[call] = self.ask(request, lambda done: read_declarations(done["declared"]))
         declared = self._declared[call][name]
         if isinstance(declared, Raised):
@@ -125,9 +195,34 @@ class RemoteBackend(Backend):
     def device_memory_in_use(self) -> int | None:
         return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
 
+    def written(self, calls: Sequence[Call]) -> list[Message]:
+        """Write calls for a request, which has to be the next that is asked."""
+        self._finish_sent()
+        return self._window.write(calls)
+
     def ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
         """Send a request and read the reply; `AdapterError` if the adapter raised, or gave what it may not."""
-        reply = self._ask_host(request)
+        self._finish_sent()
+        try:
+            reply = self._ask_host(request)
+        finally:
+            self._window.take_back()
+        return self._read(reply, read)
+
+    def _finish_sent(self) -> None:
+        """Wait for the calls that were sent ahead; `Interrupted` if their process is of no use after them."""
+        if not self._sent:
+            return
+        try:
+            self.receive()
+            assert self._replied is not None
+            self._read(self._replied[1], bool)
+        except (HostDied, AdapterError):
+            raise Interrupted from None
+        if self.is_spoiled or not self._is_usable:
+            raise Interrupted
+
+    def _read(self, reply: Message, read: Callable[[Any], _T]) -> _T:
         try:
             if "raised" in reply:
                 raise adapter_error(reply["raised"])
@@ -135,8 +230,7 @@ class RemoteBackend(Backend):
             self._is_usable &= bool(done.get("usable", True))
             changes = read_changes(done.get("changed", []))
             self.is_spoiled |= not all(change.restored or change.what in FIRST_CALL for change in changes)
-            done["changed"] = tuple((change.what, change.before, change.after) for change in changes)
-            return read(done)
+            return read({**done, "changed": tuple((change.what, change.before, change.after) for change in changes)})
         except (ProtocolError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise AdapterError(f"returned what it may not: {error}") from None
 
@@ -154,7 +248,7 @@ class _RemoteStreams:
         return one, other
 
     def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
-        records = [write_call(call, shared_arena().place) for call in calls]
+        records = self._backend.written(calls)
 
         def read_all(done: Message) -> list[Outcome]:
             outcomes = self._backend.read_outcomes(done, calls)
@@ -170,8 +264,8 @@ class _RemotePhases:
         self._backend = backend
 
     def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        calls = {"call": write_call(call, shared_arena().place), "other": write_call(other, shared_arena().place)}
-        request = {"do": "scenario", "id": scenario.id} | calls
+        one, another = self._backend.written([call, other])
+        request = {"do": "scenario", "id": scenario.id, "call": one, "other": another}
         return self._backend.ask(request, lambda done: read(ScenarioResult, done["scenario"]))
 
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,9 +42,9 @@ from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import Host, Message
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.faults import KILLED, Ended, HostDied, answer
+from poolproof.suites.judging.faults import KILLED, Ended, HostDied, Interrupted, answer
 from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.judging.question import Aspect, Question, not_survived, verdict
+from poolproof.suites.judging.question import Aspect, Prepared, Question, not_survived, verdict
 from poolproof.suites.plan.plans import Subject, Survey, subjects
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
@@ -100,6 +101,7 @@ class Sandbox:
         self._replay_arguments: tuple[str, ...] = ()
         self._host = Host(backend, shared_arena())
         self._remote: RemoteBackend | None = None
+        self._ahead: tuple[Question, Prepared | None] | None = None
         self._asked: list[Question] = []
         self._survives_first_calls: bool | None = None
         self._zygote_is_warm = False
@@ -165,15 +167,18 @@ class Sandbox:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
         try:
-            for question in questions:
-                yield self._row(question)
+            for question, following in pairwise([*questions, None]):
+                assert question is not None
+                yield self._row(question, following)
         finally:
+            if self._ahead:
+                self._end_worker()
             self._in_flight.clear()
 
     def judge_alone(self, question: Question) -> Row:
         """Judge a question in a fresh process."""
         if self._asked:
-            self._host.end_worker()
+            self._end_worker()
         (row,) = self.judge([question])
         return row
 
@@ -189,11 +194,12 @@ class Sandbox:
         self._is_alive()
         self._host.close()
 
-    def _row(self, question: Question) -> Row:
-        before = self._asked[-1:] if self._is_alive() else []
-        found = self._answer(question)
+    def _row(self, question: Question, following: Question | None = None) -> Row:
+        is_asked = self._ahead is not None and self._ahead[0] is question
+        before = self._asked[-2:-1] if is_asked else self._asked[-1:] if self._is_alive() else []
+        found = self._answer(question, following)
         if not isinstance(found, HostDied) and found["verdict"] == Verdict.ADAPTER_ERROR and len(self._asked) > 1:
-            self._host.end_worker()  # an earlier call may have taken from the adapter what it computes with
+            self._end_worker()  # an earlier call may have taken from the adapter what it computes with
             found = self._answer(question)
         if isinstance(found, HostDied) and found.how == KILLED:
             return self._retry(question)
@@ -233,22 +239,57 @@ class Sandbox:
             return row  # its reason is what was found
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
-    def _answer(self, question: Question) -> Row | HostDied:
-        """Judge a question in the worker, which is ended if its memory may be damaged."""
-        self._have_worker()
+    def _answer(self, question: Question, following: Question | None = None) -> Row | HostDied:
+        """Judge a question in the worker, which is ended if its memory may be damaged.
+
+        The first calls of the ``following`` question are made meanwhile, if both need but those.
+        """
+        if self._ahead is None or self._ahead[0] is not question:
+            self._have_worker()
+            self._begin(question, self._prepared(question))
         assert self._remote is not None
-        self._asked.append(question)
-        self._remote.forget_calls()
-        self._in_flight.write(question)
+        assert self._ahead is not None
+        (_, prepared), self._ahead = self._ahead, None
+        after = self._prepared(following) if prepared and following else None
         self._host.allow(self._timeout * question.timeout_scale)
         try:
-            row = answer(question, self._remote)
+            if prepared:
+                self._remote.receive()
+            if following and after:
+                self._begin(following, after)
+            row = answer(question, self._remote, prepared and prepared[1])
+        except Interrupted:
+            self._end_worker()
+            return self._answer(question)
         except HostDied as death:
+            self._ahead = None
             return death
         survives_fork, is_usable = self._remote.survives_fork, self._remote.is_usable()
         if self._remote.is_spoiled or (may_be_damaged(row) and (survives_fork or not is_usable)):
-            self._host.end_worker()
+            self._end_worker()
         return row
+
+    def _prepared(self, question: Question) -> Prepared | None:
+        assert self._remote is not None
+        try:
+            return question.prepare(self._remote)
+        except Exception:
+            return None  # it is raised again when the question is judged
+
+    def _begin(self, question: Question, prepared: Prepared | None) -> None:
+        """Begin with a question: request its first calls, if they are prepared."""
+        assert self._remote is not None
+        self._asked.append(question)
+        self._in_flight.write(question)
+        self._ahead = question, prepared
+        if prepared:
+            self._remote.send(prepared[0], self._host.send)
+        else:
+            self._remote.forget_calls()
+
+    def _end_worker(self) -> None:
+        self._ahead = None
+        self._host.end_worker()
 
     def _is_alive(self) -> bool:
         """Tell whether there is a worker; report one that has died since its last call."""
@@ -265,6 +306,8 @@ class Sandbox:
 
     def _have_worker(self) -> None:
         """Start a worker if there is none; `BackendUnavailable` if that fails."""
+        if self._ahead:
+            self._end_worker()
         for _ in range(_MOST_STARTS):
             if self._host.worker:
                 return

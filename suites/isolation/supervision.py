@@ -179,12 +179,22 @@ class Host:
         """Set the time limit for all requests from now on."""
         self._left = self._allowed = seconds
 
-    def ask(self, request: Message) -> Message:
-        """Send a request to the worker and return its reply; `HostDied` if there is none, nor a worker any more."""
+    def ask(self, request: Message | None) -> Message:
+        """Send a request to the worker, unless one was sent, and return its reply.
+
+        `HostDied` if there is none, nor a worker any more.
+        """
         assert self._channel is not None
         return self._exchange(self._channel, request)
 
-    def ask_zygote(self, request: Message) -> Message:
+    def send(self, request: Message) -> None:
+        """Send a request to the worker, for `ask` to receive its reply."""
+        assert self._channel is not None
+        self._is_waited_for = True
+        with suppress(OSError):  # it has died: `ask` says how
+            self._channel.send(request)
+
+    def ask_zygote(self, request: Message | None) -> Message:
         """Send a request to the zygote, as `ask` does to the worker."""
         assert self._zygote is not None
         return self._exchange(self._zygote, request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.measure import measure_output, measure_standards
-from poolproof.suites.judging.question import Aspect, Question, verdict
+from poolproof.suites.judging.question import Aspect, Prepared, Question, verdict
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
 AUXILIARY = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
@@ -76,6 +77,14 @@ class CaseQuestion(Question):
     def judge(self, backend: Backend) -> Row:
         return judge(self, backend)
 
+    def prepare(self, backend: Backend) -> Prepared | None:
+        makes_others = self.max_repeats > 1 or not {*self.aspect.checks} <= {*USUAL} or needs_producer(self.case)
+        takes_own_indices = self.case.api.is_backward and not backend.abilities(self.case.api).indices
+        if makes_others or takes_own_indices or not_judged(self, backend):
+            return None
+        trial = trial_of(self, backend)
+        return (trial.first_calls, partial(judge, self, backend, trial)) if trial.is_small else None
+
     def auxiliary_calls(self) -> tuple[Question, ...]:
         cases = auxiliary_cases(self.case) if "state" in self.aspect.checks else []
         if "round_trip" in self.aspect.checks or needs_producer(self.case):
@@ -89,27 +98,37 @@ class CaseQuestion(Question):
         return replace(self, evidence=evidence)
 
 
-def judge(question: CaseQuestion, backend: Backend) -> Row:
+def judge(question: CaseQuestion, backend: Backend, trial: Trial | None = None) -> Row:
     """Return the row of one question; whatever the implementation does short of dying becomes a verdict."""
     started = time.perf_counter()
     row = question.describe()
-    case = question.case
-    unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype) or expected.lacking(
-        backend, case
-    )
-    left_out = too_large(case, question.max_repeats)
-    if unsupported:
-        row |= verdict(Verdict.NOT_SUPPORTED, unsupported)
-    elif left_out:
-        row |= verdict(Verdict.NOT_RUN, left_out)
+    reason = None if trial else not_judged(question, backend)
+    if reason:
+        row |= reason
     else:
         try:
-            row |= _judge_supported(question, backend, row)
+            row |= _judge_supported(question, trial or trial_of(question, backend), row)
         except ProducerFailed as error:
             row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
     row["seconds"] = time.perf_counter() - started
     row["judged_at"] = time.time()
     return row
+
+
+def not_judged(question: CaseQuestion, backend: Backend) -> Row | None:
+    """Return the columns that say why the call is not made; None if it is."""
+    case = question.case
+    unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype)
+    if unsupported := unsupported or expected.lacking(backend, case):
+        return verdict(Verdict.NOT_SUPPORTED, unsupported)
+    left_out = too_large(case, question.max_repeats)
+    return verdict(Verdict.NOT_RUN, left_out) if left_out else None
+
+
+def trial_of(question: CaseQuestion, backend: Backend) -> Trial:
+    aspect = question.aspect
+    repeats = aspect.repeats if question.repeats is None else question.repeats
+    return Trial(question.case, backend, repeats, question.excluded_ids, aspect.checks)
 
 
 def describe(question: CaseQuestion) -> Row:
@@ -143,10 +162,8 @@ def describe(question: CaseQuestion) -> Row:
     }
 
 
-def _judge_supported(question: CaseQuestion, backend: Backend, described: Row) -> Row:
+def _judge_supported(question: CaseQuestion, trial: Trial, described: Row) -> Row:
     aspect = question.aspect
-    repeats = aspect.repeats if question.repeats is None else question.repeats
-    trial = Trial(question.case, backend, repeats, question.excluded_ids, aspect.checks)
     standards = aspect.standards and has_room_for_standards(question.case, question.max_repeats)
     row, findings = _judge_trial(trial, aspect.checks, standards)
     if standards and question.own_standard and row.get("n") is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -61,6 +62,10 @@ class HostDied(Exception):
         self.last_words = last_words
 
 
+class Interrupted(Exception):
+    """The process is of no use any more after calls that were made ahead for another question."""
+
+
 class AdapterError(Exception):
     """The adapter of a backend in another process raised, or gave what it may not: the text says what.
 
@@ -72,16 +77,16 @@ class AdapterError(Exception):
         self.traceback = traceback
 
 
-def answer(question: Question, backend: Backend) -> Row:
-    """Return the row of the question, whatever is raised while it is judged.
+def answer(question: Question, backend: Backend, judge: Callable[[], Row] | None = None) -> Row:
+    """Return the row of the question, whatever is raised while it is judged, by ``judge`` if it was prepared.
 
-    But for `CannotWrite`, for no question can be judged and recorded while that lasts, and for `HostDied`.
+    But for `CannotWrite`, for no question can be judged and recorded while that lasts, `HostDied` and `Interrupted`.
     """
     try:
-        return question.judge(backend)
+        return judge() if judge else question.judge(backend)
     except AdapterError as error:
         return _not_judged(question, Verdict.ADAPTER_ERROR, f"the adapter {error}", error.traceback or str(error))
-    except (CannotWrite, HostDied):
+    except (CannotWrite, HostDied, Interrupted):
         raise
     except Exception as error:
         whole = "".join(traceback.format_exception(error))

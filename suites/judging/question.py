@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from poolproof.backends.base import Backend
+from poolproof.backends.base import Backend, Call
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -39,6 +39,10 @@ class Aspect:
     def alone(self) -> Aspect:
         """The aspect without what only a plan needs, as processes take it that know no plan."""
         return Aspect(self.id, self.claim, self.checks, self.repeats, self.standards)
+
+
+Prepared = tuple[Sequence[Call], Callable[[], Row]]
+"""The first calls of a question, for the judge to make ahead, and what judges it once they are made."""
 
 
 class Question(ABC):
@@ -77,6 +81,10 @@ class Question(ABC):
     @abstractmethod
     def judge(self, backend: Backend) -> Row:
         """Return the row; whatever the implementation does short of dying becomes a verdict."""
+
+    def prepare(self, backend: Backend) -> Prepared | None:  # noqa: ARG002
+        """Prepare first calls; None if they are large, or if judging needs others."""
+        return None
 
     def expected_checks(self) -> tuple[str, ...]:
         """List the checks that are sure to judge a conforming answer, whatever the data; there may be more."""

@@ -24,7 +24,7 @@ from poolproof.references.geometry import Int64
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout
-from poolproof.suites.cases.memory import POISONS, allocate, copy_small_inputs
+from poolproof.suites.cases.memory import POISONS, SMALL, allocate, copy_small_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.cells import SINGLE_VALUED, CellChunks
@@ -145,20 +145,30 @@ class Trial:
         return FORMATS[self.case.dtype]
 
     @cached_property
-    def baseline(self) -> ExecutedCall:
-        """The case as it is, on memory filled with the first poison.
+    def first_calls(self) -> list[Call]:
+        """The case as it is, on memory filled with the first poison, and variations of it that checks need anyway.
 
-        Variations that checks need anyway are made along with it if they are small: to ask a host takes longer.
+        Those only if the inputs are small: to ask a host takes longer than they do.
         """
         call = self.new_call()
-        before = copy_small_inputs(call)
-        is_small = len(before) == len(call.operator.inputs)
-        ahead = {key: self._varied(key) for key in self._foreseen()} if is_small else {}
-        outcome, *others = self.backend.run_all([call, *ahead.values()])
-        self._made_ahead = {key: ExecutedCall(ahead[key], other) for key, other in zip(ahead, others, strict=False)}
-        return ExecutedCall(call, outcome, before)
+        self._before = copy_small_inputs(call)
+        self._foreseen = list(self._needed_variations()) if len(self._before) == len(call.operator.inputs) else []
+        return [call, *map(self._varied, self._foreseen)]
 
-    def _foreseen(self) -> Iterator[_Variation]:
+    @property
+    def is_small(self) -> bool:
+        """Whether no first call lies in memory that implementations see before it is made."""
+        return all(sum(len(tensor.buffer) for tensor in call.tensors.values()) <= SMALL for call in self.first_calls)
+
+    @cached_property
+    def baseline(self) -> ExecutedCall:
+        """The case as it is; the other first calls are made along with it."""
+        (call, *varied), (outcome, *others) = self.first_calls, self.backend.run_all(self.first_calls)
+        ahead = zip(self._foreseen, varied, others, strict=False)
+        self._made_ahead = {key: ExecutedCall(call, outcome) for key, call, outcome in ahead}
+        return ExecutedCall(call, outcome, self._before)
+
+    def _needed_variations(self) -> Iterator[_Variation]:
         """Yield the variations that the checks need of a call that completes."""
         if "repeat" in self.checks and self.repeats:
             yield "repeat", 1

@@ -60,11 +60,11 @@ def test_freed_memory_is_used_again_and_large_regions_go_back_to_the_system() ->
             array[:] = 1
             places.add(arena.place(array)[0])
             del array
-    assert len(places) == 2  # all but the small lie at the beginning
+    assert places == {0}
     assert held_bytes(arena) < 1 << 25
     large = arena.allocate(1 << 27)
     large[:] = 1
-    assert held_bytes(arena) > 1 << 27
+    assert held_bytes(arena) >= 1 << 27
     del large
     assert held_bytes(arena) < 1 << 25
 

@@ -29,6 +29,7 @@ from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging import case_question
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
+from poolproof.suites.judging.question import Aspect
 
 ASPECT = holding("interval", "unreached")
 
@@ -47,14 +48,17 @@ def question(seed: int, ceil_mode: bool) -> CaseQuestion:
 QUESTIONS = [question(seed, seed in (2, 3, 7)) for seed in range(9)]
 
 
-def judged(backend: str, scratch: Path, timeout: float = 20.0) -> list[Row]:
+def judged(backend: str, scratch: Path, timeout: float = 20.0, aspect: Aspect = ASPECT) -> list[Row]:
     sandbox = Sandbox(backend, scratch, "sandbox", timeout)
     try:
-        return list(sandbox.judge(QUESTIONS))
+        return list(sandbox.judge([replace(asked, aspect=aspect) for asked in QUESTIONS]))
     finally:
         sandbox.close()
 
 
+@pytest.mark.parametrize(
+    "aspect", [ASPECT, holding("interval", "unreached", "written")], ids=["overlaps", "calls again"]
+)
 @pytest.mark.parametrize(
     ("backend", "verdict", "words"),
     [
@@ -64,10 +68,26 @@ def judged(backend: str, scratch: Path, timeout: float = 20.0) -> list[Row]:
     ],
 )
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_only_the_cases_that_kill_are_lost(tmp_path: Path, backend: str, verdict: Verdict, words: str) -> None:
-    only_what_rounds_up_is_lost(
-        judged(f"dying_backends:{backend}", tmp_path, 1.0 if backend == "hanging" else 20.0), verdict, words
-    )
+def test_only_the_cases_that_kill_are_lost(
+    tmp_path: Path, backend: str, verdict: Verdict, words: str, aspect: Aspect
+) -> None:
+    """The first calls of the next case are made while one is judged, which may have to make another call after them."""
+    timeout = 1.0 if backend == "hanging" else 20.0
+    only_what_rounds_up_is_lost(judged(f"dying_backends:{backend}", tmp_path, timeout, aspect), verdict, words)
+
+
+def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> None:
+    sandbox = Sandbox("scatter_backends:honest", tmp_path, "sandbox", 20.0)
+    try:
+        remote = sandbox.backend_within(20.0)
+        assert isinstance(remote, RemoteBackend)
+        calls, judge = QUESTIONS[0].prepare(remote) or pytest.fail("it is small")
+        remote.send(calls, sandbox._host.send)
+        remote.receive()
+        remote._window._memory[:] = 0x5A
+        assert judge()["verdict"] == Verdict.CONFORMS
+    finally:
+        sandbox.close()
 
 
 def test_a_fresh_interpreter_loses_only_the_cases_that_kill(tmp_path: Path) -> None:
@@ -89,11 +109,11 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
         assert isinstance(remote, RemoteBackend)
         ask = remote._ask_host
 
-        def ask_and_count(request: Message) -> Message:
+        def ask_and_count(request: Message | None) -> Message:
             try:
                 return ask(request)
             finally:
-                remote._begun[0] = remote._begun[0] if counted is None else counted
+                remote._window.begun = remote._window.begun if counted is None else counted
 
         monkeypatch.setattr(remote, "_ask_host", ask_and_count)
         (row,) = sandbox.judge([CaseQuestion(QUESTIONS[0].case, holding("interval", "repeat"), "block")])
