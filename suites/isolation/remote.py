@@ -97,17 +97,13 @@ class RemoteBackend(Backend):
     def renew(self) -> None:
         """Reset the state for a fresh process."""
         self._is_usable, self.is_spoiled = True, False
+        self._requested: Sequence[Call] = ()
         self._sent: Sequence[Call] = ()
         self._replied: tuple[Sequence[Call], Message] | None = None
-        self.forget_calls()
-
-    def forget_calls(self) -> None:
-        """Let go of the calls that were last requested."""
-        self._requested: Sequence[Call] = ()
 
     @property
     def in_flight(self) -> Call | None:
-        """The last call that was begun."""
+        """The last call that was begun, of those that were requested and are not done."""
         begun = self._requested[: self._window.begun]
         return begun[-1] if begun else None
 
@@ -121,10 +117,7 @@ class RemoteBackend(Backend):
         if not self._sent:
             return
         calls, self._sent = self._sent, ()
-        try:
-            self._replied = calls, self._ask_host(None)
-        finally:
-            self._window.take_back()
+        self._replied = calls, self._exchange(None)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return self._said.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")
@@ -203,11 +196,15 @@ class RemoteBackend(Backend):
     def ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
         """Send a request and read the reply; `AdapterError` if the adapter raised, or gave what it may not."""
         self._finish_sent()
+        return self._read(self._exchange(request), read)
+
+    def _exchange(self, request: Message | None) -> Message:
         try:
             reply = self._ask_host(request)
         finally:
             self._window.take_back()
-        return self._read(reply, read)
+        self._requested = ()
+        return reply
 
     def _finish_sent(self) -> None:
         """Wait for the calls that were sent ahead; `Interrupted` if their process is of no use after them."""

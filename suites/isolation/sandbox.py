@@ -284,8 +284,6 @@ class Sandbox:
         self._ahead = question, prepared
         if prepared:
             self._remote.send(prepared[0], self._host.send)
-        else:
-            self._remote.forget_calls()
 
     def _end_worker(self) -> None:
         self._ahead = None

@@ -15,6 +15,7 @@ from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.memory import SMALL
 from poolproof.suites.cases.neighbours import auxiliary_cases, needs_producer, producers
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.budget import has_room_for_standards, too_large
@@ -78,6 +79,8 @@ class CaseQuestion(Question):
         return judge(self, backend)
 
     def prepare(self, backend: Backend) -> Prepared | None:
+        if self.case.memory_bytes() > SMALL:
+            return None
         makes_others = self.max_repeats > 1 or not {*self.aspect.checks} <= {*USUAL} or needs_producer(self.case)
         takes_own_indices = self.case.api.is_backward and not backend.abilities(self.case.api).indices
         if makes_others or takes_own_indices or not_judged(self, backend):
