@@ -44,13 +44,10 @@ def read_outcome(record: Any, call: Call, changes: tuple[Change, ...] = ()) -> O
         raise ProtocolError(f"{record!r:.200} is no outcome")
     outcome = read(Outcome, {**record, "changed": changes})
     is_about_outputs = {*outcome.results, *outcome.strides} <= {*call.operator.outputs}
-    if not (is_about_outputs and outcome.seconds >= 0 and _are_short(outcome.strides)):
+    lengths = (abs(stride) for strides in outcome.strides.values() for stride in strides)
+    if not (is_about_outputs and outcome.seconds >= 0 and all(length < _MOST for length in lengths)):
         raise ProtocolError(f"{record!r:.200} is no outcome of the call")
     return outcome
-
-
-def _are_short(strides: Mapping[str, tuple[int, ...]]) -> bool:
-    return all(abs(stride) < _MOST for each in strides.values() for stride in each)
 
 
 def read_changes(record: Any) -> list[StateChange]:

@@ -120,7 +120,7 @@ class Sandbox:
 
     def start(self) -> Survey:
         """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
-        prepare(self.backend, _print_error)
+        prepare(self.backend, lambda sentence: print(f"poolproof: {sentence}", file=sys.stderr, flush=True))  # noqa: T201
         self._host.start()
         compile_all()  # while the host loads the backend
         gc.freeze()
@@ -384,17 +384,13 @@ def may_be_damaged(row: Row) -> bool:
     if row["verdict"] not in FAILED:
         return False
     violated = {*row["checks_violated"]}
-    if "memory_untouched" in violated and _is_accounted(row):
-        violated.remove("memory_untouched")
+    if "memory_untouched" in violated:
+        found = next(found for found in json.loads(row["findings"]) if found["check"] == "memory_untouched")
+        violated -= {"memory_untouched"} if found["accounted"] else set()
     holding = {*row["checks_judged"]} - violated
     if not (violated <= _ABOUT_VALUES and holding >= _ABOUT_MEMORY):
         return True
     return OPERATORS[row["operator"]].is_backward and not (holding >= _NOTHING_REJECTED or _KEPT in holding)
-
-
-def _is_accounted(row: Row) -> bool:
-    """Tell whether every write outside of the outputs' elements is accounted for."""
-    return any(found["check"] == "memory_untouched" and found["accounted"] for found in json.loads(row["findings"]))
 
 
 _ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
@@ -426,9 +422,3 @@ def _oom_kills() -> int | None:
         if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text("ascii"), re.MULTILINE):
             return int(found[1])
     return None
-
-
-def _print_error(sentence: str) -> None:
-    """Print to stderr, which leaves the output of commands as it is."""
-    sys.stderr.write(f"poolproof: {sentence}\n")
-    sys.stderr.flush()
