@@ -10,14 +10,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from emulated_calls import API_2D, API_3D, API_ADAPTIVE_2D, poison, prepared, views_of
-from emulator_driver import Emulator, fresh
+from emulator_driver import fresh
 from places import SUPPORT
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import VARIABLE, defects
@@ -42,41 +41,24 @@ def test_the_table_of_defects() -> None:
     assert all(set(defect.products) <= {"A2", "A3", "950"} for defect in defects().values())
 
 
-@pytest.fixture
-def defective(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    with fresh(library(), "A2", POOLPROOF_EMULATOR_DEFECTS=request.param) as emulator:
-        yield emulator
-
-
-@pytest.mark.parametrize("defective", ["leak_per_call"], indirect=True)
-def test_a_seeded_leak(defective: Emulator) -> None:
-    call = prepared(defective)
-    free = defective.free_memory()
-    assert call.launch().ok
-    assert defective.free_memory() < free
-
-
-@pytest.mark.parametrize("defective", ["stale_cached_address"], indirect=True)
-def test_a_seeded_stale_address(defective: Emulator) -> None:
-    call, other = prepared(defective), prepared(defective)
-    poison(other)
-    assert call.launch().ok
-    assert other.launch().ok
-    assert (other.views["gradInput"].storage.view(np.uint8) == 0x7F).all()
-
-
-@pytest.mark.parametrize("defective", ["empty_refused"], indirect=True)
-def test_a_seeded_refusal(defective: Emulator) -> None:
-    views = views_of([0, 1, 1, 1], [0, 1, 2, 2], [0, 1, 1, 1], "NCHW", API_2D)
-    assert defective.run(API_ADAPTIVE_2D, views).phase_one == 161002
-
-
-@pytest.mark.parametrize("defective", ["write_past_output"], indirect=True)
-def test_a_seeded_overrun(defective: Emulator) -> None:
-    views = views_of([1, 1, 1, 1], [1, 1, 3, 3], [1, 1, 1, 1], "NCHW", API_2D)
-    views["gradInput"].storage = np.full(32, 7, np.float32)
-    assert defective.run(API_ADAPTIVE_2D, views).ok
-    assert views["gradInput"].storage[:10].tolist() == [0.0] * 10
+def test_seeded_defects_that_show_beside_the_values() -> None:
+    with fresh(library(), "A2", **{VARIABLE: "leak_per_call"}) as leaking:
+        call = prepared(leaking)
+        free = leaking.free_memory()
+        assert call.launch().ok and leaking.free_memory() < free
+    with fresh(library(), "A2", **{VARIABLE: "stale_cached_address"}) as stale:
+        call, other = prepared(stale), prepared(stale)
+        poison(other)
+        assert call.launch().ok and other.launch().ok
+        assert (other.views["gradInput"].storage.view(np.uint8) == 0x7F).all()
+    with fresh(library(), "A2", **{VARIABLE: "empty_refused"}) as refusing:
+        views = views_of([0, 1, 1, 1], [0, 1, 2, 2], [0, 1, 1, 1], "NCHW", API_2D)
+        assert refusing.run(API_ADAPTIVE_2D, views).phase_one == 161002
+    with fresh(library(), "A2", **{VARIABLE: "write_past_output"}) as overrunning:
+        views = views_of([1, 1, 1, 1], [1, 1, 3, 3], [1, 1, 1, 1], "NCHW", API_2D)
+        views["gradInput"].storage = np.full(32, 7, np.float32)
+        assert overrunning.run(API_ADAPTIVE_2D, views).ok
+        assert views["gradInput"].storage[:10].tolist() == [0.0] * 10
 
 
 @pytest.mark.parametrize(

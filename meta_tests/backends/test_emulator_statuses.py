@@ -6,7 +6,6 @@ The record is of phase one; besides it one call for each thing that only phase t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from ctypes import c_uint64, c_void_p
 from typing import NamedTuple
 
@@ -19,13 +18,12 @@ from emulated_calls import (
     API_3D,
     API_ADAPTIVE_2D,
     API_MASK,
-    current_products,
     mask_shape,
     prepared,
     views_of,
     windowed,
 )
-from emulator_driver import Emulator, fresh
+from emulator_driver import fresh
 from observed_statuses import score
 from poolproof.backends.emulator import library
 
@@ -42,12 +40,6 @@ def test_recorded_statuses() -> None:
     assert counts["status agrees"] == len(rows), counts
     assert (counts["tiling key agrees"], counts["tiling refusal agrees"]) == (374, 43)
     assert not counts["results written on failure, or not on success"]
-
-
-@pytest.fixture(scope="module")
-def emulators() -> Iterator[dict[str, Emulator]]:
-    with current_products() as loaded:
-        yield loaded
 
 
 class Expectation(NamedTuple):
@@ -82,40 +74,31 @@ STATUSES = [
 
 
 @pytest.mark.parametrize("call", STATUSES, ids=lambda call: call.why)
-def test_statuses(emulators: dict[str, Emulator], call: Expectation) -> None:
+def test_statuses(call: Expectation) -> None:
     views = views_of(call.gradient, call.input, call.indices or call.gradient, call.tag, call.api)
-    lists = (
-        {"kernelSize": call.kernel, "stride": call.stride or [], "padding": [0], "dilation": [1]} if call.kernel else {}
-    )
-    if call.product in emulators:
-        outcome = emulators[call.product].run(call.api, views, lists, call.ceil_mode)
-    else:
-        with fresh(library(), call.product) as emulator:
-            outcome = emulator.run(call.api, views, lists, call.ceil_mode)
+    lists = {"kernelSize": call.kernel, "stride": call.stride or [], "padding": [0], "dilation": [1]}
+    with fresh(library(), call.product) as emulator:
+        outcome = emulator.run(call.api, views, lists if call.kernel else {}, call.ceil_mode)
     assert (outcome.phase_one, outcome.phase_two) == call.statuses, outcome
     if 0 in call.input + call.gradient and outcome.ok:
         assert outcome.workspace == 0
         assert (views["gradInput"].storage == 7).all(), "there is nothing to write"
 
 
-def test_an_indices_shape_that_is_only_mentioned(emulators: dict[str, Emulator]) -> None:
-    views = views_of([1, 1, 2, 1], [1, 1, 4, 2], [1, 1, 2, 2], "NCHW", API_2D)
-    lists = {"kernelSize": [2], "stride": [2], "padding": [0], "dilation": [1]}
-    emulator = emulators["A2"]
-    with emulator.prepared(API_2D, views, lists) as call:
-        status, _, executor = call.plan()
-        assert status == 0
-        assert "indices have shape [1, 1, 2, 2]" in emulator.message()
-        emulator.call("aclDestroyAclOpExecutor", executor)
-
-
-def test_results_stay_untouched_on_failure(emulators: dict[str, Emulator]) -> None:
-    emulator, size, executor = emulators["A2"], c_uint64(42), c_void_p(43)
-    call = prepared(emulator)
-    assert emulator.phase_one(API_3D, [*call.arguments[:-1], None], size, executor) == 161001
-    assert (size.value, executor.value) == (42, 43)
-    assert emulator.phase_one(API_3D, [None] * 9, None, executor) == 161001
-    call.destroy()
+def test_results_stay_untouched_on_failure_and_a_wrong_indices_shape_is_only_mentioned() -> None:
+    with fresh(library(), "A2") as emulator:
+        size, executor, call = c_uint64(42), c_void_p(43), prepared(emulator)
+        assert emulator.phase_one(API_3D, [*call.arguments[:-1], None], size, executor) == 161001
+        assert (size.value, executor.value) == (42, 43)
+        assert emulator.phase_one(API_3D, [None] * 9, None, executor) == 161001
+        call.destroy()
+        views = views_of([1, 1, 2, 1], [1, 1, 4, 2], [1, 1, 2, 2], "NCHW", API_2D)
+        lists = {"kernelSize": [2], "stride": [2], "padding": [0], "dilation": [1]}
+        with emulator.prepared(API_2D, views, lists) as call:
+            status, _, executor = call.plan()
+            assert status == 0
+            assert "indices have shape [1, 1, 2, 2]" in emulator.message()
+            emulator.call("aclDestroyAclOpExecutor", executor)
 
 
 def test_a_mask_that_is_too_short_is_found_by_the_device() -> None:
