@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from poolproof.backends.base import Backend, Call, Outcome
+from poolproof.backends.base import Call, Outcome
 from poolproof.backends.frameworks import torch_routes
 from poolproof.backends.frameworks.torch_routes import CHANNELS_LAST, VALUES_ALONE, TorchAutograd
 from poolproof.backends.registry import create
@@ -33,12 +33,6 @@ NOTHING_GREATER = Case.of(
 )
 
 
-@pytest.mark.parametrize("case", ONEDNN, ids=lambda case: case.dtype + case.operator)
-def test_gradients_of_onednn_go_by_its_own_rule(case: Case) -> None:
-    row = judge(case, create("torch-mkldnn"))
-    assert (row["verdict"], "interval" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
-
-
 def test_a_gradient_that_onednn_loses_to_the_padding_is_found_and_waived() -> None:
     backend = create("torch-mkldnn")
     row = judge(NOTHING_GREATER, backend) | {"backend": "torch-mkldnn"}
@@ -48,20 +42,22 @@ def test_a_gradient_that_onednn_loses_to_the_padding_is_found_and_waived() -> No
     assert known.apply(row | {"values": "ties"}, backend.environment())["verdict"] == Verdict.VIOLATES
 
 
-@pytest.fixture(scope="module")
-def autograd() -> Backend:
-    return create("torch-autograd")
+@pytest.mark.parametrize(
+    ("route", "check", "case"),
+    [
+        *(("torch-autograd", "variants", case) for case in FOREIGN),
+        *(("torch-mkldnn", "interval", case) for case in ONEDNN),
+    ],
+    ids=str,
+)
+def test_gradients_go_by_the_indices_of_the_call_or_by_onednns_own_rule(route: str, check: str, case: Case) -> None:
+    row = judge(case, create(route))
+    assert (row["verdict"], check in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
 
 
-@pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.operator)
-def test_the_gradient_goes_by_the_indices_of_the_call(autograd: Backend, case: Case) -> None:
-    row = judge(case, autograd)
-    assert (row["verdict"], "variants" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
-
-
-def test_a_gradient_by_indices_of_its_own_is_found(autograd: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gradient_by_indices_of_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_routes, "_unless_indices", lambda indices, saved: saved)
-    assert "interval" in judge(FOREIGN[0], autograd)["checks_violated"]
+    assert "interval" in judge(FOREIGN[0], create("torch-autograd"))["checks_violated"]
 
 
 class MisroutedGradient(TorchAutograd):
