@@ -6,8 +6,8 @@ import ctypes
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 import numpy as np
@@ -38,18 +38,10 @@ def cached() -> Iterator[Emulator]:
 
 
 def test_a_thread_needs_a_context(a2: Emulator) -> None:
-    statuses: list[int] = []
-
-    def body() -> None:
-        pointer = c_void_p()
-        statuses.append(a2.aclrtMalloc(byref(pointer), 64, 0))
-        statuses.append(a2.aclrtGetDevice(byref(c_int32())))
-        statuses.append(a2.aclrtSynchronizeStream(a2.stream))
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    assert statuses == [107002] * 3
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(a2.aclrtMalloc, byref(c_void_p()), 64, 0).result() == 107002
+        assert other.submit(a2.aclrtGetDevice, byref(c_int32())).result() == 107002
+        assert other.submit(a2.aclrtSynchronizeStream, a2.stream).result() == 107002
 
 
 def test_devices_and_contexts() -> None:
@@ -157,13 +149,10 @@ def test_system_parameters_have_two_scopes(a2: Emulator) -> None:
 
 
 def test_error_texts_are_the_threads_own(a2: Emulator) -> None:
-    seen: list[bytes | None] = []
     a2.aclGetRecentErrMsg()
     a2.aclrtFree(None)
-    thread = threading.Thread(target=lambda: seen.append(a2.aclGetRecentErrMsg()))
-    thread.start()
-    thread.join()
-    assert seen == [None]
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(a2.aclGetRecentErrMsg).result() is None
     a2.aclrtMalloc(None, 1, 0)
     newest, older = a2.aclGetRecentErrMsg().splitlines()
     assert b"aclrtMalloc" in newest
@@ -273,8 +262,7 @@ def test_tensors_tell_what_they_are(a2: Emulator) -> None:
 
 def test_phase_two_consumes_the_executor(a2: Emulator) -> None:
     before = {kind: a2.living(kind) for kind in ("tensors", "int_arrays", "executors", "device_blocks")}
-    free = a2.free_memory()
-    call = prepared(a2)
+    free, call = a2.free_memory(), prepared(a2)
     for _ in range(3):
         assert call.launch().ok
     _, _, unused = call.plan()
@@ -285,16 +273,21 @@ def test_phase_two_consumes_the_executor(a2: Emulator) -> None:
     assert a2.free_memory() == free
 
 
-def test_null_arguments_of_phase_two(a2: Emulator) -> None:
-    call = prepared(a2, "float16")
-    before = a2.living("executors")
-    assert a2.phase_two(API_3D, None, 0, c_void_p(), a2.stream) == 161001
-    assert a2.aclDestroyAclOpExecutor(None) == a2.aclSetAclOpExecutorRepeatable(None) == 561103
-    _, size, executor = call.plan()
-    assert size > 0
-    assert a2.phase_two(API_3D, None, size, executor, a2.stream) == 161001
-    assert a2.living("executors") == before, "gone although it did not run"
-    call.destroy()
+def test_wrong_arguments_of_phase_two() -> None:
+    with fresh(library(), "A2") as emulator:
+        call, living = prepared(emulator, "float16"), emulator.living("executors")
+        assert emulator.phase_two(API_3D, None, 0, c_void_p(), emulator.stream) == 161001
+        assert emulator.aclDestroyAclOpExecutor(None) == emulator.aclSetAclOpExecutorRepeatable(None) == 561103
+        _, size, executor = call.plan()
+        assert size > 0
+        assert emulator.phase_two(API_3D, None, size, executor, emulator.stream) == 161001
+        assert emulator.living("executors") == living, "gone although it did not run"
+        # A workspace that is no device memory poisons the context.
+        _, size, executor = call.plan()
+        host = ctypes.cast(ctypes.create_string_buffer(size), c_void_p)
+        assert emulator.phase_two(API_3D, host, size, executor, emulator.stream) == 0
+        assert emulator.aclrtSynchronizeStream(emulator.stream) == 507053
+        assert emulator.aclrtMalloc(byref(c_void_p()), 64, 0) == 507053
 
 
 def test_a_repeatable_executor_runs_on_other_addresses(cached: Emulator) -> None:
@@ -342,29 +335,17 @@ def test_the_cache_is_bounded(limit: str, hits: bool) -> None:
 
 
 def test_threads_work_side_by_side(cached: Emulator) -> None:
-    results: set[bytes] = set()
-
-    def body() -> None:
+    def five_times() -> set[bytes]:
         cached.call("aclrtSetDevice", 0)
+        results = set()
         for _ in range(5):
             call = prepared(cached)
             assert call.launch().ok
             results.add(call.views["gradInput"].storage.tobytes())
             call.destroy()
+        return results
 
     cached.call("aclrtSetSysParamOpt", 0, 1)
-    threads = [threading.Thread(target=body) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 1
-
-
-def test_a_workspace_that_is_no_device_memory_poisons_the_context() -> None:
-    with fresh(library(), "A2") as emulator:
-        _, size, executor = prepared(emulator, "float16").plan()
-        host = ctypes.create_string_buffer(size)
-        assert emulator.phase_two(API_3D, ctypes.cast(host, c_void_p), size, executor, emulator.stream) == 0
-        assert emulator.aclrtSynchronizeStream(emulator.stream) == 507053
-        assert emulator.aclrtMalloc(byref(c_void_p()), 64, 0) == 507053
+    with ThreadPoolExecutor(3) as threads:
+        running = [threads.submit(five_times) for _ in range(3)]
+        assert len(set().union(*(each.result() for each in running))) == 1
