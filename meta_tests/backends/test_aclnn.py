@@ -148,14 +148,9 @@ def asked(shape: tuple[int, ...]) -> Case:
     return Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32")
 
 
+HALF = {"dtype": "float16", "index_dtype": "int32", "shape": (1, 1, 4, 4)}
 ADDS_IN_A_SCRATCH_AREA = Case.of(
-    operator="MaxPool3dWithArgmaxBackward",
-    dtype="float16",
-    index_dtype="int32",
-    shape=(1, 1, 4, 4),
-    kernel_size=(1, 2, 2),
-    stride=(1,),
-    dilation=(2,),
+    "MaxPool3dWithArgmaxBackward", **HALF, kernel_size=(1, 2, 2), stride=(1,), dilation=(2,)
 )
 ONE_PLANE_MORE_THAN_CORES = asked((1, 49, 4, 4))
 

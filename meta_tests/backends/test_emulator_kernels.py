@@ -32,6 +32,8 @@ from poolproof.references.windows import Adaptive, Windowed
 PRODUCTS = ("A2", "A3", "950")
 HALVES = ("float16", "bfloat16")
 CASES = 40
+POOL_2D, POOL_3D = "MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward"
+ADAPTIVE_3D = "AdaptiveMaxPool3dBackward"
 
 
 @pytest.fixture(scope="module")
@@ -44,24 +46,6 @@ def on_every_product(operators: Iterable[Operator]) -> pytest.MarkDecorator:
     """But for masks, which the 950 refuses."""
     pairs = [(each, name) for each in operators for name in PRODUCTS if (each.indices, name) != (MASK, "950")]
     return pytest.mark.parametrize(("operator", "product"), pairs, ids=lambda value: getattr(value, "name", value))
-
-
-def data_types(operator: Operator, product: str) -> tuple[str, ...]:
-    half_precision = product == "950" or operator.name != "MaxPool2dWithIndicesBackward"
-    return ("float32", *HALVES) if half_precision else ("float32",)
-
-
-def index_types(operator: Operator, product: str) -> tuple[str, ...]:
-    if operator.indices is MASK:
-        return ("int32",)
-    either = product == "950" or operator.name == "AdaptiveMaxPool2dBackward"
-    return ("int32", "int64") if either else ("int32",)
-
-
-def dilates(operator: Operator, product: str) -> bool:
-    return operator.name == "MaxPool3dWithArgmaxBackward" or (
-        operator.name.startswith("MaxPool2d") and product == "950"
-    )
 
 
 def model(operator: Operator, product: str) -> AccumulationModel:
@@ -84,59 +68,48 @@ def check(case: BackwardCase, indices: np.ndarray, emulator: Emulator, accumulat
 
 @on_every_product(BACKWARDS)
 def test_backward_values(emulators: dict[str, Emulator], product: str, operator: Operator) -> None:
+    name, is_950 = operator.name, product == "950"
+    dilates = name == POOL_3D or (is_950 and name.startswith("MaxPool2d"))
+    dtypes = ("float32", *HALVES) if is_950 or name != POOL_2D else ("float32",)
+    wide_indices = operator.indices is not MASK and (is_950 or name == "AdaptiveMaxPool2dBackward")
+    index_dtypes = ("int32", "int64") if wide_indices else ("int32",)
     for number, rng in enumerate(draws(1, CASES)):
-        geometry = draw_geometry(rng, operator, dilates(operator, product))
-        dtype = str(rng.choice(data_types(operator, product)))
-        index_dtype = str(rng.choice(index_types(operator, product)))
-        case, indices = backward_case(rng, operator.name, geometry, dtype, index_dtype)
+        geometry = draw_geometry(rng, operator, dilates)
+        dtype, index_dtype = str(rng.choice(dtypes)), str(rng.choice(index_dtypes))
+        case, indices = backward_case(rng, name, geometry, dtype, index_dtype)
         emulators[product].call("aclrtSetSysParamOpt", 0, number % 2)
         check(case, indices, emulators[product], model(operator, product))
 
 
 @on_every_product(FORWARDS)
 def test_forward_values(emulators: dict[str, Emulator], product: str, operator: Operator) -> None:
+    is_950, masked = product == "950", operator.indices is MASK
+    either = ("int32", "int64") if is_950 or operator.name == "MaxPool2dWithIndices" else ("int32",)
+    index_dtypes = ("int64",) if operator.name == "AdaptiveMaxPool2d" else either
     for rng in draws(2, CASES // 2):
-        geometry = draw_geometry(rng, operator, product == "950" and operator.windows is Windowed)
+        geometry = draw_geometry(rng, operator, is_950 and operator.windows is Windowed)
         values = draw_values(rng, geometry.input_shape, str(rng.choice(["float32", *HALVES])))
-        index_dtype = str(rng.choice(forward_index_types(operator, product)))
-        check_forward(emulators[product], operator, geometry, values, index_dtype, rng)
+        shape, index_dtype = geometry.output_shape, str(rng.choice(index_dtypes))
+        indices = np.full(mask_shape(geometry), -1, np.int8) if masked else np.full(shape, -1, index_dtype)
+        views = {
+            "self": spread(rng, values, True),
+            "out": spread(rng, np.zeros(shape, values.dtype), False),
+            "indices": View(indices.reshape(-1), indices.shape) if masked else spread(rng, indices, False),
+        }
+        lists = forward_lists(geometry)
+        outcome = emulators[product].run(f"aclnn{operator.name}", views, lists, geometry.ceil_mode)
+        assert outcome.ok, (outcome, geometry)
+        maxima, expected = expected_forward(views["self"].array, geometry)
+        np.testing.assert_array_equal(views["out"].array.astype(np.float64), maxima.astype(np.float64))
+        stored = views["indices"].storage[: expected.size * 4] if masked else views["indices"].array
+        found = stored.view(np.int32).reshape(expected.shape) if masked else stored
+        np.testing.assert_array_equal(found, expected)
 
 
 def draw_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Few different values, so that ties are frequent, and NaN and -inf among them."""
     values = rng.choice([np.nan, -np.inf, -1.0, 0.0, 1.0, 2.0], size=shape, p=[0.1, 0.3, *[0.15] * 4])
     return values.astype(FORMATS[dtype].dtype)
-
-
-def forward_index_types(operator: Operator, product: str) -> tuple[str, ...]:
-    if operator.name == "AdaptiveMaxPool2d":
-        return ("int64",)
-    return ("int32", "int64") if product == "950" or operator.name == "MaxPool2dWithIndices" else ("int32",)
-
-
-def check_forward(
-    emulator: Emulator,
-    operator: Operator,
-    geometry: Geometry,
-    values: np.ndarray,
-    index_dtype: str,
-    rng: np.random.Generator,
-) -> None:
-    masked = operator.indices is MASK
-    indices = np.full(mask_shape(geometry), -1, np.int8) if masked else np.full(geometry.output_shape, -1, index_dtype)
-    views = {
-        "self": spread(rng, values, True),
-        "out": spread(rng, np.zeros(geometry.output_shape, values.dtype), False),
-        "indices": View(indices.reshape(-1), indices.shape) if masked else spread(rng, indices, False),
-    }
-    outcome = emulator.run(f"aclnn{operator.name}", views, forward_lists(geometry), geometry.ceil_mode)
-    assert outcome.ok, (outcome, geometry)
-    maxima, expected = expected_forward(views["self"].array, geometry)
-    np.testing.assert_array_equal(views["out"].array.astype(np.float64), maxima.astype(np.float64))
-    found = views["indices"].array
-    if masked:
-        found = views["indices"].storage[: expected.size * 4].view(np.int32).reshape(expected.shape)
-    np.testing.assert_array_equal(found, expected)
 
 
 def forward_lists(geometry: Geometry) -> dict[str, list[int]]:
@@ -172,7 +145,7 @@ def one_case(name: str, geometry: Geometry, dtype: str = "float32", spreads: boo
 
 
 def test_index_content_does_not_matter_to_a_kernel_of_one(emulators: dict[str, Emulator]) -> None:
-    case = one_case("MaxPool2dWithIndicesBackward", windowed([2, 3], [4, 5], [1, 1]))
+    case = one_case(POOL_2D, windowed([2, 3], [4, 5], [1, 1]))
     case.views["indices"].array[...] = -77
     outcome = case.run(emulators["950"])
     assert outcome.ok
@@ -185,7 +158,7 @@ def test_an_index_outside_its_window_depends_on_the_template(
     emulators: dict[str, Emulator], kernel: list[int], expected: float
 ) -> None:
     """The normal template drops such a gradient, scatter stores it."""
-    case = one_case("MaxPool3dWithArgmaxBackward", windowed([1, 1], [1, 40, 40], kernel), spreads=False)
+    case = one_case(POOL_3D, windowed([1, 1], [1, 40, 40], kernel), spreads=False)
     case.views["gradOutput"].storage[...] = 1.0
     case.views["gradOutput"].storage[0] = 0.0
     case.views["indices"].array[...] = 0  # the first cell, in the first window only
@@ -195,11 +168,11 @@ def test_an_index_outside_its_window_depends_on_the_template(
 
 def test_an_index_outside_the_tensor_is_a_device_memory_error() -> None:
     geometry = windowed([1, 1], [1, 40, 40], [1, 20, 20])
-    case = one_case("MaxPool3dWithArgmaxBackward", geometry, spreads=False)
+    case = one_case(POOL_3D, geometry, spreads=False)
     case.views["indices"].array[...] = 100_000
     with (
         fresh(library(), "A2") as disposable,
-        disposable.prepared("aclnnMaxPool3dWithArgmaxBackward", case.views, geometry.lists) as call,
+        disposable.prepared(f"aclnn{POOL_3D}", case.views, geometry.lists) as call,
     ):
         assert call.launch().synchronisation == 507053
         assert call.launch().phase_two == 361001, "the context stays poisoned"
@@ -209,10 +182,10 @@ def test_half_sums_are_float32_but_native_on_the_950_adaptive(emulators: dict[st
     """1000 windows over one cell: bfloat16 additions of 1 stall at 256, float32 sums do not."""
     sums = {}
     for product in PRODUCTS:
-        case = one_case("AdaptiveMaxPool3dBackward", adaptive([1, 1], [2, 1, 1], [1000, 1, 1]), "bfloat16")
+        case = one_case(ADAPTIVE_3D, adaptive([1, 1], [2, 1, 1], [1000, 1, 1]), "bfloat16")
         case.views["gradOutput"].array[...] = 1.0
         case.views["indices"].array[...] = 0
-        emulators[product].run("aclnnAdaptiveMaxPool3dBackward", case.views)
+        emulators[product].run(f"aclnn{ADAPTIVE_3D}", case.views)
         sums[product] = float(case.views["gradInput"].array.reshape(-1)[0])
     assert sums["950"] == 256.0 < sums["A2"] == sums["A3"]
 
@@ -220,7 +193,7 @@ def test_half_sums_are_float32_but_native_on_the_950_adaptive(emulators: dict[st
 @pytest.mark.parametrize(("mode", "expected"), [(1, np.inf), (0, 65504.0)])
 def test_overflow_follows_the_saturation_mode(emulators: dict[str, Emulator], mode: int, expected: float) -> None:
     geometry = windowed([1, 1], [1, 1, 3], [1, 1, 2], [1, 1, 1])
-    case = one_case("MaxPool3dWithArgmaxBackward", geometry, "float16")
+    case = one_case(POOL_3D, geometry, "float16")
     case.views["gradOutput"].array[...] = 60000.0
     case.views["indices"].array[...] = 1
     emulators["A2"].call("aclrtSetDeviceSatMode", mode)
@@ -229,11 +202,6 @@ def test_overflow_follows_the_saturation_mode(emulators: dict[str, Emulator], mo
     assert case.views["gradInput"].array.reshape(-1)[1] == expected
 
 
-POOL_3D, POOL_2D, ADAPTIVE_3D = (
-    "MaxPool3dWithArgmaxBackward",
-    "MaxPool2dWithIndicesBackward",
-    "AdaptiveMaxPool3dBackward",
-)
 ROUTES_220 = [
     (windowed((2, 64), [4, 6, 6], [1, 2, 2]), "normal; key 0"),
     (windowed((2, 40), [1, 15, 15], [1, 9, 9], [1, 1, 1], [0, 4, 4]), "normal; key 0"),
@@ -296,20 +264,16 @@ def test_channels_last_on_the_950(
 ) -> None:
     batch, height, width, channels = shape
     geometry = windowed((batch, channels), [height, width], [3, 3], [2, 2], [padding, padding])
-    case, indices = backward_case(
-        np.random.default_rng(8), "MaxPool2dWithIndicesBackward", geometry, "float32", "int32", spreads=False
-    )
+    case, indices = backward_case(np.random.default_rng(8), POOL_2D, geometry, "float32", "int32", spreads=False)
     moved = {name: dense(np.moveaxis(view.array, 1, -1), "NHWC") for name, view in case.views.items()}
-    outcome = emulators["950"].run("aclnnMaxPool2dWithIndicesBackward", moved, geometry.lists)
+    outcome = emulators["950"].run(f"aclnn{POOL_2D}", moved, geometry.lists)
     assert outcome.ok
     assert f"; key {key};" in outcome.route
     case.views["gradInput"] = dense(np.moveaxis(moved["gradInput"].array, -1, 1))
     assert not case.rejected(indices, ACC32).any()
 
 
-@pytest.mark.parametrize(
-    ("product", "name"), [("A2", "MaxPool3dWithArgmaxBackward"), ("950", "AdaptiveMaxPool3dBackward")]
-)
+@pytest.mark.parametrize(("product", "name"), [("A2", POOL_3D), ("950", ADAPTIVE_3D)])
 def test_only_determinism_fixes_the_order_of_additions(emulators: dict[str, Emulator], product: str, name: str) -> None:
     """Without it a shape with three and more additions to a cell, from several cores, gives varying bits."""
     if name.startswith("Adaptive"):

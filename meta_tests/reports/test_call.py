@@ -36,12 +36,9 @@ def evidence_of(case: Case, backend: str, folder: Path, made_by: str = "") -> Pa
         EvidenceFolder(folder, backend).put(Trial(case, create(maker)), ())
         return 0
 
-    assert (leave() if maker.startswith("torch") else status_of(fork(leave))) == 0
+    status = leave() if maker.startswith("torch") else os.waitpid(fork(leave), 0)[1]
+    assert status == 0
     return evidence_path(folder, case.id, backend)
-
-
-def status_of(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def call_afresh(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,21 +54,19 @@ def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.Comp
     return forked.run(forked.Command("without the project", command, evidence.parent, variables, seconds=120.0))
 
 
+SLICED = (("grad_input", "sliced"), ("indices", "padded_rows+3"))
+WIDE = (("grad_output", "expanded"), ("self", "channels_last+17"))
 STRIDED = Case.of(
-    operator="MaxPool3dWithArgmaxBackward",
-    shape=(1, 1, 2, 2, 2),
-    kernel_size=(1,),
-    gradient="ones",
-    layouts=(("grad_input", "sliced"), ("indices", "padded_rows+3")),
+    "MaxPool3dWithArgmaxBackward", shape=(1, 1, 2, 2, 2), kernel_size=(1,), gradient="ones", layouts=SLICED
 )
 EXPANDED = Case.of(
-    operator=BACKWARD,
+    BACKWARD,
     shape=(2, 3, 4, 5),
     dtype="bfloat16",
     kernel_size=(2,),
     gradient="special",
     deterministic=True,
-    layouts=(("grad_output", "expanded"), ("self", "channels_last+17")),
+    layouts=WIDE,
 )
 ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
 
