@@ -111,10 +111,7 @@ UNAVAILABLE: dict[str, tuple[Callable[[Path], dict[str, object]], str]] = {
         r"symbol \w+ is missing: none of .*libpart\.so exports it",
     ),
     "a stub": (lambda folder: {LIBRARY_VARIABLE: stub(folder)}, "a compile-time stub of the runtime was loaded"),
-    "no file": (
-        lambda folder: {LIBRARY_VARIABLE: "/nowhere"},
-        "--aclnn-library /nowhere: there is no such file",
-    ),
+    "no file": (lambda folder: {LIBRARY_VARIABLE: "/nowhere"}, "--aclnn-library /nowhere: there is no such file"),
     "nothing installed": (lambda folder: {}, r"set_env\.sh.*--aclnn-library"),
     "no such NPU": (lambda folder: {DEVICE_VARIABLE: "7", LIBRARY_VARIABLE: library()}, "there is no NPU 7 here"),
     "no number": (

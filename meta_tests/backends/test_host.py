@@ -1,14 +1,16 @@
-"""A host answers requests about calls in shared memory, and so do its forks."""
+"""A host answers requests about calls in shared memory, and so do its forks; what calls leave behind is named."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -28,24 +30,39 @@ from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.references.windows import Windowed
-from poolproof.suites.isolation.replies import read, read_declarations, read_outcome
+from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
 
 FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
 
 
-@pytest.fixture(scope="module")
-def host() -> Iterator[HostClient]:
+def described(backend: str) -> Iterator[HostClient]:
     with HostClient(PYTHONPATH=str(SUPPORT)) as client:
-        client.describe("host_backends:Misbehaving")
+        client.describe(f"host_backends:{backend}")
         yield client
 
 
-@pytest.fixture
-def worker(host: HostClient) -> Iterator[Channel]:
+@pytest.fixture(scope="module")
+def host() -> Iterator[HostClient]:
+    yield from described("Misbehaving")
+
+
+@pytest.fixture(scope="module")
+def leaving() -> Iterator[HostClient]:
+    yield from described("Leaving")
+
+
+@contextmanager
+def forked(host: HostClient) -> Iterator[Channel]:
     pid, channel = host.fork()
     yield channel
     channel.close()
     host.done("end", pid=pid, seconds=0)
+
+
+@pytest.fixture
+def worker(host: HostClient) -> Iterator[Channel]:
+    with forked(host) as channel:
+        yield channel
 
 
 def forward(host: HostClient, index_dtype: str = "int64") -> Call:
@@ -289,3 +306,86 @@ def test_a_variable_names_the_python_of_each_backend() -> None:
     assert python_of("torch-npu", environment) is None
     assert all(map(is_python_variable, environment))
     assert not is_python_variable("OTHER_PYTHON")
+
+
+# What a call leaves behind in its process is named, and put right where it can be.
+
+Changed = Callable[..., list[tuple[str, str, str, bool]]]
+
+
+@pytest.fixture
+def changed(leaving: HostClient) -> Iterator[Changed]:
+    with forked(leaving) as worker:
+
+        def ask(mode: str = "") -> list[tuple[str, str, str, bool]]:
+            values = np.zeros((1, 1, 2, 2), np.float32)
+            outputs = {"out": values[:, :, :1, :1], "indices": np.zeros((1, 1, 1, 1), np.int64)}
+            call = leaving.call(FORWARD, Windowed((2, 2)), {"self": values, **outputs})
+            worker.send(leaving.to_run(call, mode=mode))
+            changes = read_changes(worker.receive()["done"].get("changed", []))
+            return [(change.what, change.before, change.after, change.restored) for change in changes]
+
+        yield ask
+
+
+on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="MXCSR is a register of x86")
+
+
+@pytest.mark.parametrize(
+    ("mode", "what", "before", "after"),
+    [
+        pytest.param("rounding up", "rounding mode", "to nearest", "up", marks=on_x86),
+        pytest.param("rounding to zero", "rounding mode", "to nearest", "toward zero", marks=on_x86),
+        pytest.param("flush-to-zero", "flush-to-zero", "off", "on", marks=on_x86),
+        pytest.param("denormals-are-zero", "denormals-are-zero", "off", "on", marks=on_x86),
+        ("folder", "working folder", None, "/"),
+        ("mask", "signal mask", "none", "SIGUSR1"),
+        ("handler", "ignored signals", None, "SIGUSR1"),
+        ("python handler", "signal handlers", None, "SIGUSR2"),
+        ("umask", "umask", None, "0777"),
+        ("locale", "locale", None, "C.UTF-8"),
+        ("limit", "limit of open files", None, None),
+    ],
+)
+def test_what_a_call_leaves_is_named_and_put_right(
+    changed: Changed, mode: str, what: str, before: str | None, after: str | None
+) -> None:
+    changes = changed(mode)
+    (told,) = [change for change in changes if change[0] == what]
+    assert before in (None, told[1])
+    assert after is None or after in told[2]
+    assert told[1] != told[2]
+    assert changed() == []
+    assert all(restored for *_, restored in changes)
+    assert changed(mode) == changes
+
+
+@pytest.mark.parametrize("mode", ["", pytest.param("floating-point flags", marks=on_x86)])
+def test_what_a_right_call_leaves_is_nothing(changed: Changed, mode: str) -> None:
+    assert [changed(mode) for _ in range(3)] == [[]] * 3
+
+
+def test_what_cannot_be_put_right_is_told_once(changed: Changed) -> None:
+    ((what, _, _, restored),) = changed("hard limit")
+    capabilities = Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0]
+    assert (what, restored) == ("limit of open files", bool(int(capabilities, 16) >> 24 & 1)), "CAP_SYS_RESOURCE"
+    assert changed() == []
+
+
+@pytest.mark.parametrize(("mode", "what"), [("thread", "threads"), ("child", "children")])
+def test_what_grows_is_told_each_time(changed: Changed, mode: str, what: str) -> None:
+    for _ in range(2):
+        ((told, before, after, restored),) = changed(mode)
+        assert (told, int(after) - int(before), restored) == (what, 1, False)
+        assert changed() == []
+
+
+@on_x86
+def test_no_call_is_made_in_the_rounding_mode_that_another_left(leaving: HostClient) -> None:
+    values = np.zeros((1, 1, 2, 2), np.float32)
+    arrays = {"self": values, "out": values[:, :, :1, :1], "indices": np.zeros((1, 1, 1, 1), np.int64)}
+    calls = [leaving.call(FORWARD, Windowed((2, 2)), arrays) for _ in range(2)]
+    with forked(leaving) as worker:
+        for mode, made in (("", 2), ("rounding up", 1), ("", 2)):
+            worker.send(leaving.to_run(*calls, mode=mode))
+            assert len(worker.receive()["done"]["outcomes"]) == made

@@ -14,13 +14,7 @@ from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.operators import BACKWARDS
 from poolproof.references.oracle import scatter_sums
-from poolproof.references.standards import (
-    APPLICATIONS,
-    STANDARDS,
-    applications_of,
-    commercial,
-    judge_all,
-)
+from poolproof.references.standards import APPLICATIONS, STANDARDS, applications_of, commercial, judge_all
 
 p = float.fromhex
 

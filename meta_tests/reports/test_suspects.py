@@ -150,29 +150,17 @@ def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:
     assert suspect.conforming_others == sum(row["dtype"] == "float16" and not dilated(row) for row in rows)
 
 
-@pytest.mark.parametrize("verdict", ["waived", "refused as documented", "not run", "suite error"])
-def test_what_was_not_judged_or_is_waived_says_nothing(verdict: str) -> None:
-    others = [row | {"verdict": verdict} for row in made_up(seed=1)]
+def test_what_was_not_judged_or_is_waived_or_of_another_backend_says_nothing() -> None:
     rows = failing(made_up(), dilated)
-    (suspect,), (alone,) = found([*rows, *others]), found(rows)
-    assert counted(suspect) == counted(alone)
-    assert not found([*made_up(), *others])
-
-
-def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "MAX_CONFORMING", 100)
-    rows = failing(made_up(), dilated)
-    (suspect,), (again,) = found(rows), found(rows[::-1])
-    number = sum(map(dilated, rows))
-    assert counted(suspect) == counted(again) == (number, 0, 0, 100)
-    assert str(suspect.terms[0]) == "dilation > 1"
-
-
-def test_backends_have_their_own() -> None:
+    (alone,) = found(rows)
+    for verdict in ("waived", "refused as documented", "not run", "suite error"):
+        others = [row | {"verdict": verdict} for row in made_up(seed=1)]
+        (suspect,) = found([*rows, *others])
+        assert counted(suspect) == counted(alone), verdict
+        assert not found([*made_up(), *others]), verdict
     other = [row | {"backend": "other"} for row in failing(made_up(), lambda row: planes(row) >= 64)]
-    told = found([*failing(made_up(), dilated), *other])
-    assert {suspect.backend: str(suspect.terms[0]) for suspect in told}["mine"] == "dilation > 1"
-    assert {suspect.backend for suspect in told} == {"mine", "other"}
+    told = {suspect.backend: str(suspect.terms[0]) for suspect in found([*rows, *other])}
+    assert told.keys() == {"mine", "other"} and told["mine"] == "dilation > 1"
 
 
 def test_windows_are_those_of_the_reference() -> None:
@@ -215,18 +203,31 @@ def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, sh
     assert {suspect.smallest["case_id"] for suspect in told} <= set(failed["case_id"])
 
 
+CLUSTERING = import_module("poolproof.reports.clusters.clustering")
+
+
+def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CLUSTERING, "MAX_CONFORMING", 100)
+    rows = failing(made_up(), dilated)
+    (suspect,), (again,) = found(rows), found(rows[::-1])
+    assert counted(suspect) == counted(again) == (sum(map(dilated, rows)), 0, 0, 100)
+    assert str(suspect.terms[0]) == "dilation > 1"
+
+
 def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = failing(made_up(800), dilated)
     rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
     everything = found(rows)
-    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "MAX_FAILING", 150)
-    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "CHUNK_ROWS", 64)
+    monkeypatch.setattr(CLUSTERING, "MAX_FAILING", 150)
+    monkeypatch.setattr(CLUSTERING, "CHUNK_ROWS", 64)
     some = found(rows)
-    assert [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in some if dilated(each.smallest)] == [
-        (each.terms, each.failing, each.cases, dict(each.kinds)) for each in everything if dilated(each.smallest)
-    ]
+    of_dilation, expected = (
+        [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in told if dilated(each.smallest)]
+        for told in (some, everything)
+    )
+    assert of_dilation == expected
     assert sum(each.failing for each in some) == sum(row["verdict"] == "violates" for row in rows)
-    assert frozenset().union(*(each.cases for each in some)) == frozenset().union(*(each.cases for each in everything))
+    assert set().union(*(each.cases for each in some)) == set().union(*(each.cases for each in everything))
     assert not set(some[0].cases) & set(some[1].cases)
 
 
@@ -266,21 +267,19 @@ def test_a_term_that_does_away_with_most_exceptions_is_said() -> None:
     assert (suspect.conforming, suspect.failing_others) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("operator", "layouts", "strided"),
-    [
-        ("MaxPool2dWithIndices", {"out": "sliced"}, {"a strided output", "a strided out"}),
-        ("MaxPool2dWithIndices", {"indices": "sliced+3"}, {"a strided output", "a strided indices"}),
-        ("MaxPool2dWithIndices", {"self": "sliced"}, {"a strided input", "a strided self"}),
-        ("MaxPool2dWithIndicesBackward", {"indices": "sliced"}, {"a strided input", "a strided indices"}),
-        ("MaxPool2dWithIndicesBackward", {"grad_input": "sliced"}, {"a strided output", "a strided grad_input"}),
-        ("MaxPool2dWithIndicesBackward", {"grad_output": "contiguous_slice"}, set()),
-    ],
-)
-def test_inputs_and_outputs_of_a_call_are_told_apart(operator: str, layouts: Row, strided: set[str]) -> None:
-    case = {"operator": operator, "shape": [1, 2, 4, 4], "kernel_size": [2], "layouts": layouts}
-    told = feature_table(pd.DataFrame([{"case": json.dumps(case), "operator": operator}]))
-    assert {name for name, (value,) in told.items() if name.startswith("a strided") and value} == strided
+def test_inputs_and_outputs_of_a_call_are_told_apart() -> None:
+    forward, backward = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
+    for operator, layouts, strided in (
+        (forward, {"out": "sliced"}, {"a strided output", "a strided out"}),
+        (forward, {"indices": "sliced+3"}, {"a strided output", "a strided indices"}),
+        (forward, {"self": "sliced"}, {"a strided input", "a strided self"}),
+        (backward, {"indices": "sliced"}, {"a strided input", "a strided indices"}),
+        (backward, {"grad_input": "sliced"}, {"a strided output", "a strided grad_input"}),
+        (backward, {"grad_output": "contiguous_slice"}, set()),
+    ):
+        case = {"operator": operator, "shape": [1, 2, 4, 4], "kernel_size": [2], "layouts": layouts}
+        told = feature_table(pd.DataFrame([{"case": json.dumps(case), "operator": operator}]))
+        assert {name for name, (value,) in told.items() if name.startswith("a strided") and value} == strided
 
 
 # What is wrong over a history: it begins, stays, moves its threshold, ends, and comes back.
