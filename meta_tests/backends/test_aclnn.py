@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -46,30 +46,19 @@ def run(
 pytestmark = pytest.mark.usefixtures("forked_sandboxes")
 
 
-# Libraries
-
-
-def test_one_file_with_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libraries_that_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file with everything, or a folder that the user names, or an installation: never two generations at once."""
     found = run(tmp_path, monkeypatch, {LIBRARY_VARIABLE: str(library())})
-    assert found.environment["libraries"] == "libpoolproof_emulator.so"
-    assert found.product == PRODUCTS["A2"]
-
-
-@pytest.mark.parametrize(
-    ("layout", "names"),
-    [("split", "libascendcl.so, libnnopbase.so, libopapi_nn.so"), ("monolithic", "libascendcl.so, libopapi.so")],
-)
-@pytest.mark.parametrize("by", ["option", "installation"])
-def test_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, names: str, by: str) -> None:
-    root = library(layout)  # type: ignore[arg-type]
-    environment = {LIBRARY_VARIABLE: str(root / "lib64")} if by == "option" else {"ASCEND_HOME_PATH": str(root)}
-    assert run(tmp_path, monkeypatch, environment).environment["libraries"] == names
-
-
-def test_what_the_user_names_wins_over_the_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = {"ASCEND_HOME_PATH": str(library("split")), LIBRARY_VARIABLE: str(library("monolithic") / "lib64")}
-    found = run(tmp_path, monkeypatch, environment).environment["libraries"]
-    assert found == "libascendcl.so, libopapi.so", "never two generations in one process"
+    assert (found.environment["libraries"], found.product) == ("libpoolproof_emulator.so", PRODUCTS["A2"])
+    split, monolithic = library("split"), library("monolithic")
+    pieces, whole = "libascendcl.so, libnnopbase.so, libopapi_nn.so", "libascendcl.so, libopapi.so"
+    for environment, names in (
+        ({"ASCEND_HOME_PATH": str(split)}, pieces),
+        ({"ASCEND_HOME_PATH": str(monolithic)}, whole),
+        ({LIBRARY_VARIABLE: str(split / "lib64")}, pieces),
+        ({LIBRARY_VARIABLE: str(monolithic / "lib64"), "ASCEND_HOME_PATH": str(split)}, whole),
+    ):
+        assert run(tmp_path, monkeypatch, environment).environment["libraries"] == names, environment
 
 
 def test_custom_operators_come_before_the_installation(tmp_path: Path) -> None:
@@ -89,29 +78,11 @@ def test_custom_operators_come_before_the_installation(tmp_path: Path) -> None:
     assert found[5].endswith("libopapi_nn.so")
 
 
-@pytest.mark.parametrize(
-    ("left_out", "said"),
-    [
-        ("libascendcl.so", "library libascendcl.so is missing"),
-        ("libopapi_nn.so", "libraries libopapi_nn.so and libopapi.so are missing"),
-    ],
-)
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_out: str, said: str) -> None:
-    folder = tmp_path / "lib64"
-    shutil.copytree(library("split") / "lib64", folder)
-    (folder / left_out).unlink()
-    with pytest.raises(BackendUnavailable, match=said):
-        run(tmp_path, monkeypatch, {LIBRARY_VARIABLE: str(folder)})
-
-
-def test_a_named_path_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BackendUnavailable, match="--aclnn-library /nowhere: there is no such file"):
-        run(tmp_path, monkeypatch, {LIBRARY_VARIABLE: "/nowhere"})
-
-
-def test_nothing_installed_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BackendUnavailable, match=r"set_env\.sh.*--aclnn-library"):
-        run(tmp_path, monkeypatch, {})
+def without(folder: Path, left_out: str) -> Path:
+    """The folder of an installation that lacks a library."""
+    shutil.copytree(library("split") / "lib64", folder / "lib64")
+    (folder / "lib64" / left_out).unlink()
+    return folder / "lib64"
 
 
 def compiled(folder: Path, source: str) -> Path:
@@ -122,20 +93,41 @@ def compiled(folder: Path, source: str) -> Path:
     return path
 
 
-def test_a_missing_symbol_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    part = compiled(tmp_path, "int aclInit(const char* path) { return 0; }")
-    with pytest.raises(BackendUnavailable, match=r"symbol \w+ is missing: none of .*libpart\.so exports it"):
-        run(tmp_path, monkeypatch, {LIBRARY_VARIABLE: str(part)})
+def stub(folder: Path) -> str:
+    return os.pathsep.join([str(compiled(folder, "int aclInit(const char* p) { return 100039; }")), str(library())])
 
 
-def test_a_stub_of_the_runtime_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stub = compiled(tmp_path, "int aclInit(const char* path) { return 100039; }")
-    named = os.pathsep.join([str(stub), str(library())])
-    with pytest.raises(BackendUnavailable, match="a compile-time stub of the runtime was loaded"):
-        run(tmp_path, monkeypatch, {LIBRARY_VARIABLE: named})
+UNAVAILABLE: dict[str, tuple[Callable[[Path], dict[str, object]], str]] = {
+    "no runtime": (
+        lambda folder: {LIBRARY_VARIABLE: without(folder, "libascendcl.so")},
+        "library libascendcl.so is missing",
+    ),
+    "no operators": (
+        lambda folder: {LIBRARY_VARIABLE: without(folder, "libopapi_nn.so")},
+        "libraries libopapi_nn.so and libopapi.so are missing",
+    ),
+    "no symbol": (
+        lambda folder: {LIBRARY_VARIABLE: compiled(folder, "int aclInit(const char* p) { return 0; }")},
+        r"symbol \w+ is missing: none of .*libpart\.so exports it",
+    ),
+    "a stub": (lambda folder: {LIBRARY_VARIABLE: stub(folder)}, "a compile-time stub of the runtime was loaded"),
+    "no file": (lambda folder: {LIBRARY_VARIABLE: "/nowhere"}, "--aclnn-library /nowhere: there is no such file"),
+    "nothing installed": (lambda folder: {}, r"set_env\.sh.*--aclnn-library"),
+    "no such NPU": (lambda folder: {DEVICE_VARIABLE: "7", LIBRARY_VARIABLE: library()}, "there is no NPU 7 here"),
+    "no number": (
+        lambda folder: {DEVICE_VARIABLE: "first", LIBRARY_VARIABLE: library()},
+        "POOLPROOF_NPU must be the number of an NPU",
+    ),
+}
 
 
-# NPUs
+@pytest.mark.parametrize(("made", "said"), UNAVAILABLE.values(), ids=UNAVAILABLE)
+def test_what_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[[Path], dict[str, object]], said: str
+) -> None:
+    environment = {name: str(value) for name, value in made(tmp_path).items()}
+    with pytest.raises(BackendUnavailable, match=said):
+        run(tmp_path, monkeypatch, environment)
 
 
 @pytest.mark.parametrize(
@@ -149,72 +141,38 @@ def test_workers_share_the_npus_out(
     assert run(tmp_path, monkeypatch, environment | three).environment["npu"] == number
 
 
-@pytest.mark.parametrize(
-    ("number", "said"), [("7", "there is no NPU 7 here"), ("first", "POOLPROOF_NPU must be the number of an NPU")]
+def asked(shape: tuple[int, ...]) -> Case:
+    return Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32")
+
+
+HALF = {"dtype": "float16", "index_dtype": "int32", "shape": (1, 1, 4, 4)}
+ADDS_IN_A_SCRATCH_AREA = Case.of(
+    "MaxPool3dWithArgmaxBackward", **HALF, kernel_size=(1, 2, 2), stride=(1,), dilation=(2,)
 )
-def test_an_npu_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str, said: str) -> None:
-    with pytest.raises(BackendUnavailable, match=said):
-        run(tmp_path, monkeypatch, {DEVICE_VARIABLE: number, LIBRARY_VARIABLE: str(library())})
+ONE_PLANE_MORE_THAN_CORES = asked((1, 49, 4, 4))
 
 
-# Faults in phase two: one case each, everything else is judged
-
-
-def questions(*shapes: tuple[int, ...]) -> list[CaseQuestion]:
-    return [
-        CaseQuestion(
-            Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32"),
-            holding(*USUAL),
-        )
-        for shape in shapes
-    ]
-
-
-def verdicts(tmp_path: Path, asked: list[CaseQuestion], timeout: float = 20.0) -> list[tuple[str, str]]:
-    sandbox = Sandbox("emulator-a2", tmp_path, "faults", timeout)
+@pytest.mark.parametrize(
+    ("variable", "value", "case", "verdict", "said"),
+    [
+        ("DEFECTS", "crash_on_uneven_cores", ONE_PLANE_MORE_THAN_CORES, Verdict.CRASHED, "signal SIGSEGV"),
+        ("DEFECTS", "hang_on_idle_core", ADDS_IN_A_SCRATCH_AREA, Verdict.TIMED_OUT, ""),
+        ("MEMORY", "200000", asked((1, 1, 300, 300)), Verdict.NOT_RUN, "207001"),
+        ("MEMORY", "100000", asked((1, 1, 120, 120)), Verdict.NOT_RUN, "207018"),
+    ],
+)
+def test_a_fault_in_phase_two_costs_one_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, case: Case, verdict: str, said: str
+) -> None:
+    monkeypatch.setenv(f"POOLPROOF_EMULATOR_{variable}", value)
+    cases = asked((1, 2, 4, 4)), case, asked((1, 3, 4, 4))
+    sandbox = Sandbox("emulator-a2", tmp_path, "faults", 3.0 if verdict == Verdict.TIMED_OUT else 20.0)
     try:
-        return [(row["verdict"], row["reason"]) for row in sandbox.judge(asked)]
+        rows = list(sandbox.judge([CaseQuestion(each, holding(*USUAL)) for each in cases]))
     finally:
         sandbox.close()
-
-
-def test_a_segmentation_fault_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", "crash_on_uneven_cores")
-    one_plane_more_than_cores = (1, 49, 4, 4)
-    found = verdicts(tmp_path, questions((1, 2, 4, 4), one_plane_more_than_cores, (1, 3, 4, 4)))
-    assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.CRASHED, Verdict.CONFORMS]
-    assert "signal SIGSEGV" in found[1][1]
-
-
-def test_a_hang_costs_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", "hang_on_idle_core")
-    adds_in_a_scratch_area = Case.of(
-        operator="MaxPool3dWithArgmaxBackward",
-        dtype="float16",
-        index_dtype="int32",
-        shape=(1, 1, 4, 4),
-        kernel_size=(1, 2, 2),
-        stride=(1,),
-        dilation=(2,),
-    )
-    before, after = questions((1, 2, 4, 4), (1, 3, 4, 4))
-    found = verdicts(tmp_path, [before, CaseQuestion(adds_in_a_scratch_area, holding(*USUAL)), after], timeout=3.0)
-    assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.TIMED_OUT, Verdict.CONFORMS]
-
-
-@pytest.mark.parametrize(
-    ("memory", "shape", "status"), [(200_000, (1, 1, 300, 300), "207001"), (100_000, (1, 1, 120, 120), "207018")]
-)
-def test_too_little_device_memory_is_no_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int, shape: tuple[int, ...], status: str
-) -> None:
-    monkeypatch.setenv("POOLPROOF_EMULATOR_MEMORY", str(memory))
-    found = verdicts(tmp_path, questions((1, 2, 4, 4), shape, (1, 3, 4, 4)))
-    assert [verdict for verdict, _ in found] == [Verdict.CONFORMS, Verdict.NOT_RUN, Verdict.CONFORMS]
-    assert status in found[1][1]
-
-
-# A run
+    assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, verdict, Verdict.CONFORMS]
+    assert said in rows[1]["reason"]
 
 
 def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(

@@ -6,10 +6,9 @@ import ctypes
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,87 +37,11 @@ def cached() -> Iterator[Emulator]:
         yield emulator
 
 
-# Building
-
-
-def test_build_is_reused() -> None:
-    assert library() == library()
-    assert library().is_file()
-
-
-@pytest.mark.parametrize(("layout", "operators"), [("split", "libopapi_nn.so"), ("monolithic", "libopapi.so")])
-def test_layouts_find_their_own_libraries(layout: build.Layout, operators: str) -> None:
-    script = """
-import sys
-import numpy
-from pathlib import Path
-from emulator_driver import Emulator, dense
-tensors = dict(gradOutput="f4", self="f4", indices="i4", gradInput="f4")
-views = {name: dense(numpy.zeros([1, 1, 1, 3, 3], dtype)) for name, dtype in tensors.items()}
-lists = dict(kernelSize=[1], stride=[1], padding=[0], dilation=[1])
-print(Emulator(Path(sys.argv[1])).run("aclnnMaxPool3dWithArgmaxBackward", views, lists).ok)
-"""
-    path = library(layout) / "lib64" / operators
-    found = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
-    assert found.stdout == "True\n"
-
-
-def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("CXX", raising=False)
-    build._compiler.cache_clear()
-    try:
-        with pytest.raises(build.CompilerMissing, match="install g"):
-            build._compiler()
-    finally:
-        build._compiler.cache_clear()
-
-
-def test_two_builders_at_once_agree(tmp_path: Path) -> None:
-    barrier = threading.Barrier(2)
-
-    def fill(folder: Path) -> None:
-        (folder / "file").write_text("complete")
-        barrier.wait()
-
-    threads = [threading.Thread(target=build._once, args=(tmp_path / "built", fill)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [path.name for path in tmp_path.iterdir()] == ["built"]
-    assert (tmp_path / "built" / "file").read_text() == "complete"
-
-
-# Life cycle, devices, contexts
-
-
-def test_initialisation_is_counted() -> None:
-    script = f"""
-import ctypes
-library = ctypes.CDLL({str(library())!r})
-left = ctypes.c_uint64()
-print(library.aclFinalize(), library.aclInit(None), library.aclInit(None))
-print(library.aclFinalizeReference(ctypes.byref(left)), left.value)
-print(library.aclFinalize(), library.aclFinalize(), library.aclFinalizeReference(None))
-"""
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert [int(word) for word in found.stdout.split()] == [100001, 0, 100002, 0, 1, 0, 100037, 100037]
-
-
 def test_a_thread_needs_a_context(a2: Emulator) -> None:
-    statuses: list[int] = []
-
-    def body() -> None:
-        pointer = c_void_p()
-        statuses.append(a2.aclrtMalloc(byref(pointer), 64, 0))
-        statuses.append(a2.aclrtGetDevice(byref(c_int32())))
-        statuses.append(a2.aclrtSynchronizeStream(a2.stream))
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    assert statuses == [107002] * 3
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(a2.aclrtMalloc, byref(c_void_p()), 64, 0).result() == 107002
+        assert other.submit(a2.aclrtGetDevice, byref(c_int32())).result() == 107002
+        assert other.submit(a2.aclrtSynchronizeStream, a2.stream).result() == 107002
 
 
 def test_devices_and_contexts() -> None:
@@ -139,25 +62,16 @@ def test_devices_and_contexts() -> None:
         assert emulator.aclrtSynchronizeStream(emulator.stream) == 0, "one of two settings is left"
 
 
-# Memory
-
-
 def test_memory_is_accounted_exactly(cached: Emulator) -> None:
-    before = cached.free_memory()
-    block = cached.malloc(33)
+    before, block = cached.free_memory(), cached.malloc(33)
     assert before - cached.free_memory() == 64 + 32, "rounded up to 32, and the guard of an A2"
-    assert block.value is not None
-    assert block.value % 64 == 0
+    assert block.value is not None and block.value % 64 == 0
+    for size, status in ((1 << 21, 207001), ((1 << 20) - 64, 207018)):
+        pointer = c_void_p()
+        assert cached.aclrtMalloc(byref(pointer), size, 0) == status
+        assert pointer.value is None
     cached.call("aclrtFree", block)
     assert cached.free_memory() == before
-
-
-@pytest.mark.parametrize(("size", "status"), [(1 << 21, 207001), ((1 << 20) - 64, 207018)])
-def test_out_of_memory(cached: Emulator, size: int, status: int) -> None:
-    block, pointer = cached.malloc(1024), c_void_p()
-    assert cached.aclrtMalloc(byref(pointer), size, 0) == status
-    assert pointer.value is None
-    cached.call("aclrtFree", block)
 
 
 def test_memory_misuse(a2: Emulator) -> None:
@@ -178,26 +92,13 @@ def test_memory_misuse(a2: Emulator) -> None:
     assert a2.aclrtMemcpy(host, 64, freed, 64, DEVICE_TO_HOST) == 107000
     assert "was freed" in a2.message()
     assert a2.aclrtMemcpy(host, 64, host, 64, HOST_TO_DEVICE) == 107000
+    seen, pointer = np.zeros(16, np.float32), c_void_p()
+    a2.download(seen, block)
+    assert np.isnan(seen).all(), "new memory is dirty"
     a2.call("aclrtFree", block)
-
-
-def test_host_memory(a2: Emulator) -> None:
-    pointer = c_void_p()
     a2.call("aclrtMallocHost", byref(pointer), c_size_t(64))
     assert a2.living("host_blocks") == 1
-    assert a2.aclrtFreeHost(pointer) == 0
-    assert a2.aclrtFreeHost(pointer) == 207002
-    assert a2.aclrtFreeHost(None) == 100000
-
-
-def test_new_memory_is_dirty(a2: Emulator) -> None:
-    block, seen = a2.malloc(64), np.zeros(16, np.float32)
-    a2.download(seen, block)
-    assert np.isnan(seen).all()
-    a2.call("aclrtFree", block)
-
-
-# Streams and events
+    assert (a2.aclrtFreeHost(pointer), a2.aclrtFreeHost(pointer), a2.aclrtFreeHost(None)) == (0, 207002, 100000)
 
 
 def test_streams_are_asynchronous_and_ordered(a2: Emulator) -> None:
@@ -210,14 +111,10 @@ def test_streams_are_asynchronous_and_ordered(a2: Emulator) -> None:
     assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
     np.testing.assert_array_equal(target, source)
     a2.call("aclrtFree", block)
-
-
-def test_streams_belong_to_someone(a2: Emulator) -> None:
     stream = c_void_p()
     a2.call("aclrtCreateStream", byref(stream))
     a2.call("aclrtDestroyStream", stream)
-    assert a2.aclrtDestroyStream(stream) == 107003
-    assert a2.aclrtSynchronizeStream(stream) == 107003
+    assert a2.aclrtDestroyStream(stream) == a2.aclrtSynchronizeStream(stream) == 107003
     assert a2.aclrtDestroyStream(None) == 100000
 
 
@@ -237,9 +134,6 @@ def test_events_measure_time(a2: Emulator) -> None:
     assert a2.aclrtSynchronizeEvent(events[0]) == 107017
 
 
-# Options, errors, products
-
-
 def test_system_parameters_have_two_scopes(a2: Emulator) -> None:
     value = c_int64(-1)
     assert a2.aclrtCtxGetSysParamOpt(1, byref(value)) == 107021
@@ -255,13 +149,10 @@ def test_system_parameters_have_two_scopes(a2: Emulator) -> None:
 
 
 def test_error_texts_are_the_threads_own(a2: Emulator) -> None:
-    seen: list[bytes | None] = []
     a2.aclGetRecentErrMsg()
     a2.aclrtFree(None)
-    thread = threading.Thread(target=lambda: seen.append(a2.aclGetRecentErrMsg()))
-    thread.start()
-    thread.join()
-    assert seen == [None]
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(a2.aclGetRecentErrMsg).result() is None
     a2.aclrtMalloc(None, 1, 0)
     newest, older = a2.aclGetRecentErrMsg().splitlines()
     assert b"aclrtMalloc" in newest
@@ -287,41 +178,69 @@ def test_products(product: str, soc: str) -> None:
         outcome = prepared(emulator).launch()
         current = product in ("A2", "A3", "950")
         assert outcome.phase_one == (0 if current else 161002)
-        value = c_int32()
+        value, version = c_int32(), ctypes.create_string_buffer(128)
         emulator.call("aclGetCannAttribute", 0, byref(value))
         assert value.value == int(current)
+        emulator.call("aclsysGetVersionStr", b"CANN", version)
+        assert b"emulator" in version.value
+        package = ctypes.create_string_buffer(128 * 2 + 64 * 4)
+        emulator.call("aclsysGetCANNVersion", 0, package)
+        assert package.value == version.value
 
 
-def test_versions_say_what_this_is(a2: Emulator) -> None:
-    text = ctypes.create_string_buffer(128)
-    a2.call("aclsysGetVersionStr", b"CANN", text)
-    assert b"emulator" in text.value
-    package = ctypes.create_string_buffer(128 * 2 + 64 * 4)
-    a2.call("aclsysGetCANNVersion", 0, package)
-    assert package.value == text.value
+def in_python(script: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTHONPATH": str(SUPPORT), **environment}
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
-    ("setting", "complaint"),
+    ("setting", "value", "complaint"),
     [
-        ({"POOLPROOF_EMULATOR_PRODUCT": "A4"}, "none of A2"),
-        ({"POOLPROOF_EMULATOR_DEVICES": "x"}, "positive whole number"),
-        ({"POOLPROOF_EMULATOR_DEFECTS": "nonsense"}, "unknown defect nonsense"),
+        ("PRODUCT", "A4", "none of A2"),
+        ("DEVICES", "x", "positive whole number"),
+        ("DEFECTS", "nonsense", "unknown defect nonsense"),
     ],
 )
-def test_wrong_settings_abort_with_a_reason(setting: dict[str, str], complaint: str) -> None:
-    script = f"""
+def test_wrong_settings_abort_with_a_reason(setting: str, value: str, complaint: str) -> None:
+    script = """
+import sys
 from pathlib import Path
 from emulator_driver import Emulator
-Emulator(Path({str(library())!r})).read_settings()
+Emulator(Path(sys.argv[1])).read_settings()
 """
-    environment = {**os.environ, **setting, "PYTHONPATH": str(SUPPORT)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    done = in_python(script, library(), **{f"POOLPROOF_EMULATOR_{setting}": value})
     assert done.returncode != 0
     assert complaint in done.stderr
 
 
-# Tensors
+def test_initialisation_is_counted() -> None:
+    script = """
+import ctypes
+import sys
+library = ctypes.CDLL(sys.argv[1])
+left = ctypes.c_uint64()
+print(library.aclFinalize(), library.aclInit(None), library.aclInit(None))
+print(library.aclFinalizeReference(ctypes.byref(left)), left.value)
+print(library.aclFinalize(), library.aclFinalize(), library.aclFinalizeReference(None))
+"""
+    found = in_python(script, library()).stdout
+    assert [int(word) for word in found.split()] == [100001, 0, 100002, 0, 1, 0, 100037, 100037]
+
+
+@pytest.mark.parametrize(("layout", "operators"), [("split", "libopapi_nn.so"), ("monolithic", "libopapi.so")])
+def test_layouts_find_their_own_libraries(layout: build.Layout, operators: str) -> None:
+    script = """
+import sys
+import numpy
+from pathlib import Path
+from emulator_driver import Emulator, dense
+tensors = dict(gradOutput="f4", self="f4", indices="i4", gradInput="f4")
+views = {name: dense(numpy.zeros([1, 1, 1, 3, 3], dtype)) for name, dtype in tensors.items()}
+lists = dict(kernelSize=[1], stride=[1], padding=[0], dilation=[1])
+print(Emulator(Path(sys.argv[1])).run("aclnnMaxPool3dWithArgmaxBackward", views, lists).ok)
+"""
+    assert in_python(script, library(layout) / "lib64" / operators).stdout == "True\n"
 
 
 def test_tensors_tell_what_they_are(a2: Emulator) -> None:
@@ -341,13 +260,9 @@ def test_tensors_tell_what_they_are(a2: Emulator) -> None:
     assert a2.aclCreateIntArray(None, 1) is None
 
 
-# Executors and the cache
-
-
 def test_phase_two_consumes_the_executor(a2: Emulator) -> None:
     before = {kind: a2.living(kind) for kind in ("tensors", "int_arrays", "executors", "device_blocks")}
-    free = a2.free_memory()
-    call = prepared(a2)
+    free, call = a2.free_memory(), prepared(a2)
     for _ in range(3):
         assert call.launch().ok
     _, _, unused = call.plan()
@@ -358,16 +273,21 @@ def test_phase_two_consumes_the_executor(a2: Emulator) -> None:
     assert a2.free_memory() == free
 
 
-def test_null_arguments_of_phase_two(a2: Emulator) -> None:
-    call = prepared(a2, "float16")
-    before = a2.living("executors")
-    assert a2.phase_two(API_3D, None, 0, c_void_p(), a2.stream) == 161001
-    assert a2.aclDestroyAclOpExecutor(None) == a2.aclSetAclOpExecutorRepeatable(None) == 561103
-    _, size, executor = call.plan()
-    assert size > 0
-    assert a2.phase_two(API_3D, None, size, executor, a2.stream) == 161001
-    assert a2.living("executors") == before, "gone although it did not run"
-    call.destroy()
+def test_wrong_arguments_of_phase_two() -> None:
+    with fresh(library(), "A2") as emulator:
+        call, living = prepared(emulator, "float16"), emulator.living("executors")
+        assert emulator.phase_two(API_3D, None, 0, c_void_p(), emulator.stream) == 161001
+        assert emulator.aclDestroyAclOpExecutor(None) == emulator.aclSetAclOpExecutorRepeatable(None) == 561103
+        _, size, executor = call.plan()
+        assert size > 0
+        assert emulator.phase_two(API_3D, None, size, executor, emulator.stream) == 161001
+        assert emulator.living("executors") == living, "gone although it did not run"
+        # A workspace that is no device memory poisons the context.
+        _, size, executor = call.plan()
+        host = ctypes.cast(ctypes.create_string_buffer(size), c_void_p)
+        assert emulator.phase_two(API_3D, host, size, executor, emulator.stream) == 0
+        assert emulator.aclrtSynchronizeStream(emulator.stream) == 507053
+        assert emulator.aclrtMalloc(byref(c_void_p()), 64, 0) == 507053
 
 
 def test_a_repeatable_executor_runs_on_other_addresses(cached: Emulator) -> None:
@@ -415,29 +335,17 @@ def test_the_cache_is_bounded(limit: str, hits: bool) -> None:
 
 
 def test_threads_work_side_by_side(cached: Emulator) -> None:
-    results: set[bytes] = set()
-
-    def body() -> None:
+    def five_times() -> set[bytes]:
         cached.call("aclrtSetDevice", 0)
+        results = set()
         for _ in range(5):
             call = prepared(cached)
             assert call.launch().ok
             results.add(call.views["gradInput"].storage.tobytes())
             call.destroy()
+        return results
 
     cached.call("aclrtSetSysParamOpt", 0, 1)
-    threads = [threading.Thread(target=body) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 1
-
-
-def test_a_workspace_that_is_no_device_memory_poisons_the_context() -> None:
-    with fresh(library(), "A2") as emulator:
-        _, size, executor = prepared(emulator, "float16").plan()
-        host = ctypes.create_string_buffer(size)
-        assert emulator.phase_two(API_3D, ctypes.cast(host, c_void_p), size, executor, emulator.stream) == 0
-        assert emulator.aclrtSynchronizeStream(emulator.stream) == 507053
-        assert emulator.aclrtMalloc(byref(c_void_p()), 64, 0) == 507053
+    with ThreadPoolExecutor(3) as threads:
+        running = [threads.submit(five_times) for _ in range(3)]
+        assert len(set().union(*(each.result() for each in running))) == 1

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from poolproof.backends.emulator import build
+from poolproof.backends.emulator import build, library
 from runs import ENVIRONMENT, command
 
 COMPILER = """#!/bin/bash
@@ -53,27 +54,49 @@ def test_of_several_processes_one_compiles_and_the_others_say_once_that_they_wai
     assert len(log) == 2 * (len(build._units()) + 1)
 
 
-def test_every_source_is_compiled_once() -> None:
+def test_every_source_is_compiled_once_and_a_missing_compiler_named(monkeypatch: pytest.MonkeyPatch) -> None:
     units = build._units().values()
     assert sorted(path for unit in units for path in unit) == sorted(build._SOURCES.glob("*/*.cpp"))
     assert all(len({path.parent for path in unit}) == 1 for unit in units)
+    assert library() == library() and library().is_file()
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    build._compiler.cache_clear()
+    try:
+        with pytest.raises(build.CompilerMissing, match="install g"):
+            build._compiler()
+    finally:
+        build._compiler.cache_clear()
+
+
+def test_two_builders_at_once_agree(tmp_path: Path) -> None:
+    barrier = threading.Barrier(2)
+
+    def fill(folder: Path) -> None:
+        (folder / "file").write_text("complete")
+        barrier.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(build._once, [tmp_path / "built"] * 2, [fill] * 2))
+    assert [path.name for path in tmp_path.iterdir()] == ["built"]
+    assert (tmp_path / "built" / "file").read_text() == "complete"
 
 
 def test_who_waits_for_another_says_so_once_and_goes_on_after_it(tmp_path: Path) -> None:
     said: list[str] = []
+
+    def enter() -> None:
+        with build._alone(tmp_path / "build", said.append):
+            said.append("entered")
+
     with ThreadPoolExecutor(1) as pool:
         with build._alone(tmp_path / "build", said.append):
-            waiting = pool.submit(_enter, tmp_path / "build", said)
+            waiting = pool.submit(enter)
             while not said and not waiting.done():
                 time.sleep(0.01)
             assert said == ["another process compiles the emulator: waiting for it"]
         waiting.result(timeout=60)
     assert said[1:] == ["entered"]
-
-
-def _enter(folder: Path, said: list[str]) -> None:
-    with build._alone(folder, said.append):
-        said.append("entered")
 
 
 def test_sources_are_compiled_side_by_side(environment: dict[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -21,7 +21,8 @@ from emulated_calls import (
     untouched,
     windowed,
 )
-from emulator_driver import Emulator, View, dense
+from emulator_driver import Emulator, View, dense, fresh
+from poolproof.backends.emulator import library
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import FORMATS
 from poolproof.references.indices import MASK
@@ -31,6 +32,8 @@ from poolproof.references.windows import Adaptive, Windowed
 PRODUCTS = ("A2", "A3", "950")
 HALVES = ("float16", "bfloat16")
 CASES = 40
+POOL_2D, POOL_3D = "MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward"
+ADAPTIVE_3D = "AdaptiveMaxPool3dBackward"
 
 
 @pytest.fixture(scope="module")
@@ -39,29 +42,13 @@ def emulators() -> Iterator[dict[str, Emulator]]:
         yield loaded
 
 
-def runs_on(operator: Operator, product: str) -> bool:
-    return not (operator.indices is MASK and product == "950")
+def on_every_product(operators: Iterable[Operator]) -> pytest.MarkDecorator:
+    """But for masks, which the 950 refuses."""
+    pairs = [(each, name) for each in operators for name in PRODUCTS if (each.indices, name) != (MASK, "950")]
+    return pytest.mark.parametrize(("operator", "product"), pairs, ids=lambda value: getattr(value, "name", value))
 
 
-def data_types(operator: Operator, product: str) -> tuple[str, ...]:
-    half_precision = product == "950" or operator.name != "MaxPool2dWithIndicesBackward"
-    return ("float32", *HALVES) if half_precision else ("float32",)
-
-
-def index_types(operator: Operator, product: str) -> tuple[str, ...]:
-    if operator.indices is MASK:
-        return ("int32",)
-    either = product == "950" or operator.name == "AdaptiveMaxPool2dBackward"
-    return ("int32", "int64") if either else ("int32",)
-
-
-def dilates(operator: Operator, product: str) -> bool:
-    return operator.name == "MaxPool3dWithArgmaxBackward" or (
-        operator.name.startswith("MaxPool2d") and product == "950"
-    )
-
-
-def model(operator: Operator, product: str, geometry: Geometry) -> AccumulationModel:
+def model(operator: Operator, product: str) -> AccumulationModel:
     """The 950's adaptive backward adds in the value type; everything else in float32."""
     return NATIVE if operator.windows is Adaptive and product == "950" else ACC32
 
@@ -79,67 +66,50 @@ def check(case: BackwardCase, indices: np.ndarray, emulator: Emulator, accumulat
     return outcome.route
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("operator", BACKWARDS, ids=lambda operator: operator.name)
+@on_every_product(BACKWARDS)
 def test_backward_values(emulators: dict[str, Emulator], product: str, operator: Operator) -> None:
-    if not runs_on(operator, product):
-        pytest.skip("refused on this product")
+    name, is_950 = operator.name, product == "950"
+    dilates = name == POOL_3D or (is_950 and name.startswith("MaxPool2d"))
+    dtypes = ("float32", *HALVES) if is_950 or name != POOL_2D else ("float32",)
+    wide_indices = operator.indices is not MASK and (is_950 or name == "AdaptiveMaxPool2dBackward")
+    index_dtypes = ("int32", "int64") if wide_indices else ("int32",)
     for number, rng in enumerate(draws(1, CASES)):
-        geometry = draw_geometry(rng, operator, dilates(operator, product))
-        dtype = str(rng.choice(data_types(operator, product)))
-        index_dtype = str(rng.choice(index_types(operator, product)))
-        case, indices = backward_case(rng, operator.name, geometry, dtype, index_dtype)
+        geometry = draw_geometry(rng, operator, dilates)
+        dtype, index_dtype = str(rng.choice(dtypes)), str(rng.choice(index_dtypes))
+        case, indices = backward_case(rng, name, geometry, dtype, index_dtype)
         emulators[product].call("aclrtSetSysParamOpt", 0, number % 2)
-        check(case, indices, emulators[product], model(operator, product, geometry))
+        check(case, indices, emulators[product], model(operator, product))
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("operator", FORWARDS, ids=lambda operator: operator.name)
+@on_every_product(FORWARDS)
 def test_forward_values(emulators: dict[str, Emulator], product: str, operator: Operator) -> None:
-    if not runs_on(operator, product):
-        pytest.skip("refused on this product")
+    is_950, masked = product == "950", operator.indices is MASK
+    either = ("int32", "int64") if is_950 or operator.name == "MaxPool2dWithIndices" else ("int32",)
+    index_dtypes = ("int64",) if operator.name == "AdaptiveMaxPool2d" else either
     for rng in draws(2, CASES // 2):
-        geometry = draw_geometry(rng, operator, product == "950" and operator.windows is Windowed)
+        geometry = draw_geometry(rng, operator, is_950 and operator.windows is Windowed)
         values = draw_values(rng, geometry.input_shape, str(rng.choice(["float32", *HALVES])))
-        index_dtype = str(rng.choice(forward_index_types(operator, product)))
-        check_forward(emulators[product], operator, geometry, values, index_dtype, rng)
+        shape, index_dtype = geometry.output_shape, str(rng.choice(index_dtypes))
+        indices = np.full(mask_shape(geometry), -1, np.int8) if masked else np.full(shape, -1, index_dtype)
+        views = {
+            "self": spread(rng, values, True),
+            "out": spread(rng, np.zeros(shape, values.dtype), False),
+            "indices": View(indices.reshape(-1), indices.shape) if masked else spread(rng, indices, False),
+        }
+        lists = forward_lists(geometry)
+        outcome = emulators[product].run(f"aclnn{operator.name}", views, lists, geometry.ceil_mode)
+        assert outcome.ok, (outcome, geometry)
+        maxima, expected = expected_forward(views["self"].array, geometry)
+        np.testing.assert_array_equal(views["out"].array.astype(np.float64), maxima.astype(np.float64))
+        stored = views["indices"].storage[: expected.size * 4] if masked else views["indices"].array
+        found = stored.view(np.int32).reshape(expected.shape) if masked else stored
+        np.testing.assert_array_equal(found, expected)
 
 
 def draw_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Few different values, so that ties are frequent, and NaN and -inf among them."""
     values = rng.choice([np.nan, -np.inf, -1.0, 0.0, 1.0, 2.0], size=shape, p=[0.1, 0.3, *[0.15] * 4])
     return values.astype(FORMATS[dtype].dtype)
-
-
-def forward_index_types(operator: Operator, product: str) -> tuple[str, ...]:
-    if operator.name == "AdaptiveMaxPool2d":
-        return ("int64",)
-    return ("int32", "int64") if product == "950" or operator.name == "MaxPool2dWithIndices" else ("int32",)
-
-
-def check_forward(
-    emulator: Emulator,
-    operator: Operator,
-    geometry: Geometry,
-    values: np.ndarray,
-    index_dtype: str,
-    rng: np.random.Generator,
-) -> None:
-    masked = operator.indices is MASK
-    indices = np.full(mask_shape(geometry), -1, np.int8) if masked else np.full(geometry.output_shape, -1, index_dtype)
-    views = {
-        "self": spread(rng, values, True),
-        "out": spread(rng, np.zeros(geometry.output_shape, values.dtype), False),
-        "indices": View(indices.reshape(-1), indices.shape) if masked else spread(rng, indices, False),
-    }
-    outcome = emulator.run(f"aclnn{operator.name}", views, forward_lists(geometry), geometry.ceil_mode)
-    assert outcome.ok, (outcome, geometry)
-    maxima, expected = expected_forward(views["self"].array, geometry)
-    np.testing.assert_array_equal(views["out"].array.astype(np.float64), maxima.astype(np.float64))
-    found = views["indices"].array
-    if masked:
-        found = views["indices"].storage[: expected.size * 4].view(np.int32).reshape(expected.shape)
-    np.testing.assert_array_equal(found, expected)
 
 
 def forward_lists(geometry: Geometry) -> dict[str, list[int]]:
@@ -169,9 +139,13 @@ def test_forward_channels_last(
     np.testing.assert_array_equal(np.moveaxis(views["indices"].array, -1, 1), expected)
 
 
+def one_case(name: str, geometry: Geometry, dtype: str = "float32", spreads: bool = True) -> BackwardCase:
+    case, _ = backward_case(np.random.default_rng(4), name, geometry, dtype, "int32", spreads)
+    return case
+
+
 def test_index_content_does_not_matter_to_a_kernel_of_one(emulators: dict[str, Emulator]) -> None:
-    rng = np.random.default_rng(3)
-    case, _ = backward_case(rng, "MaxPool2dWithIndicesBackward", windowed([2, 3], [4, 5], [1, 1]), "float32", "int32")
+    case = one_case(POOL_2D, windowed([2, 3], [4, 5], [1, 1]))
     case.views["indices"].array[...] = -77
     outcome = case.run(emulators["950"])
     assert outcome.ok
@@ -184,14 +158,7 @@ def test_an_index_outside_its_window_depends_on_the_template(
     emulators: dict[str, Emulator], kernel: list[int], expected: float
 ) -> None:
     """The normal template drops such a gradient, scatter stores it."""
-    case, _ = backward_case(
-        np.random.default_rng(4),
-        "MaxPool3dWithArgmaxBackward",
-        windowed([1, 1], [1, 40, 40], kernel),
-        "float32",
-        "int32",
-        False,
-    )
+    case = one_case(POOL_3D, windowed([1, 1], [1, 40, 40], kernel), spreads=False)
     case.views["gradOutput"].storage[...] = 1.0
     case.views["gradOutput"].storage[0] = 0.0
     case.views["indices"].array[...] = 0  # the first cell, in the first window only
@@ -200,44 +167,33 @@ def test_an_index_outside_its_window_depends_on_the_template(
 
 
 def test_an_index_outside_the_tensor_is_a_device_memory_error() -> None:
-    with current_products() as disposable:
-        rng = np.random.default_rng(5)
-        geometry = windowed([1, 1], [1, 40, 40], [1, 20, 20])
-        case, _ = backward_case(rng, "MaxPool3dWithArgmaxBackward", geometry, "float32", "int32", spreads=False)
-        case.views["indices"].array[...] = 100_000
-        with disposable["A2"].prepared("aclnnMaxPool3dWithArgmaxBackward", case.views, geometry.lists) as call:
-            assert call.launch().synchronisation == 507053
-            assert call.launch().phase_two == 361001, "the context stays poisoned"
+    geometry = windowed([1, 1], [1, 40, 40], [1, 20, 20])
+    case = one_case(POOL_3D, geometry, spreads=False)
+    case.views["indices"].array[...] = 100_000
+    with (
+        fresh(library(), "A2") as disposable,
+        disposable.prepared(f"aclnn{POOL_3D}", case.views, geometry.lists) as call,
+    ):
+        assert call.launch().synchronisation == 507053
+        assert call.launch().phase_two == 361001, "the context stays poisoned"
 
 
 def test_half_sums_are_float32_but_native_on_the_950_adaptive(emulators: dict[str, Emulator]) -> None:
     """1000 windows over one cell: bfloat16 additions of 1 stall at 256, float32 sums do not."""
     sums = {}
     for product in PRODUCTS:
-        case, _ = backward_case(
-            np.random.default_rng(6),
-            "AdaptiveMaxPool3dBackward",
-            adaptive([1, 1], [2, 1, 1], [1000, 1, 1]),
-            "bfloat16",
-            "int32",
-        )
+        case = one_case(ADAPTIVE_3D, adaptive([1, 1], [2, 1, 1], [1000, 1, 1]), "bfloat16")
         case.views["gradOutput"].array[...] = 1.0
         case.views["indices"].array[...] = 0
-        emulators[product].run("aclnnAdaptiveMaxPool3dBackward", case.views)
+        emulators[product].run(f"aclnn{ADAPTIVE_3D}", case.views)
         sums[product] = float(case.views["gradInput"].array.reshape(-1)[0])
-    assert sums["950"] == 256.0
-    assert sums["A2"] == sums["A3"] > 256.0
+    assert sums["950"] == 256.0 < sums["A2"] == sums["A3"]
 
 
 @pytest.mark.parametrize(("mode", "expected"), [(1, np.inf), (0, 65504.0)])
 def test_overflow_follows_the_saturation_mode(emulators: dict[str, Emulator], mode: int, expected: float) -> None:
-    case, _ = backward_case(
-        np.random.default_rng(7),
-        "MaxPool3dWithArgmaxBackward",
-        windowed([1, 1], [1, 1, 3], [1, 1, 2], [1, 1, 1]),
-        "float16",
-        "int32",
-    )
+    geometry = windowed([1, 1], [1, 1, 3], [1, 1, 2], [1, 1, 1])
+    case = one_case(POOL_3D, geometry, "float16")
     case.views["gradOutput"].array[...] = 60000.0
     case.views["indices"].array[...] = 1
     emulators["A2"].call("aclrtSetDeviceSatMode", mode)
@@ -256,42 +212,48 @@ ROUTES_220 = [
     (windowed((1, 1), [2, 6, 6], [1, 2, 2], dilation=[1, 1, 2]), "scatter overlap; key 102"),
     (windowed((1, 1), [2, 6, 6], [1, 1, 1], dilation=[1, 1, 2]), "scatter; key 2"),
 ]
-
-
-@pytest.mark.parametrize("product", ["A2", "A3"])
-@pytest.mark.parametrize(("geometry", "branch"), ROUTES_220, ids=str)
-def test_routes_220(emulators: dict[str, Emulator], product: str, geometry: Geometry, branch: str) -> None:
-    for dtype in ("float32", "bfloat16"):
-        route = run_dense(emulators[product], "MaxPool3dWithArgmaxBackward", geometry, dtype)
-        assert route.startswith(f"MaxPool3DGradWithArgmax: {branch};")
-
-
 ROUTES_950 = [
-    (
-        "MaxPool3dWithArgmaxBackward",
-        windowed((5, 3), [4, 4, 4], [2, 2, 2], None, [1, 1, 1]),
-        "simd, whole planes; key 2049",
+    (POOL_3D, windowed((5, 3), [4, 4, 4], [2, 2, 2], None, [1, 1, 1]), "simd, whole planes; key 2049"),
+    (POOL_3D, windowed((1, 2), [8, 10, 514], [2, 2, 2]), "simd, aligned; key 1"),
+    (POOL_3D, windowed((2, 2), [10, 11, 1024], [2, 4, 5], [1, 2, 3], [1, 2, 2]), "simd, unaligned; key 1025"),
+    (POOL_3D, windowed((1, 1), [60] * 3, [24] * 3, [1] * 3), "simt; key unknown"),
+    (POOL_2D, windowed((2, 3), [64, 64], [64, 64]), "scalar; key 301"),
+    (POOL_2D, windowed((3, 12), [2, 22], [2, 6], ceil_mode=True), "simt; key 900"),
+    (POOL_2D, windowed((2, 3), [64, 64], [3, 3], [2, 2], [1, 1]), "vector; key 101"),
+    (POOL_2D, windowed((40, 30), [32, 32], [2, 2]), "vector; key 100"),
+    (POOL_2D, windowed((2, 3), [64, 64], [2, 2], dilation=[2, 2]), "vector; key 101"),
+    (POOL_2D, windowed((2, 6), [8, 3], [1, 1]), "kernel of one; key 800"),
+]
+ROUTES_ADAPTIVE = [
+    ("A2", [6, 8, 4], [3, 4, 2], "MaxPool3DGradWithArgmax: normal; key 0;"),
+    ("A3", [24, 24, 4], [2, 2, 2], "MaxPool3DGradWithArgmax: scatter; key 2;"),
+    ("A2", [7, 5, 3], [3, 4, 8], "AdaptiveMaxPool3DGrad: normal overlap; key 100;"),
+    ("A2", [41, 41, 3], [2, 3, 1], "AdaptiveMaxPool3DGrad: scatter overlap; key 102;"),
+    ("950", [6, 8, 4], [3, 4, 2], "AdaptiveMaxPool3DGrad: simt; key 16;"),
+    ("950", [7, 5, 3], [3, 4, 8], "AdaptiveMaxPool3DGrad: simt atomic; key 16;"),
+]
+ROUTES = [
+    *(
+        (product, POOL_3D, geometry, dtype, f"MaxPool3DGradWithArgmax: {branch};")
+        for product in ("A2", "A3")
+        for geometry, branch in ROUTES_220
+        for dtype in ("float32", "bfloat16")
     ),
-    ("MaxPool3dWithArgmaxBackward", windowed((1, 2), [8, 10, 514], [2, 2, 2]), "simd, aligned; key 1"),
-    (
-        "MaxPool3dWithArgmaxBackward",
-        windowed((2, 2), [10, 11, 1024], [2, 4, 5], [1, 2, 3], [1, 2, 2]),
-        "simd, unaligned; key 1025",
+    *(("950", name, geometry, "float32", f": {branch};") for name, geometry, branch in ROUTES_950),
+    *(
+        (product, ADAPTIVE_3D, adaptive((2, 2), sizes, outputs), "float16", branch)
+        for product, sizes, outputs, branch in ROUTES_ADAPTIVE
     ),
-    ("MaxPool3dWithArgmaxBackward", windowed((1, 1), [60] * 3, [24] * 3, [1] * 3), "simt; key unknown"),
-    ("MaxPool2dWithIndicesBackward", windowed((2, 3), [64, 64], [64, 64]), "scalar; key 301"),
-    ("MaxPool2dWithIndicesBackward", windowed((3, 12), [2, 22], [2, 6], ceil_mode=True), "simt; key 900"),
-    ("MaxPool2dWithIndicesBackward", windowed((2, 3), [64, 64], [3, 3], [2, 2], [1, 1]), "vector; key 101"),
-    ("MaxPool2dWithIndicesBackward", windowed((40, 30), [32, 32], [2, 2]), "vector; key 100"),
-    ("MaxPool2dWithIndicesBackward", windowed((2, 3), [64, 64], [2, 2], dilation=[2, 2]), "vector; key 101"),
-    ("MaxPool2dWithIndicesBackward", windowed((2, 6), [8, 3], [1, 1]), "kernel of one; key 800"),
 ]
 
 
-@pytest.mark.parametrize(("name", "geometry", "branch"), ROUTES_950, ids=str)
-def test_routes_950(emulators: dict[str, Emulator], name: str, geometry: Geometry, branch: str) -> None:
-    route = run_dense(emulators["950"], name, geometry, "float32")
-    assert f": {branch};" in route
+@pytest.mark.parametrize(("product", "name", "geometry", "dtype", "branch"), ROUTES, ids=str)
+def test_routes(
+    emulators: dict[str, Emulator], product: str, name: str, geometry: Geometry, dtype: str, branch: str
+) -> None:
+    emulators[product].call("aclrtSetSysParamOpt", 0, 0)
+    case, indices = backward_case(np.random.default_rng(9), name, geometry, dtype, "int32", spreads=False)
+    assert branch in check(case, indices, emulators[product], model(OPERATORS[name], product))
 
 
 @pytest.mark.parametrize(
@@ -302,46 +264,16 @@ def test_channels_last_on_the_950(
 ) -> None:
     batch, height, width, channels = shape
     geometry = windowed((batch, channels), [height, width], [3, 3], [2, 2], [padding, padding])
-    case, indices = backward_case(
-        np.random.default_rng(8), "MaxPool2dWithIndicesBackward", geometry, "float32", "int32", spreads=False
-    )
+    case, indices = backward_case(np.random.default_rng(8), POOL_2D, geometry, "float32", "int32", spreads=False)
     moved = {name: dense(np.moveaxis(view.array, 1, -1), "NHWC") for name, view in case.views.items()}
-    outcome = emulators["950"].run("aclnnMaxPool2dWithIndicesBackward", moved, geometry.lists)
+    outcome = emulators["950"].run(f"aclnn{POOL_2D}", moved, geometry.lists)
     assert outcome.ok
     assert f"; key {key};" in outcome.route
     case.views["gradInput"] = dense(np.moveaxis(moved["gradInput"].array, -1, 1))
     assert not case.rejected(indices, ACC32).any()
 
 
-ROUTES_ADAPTIVE = [
-    ("A2", [6, 8, 4], [3, 4, 2], "MaxPool3DGradWithArgmax: normal; key 0;"),
-    ("A3", [24, 24, 4], [2, 2, 2], "MaxPool3DGradWithArgmax: scatter; key 2;"),
-    ("A2", [7, 5, 3], [3, 4, 8], "AdaptiveMaxPool3DGrad: normal overlap; key 100;"),
-    ("A2", [41, 41, 3], [2, 3, 1], "AdaptiveMaxPool3DGrad: scatter overlap; key 102;"),
-    ("950", [6, 8, 4], [3, 4, 2], "AdaptiveMaxPool3DGrad: simt; key 16;"),
-    ("950", [7, 5, 3], [3, 4, 8], "AdaptiveMaxPool3DGrad: simt atomic; key 16;"),
-]
-
-
-@pytest.mark.parametrize(("product", "sizes", "outputs", "expected"), ROUTES_ADAPTIVE)
-def test_adaptive_routes(
-    emulators: dict[str, Emulator], product: str, sizes: list[int], outputs: list[int], expected: str
-) -> None:
-    emulators[product].call("aclrtSetSysParamOpt", 0, 0)
-    route = run_dense(emulators[product], "AdaptiveMaxPool3dBackward", adaptive((2, 2), sizes, outputs), "float16")
-    assert route.startswith(expected)
-
-
-def run_dense(emulator: Emulator, name: str, geometry: Geometry, dtype: str) -> str:
-    """Run a case of that geometry, check its values, and return the route."""
-    product = "950" if emulator.aclrtGetSocName().startswith(b"Ascend950") else "A2"
-    case, indices = backward_case(np.random.default_rng(9), name, geometry, dtype, "int32", spreads=False)
-    return check(case, indices, emulator, model(OPERATORS[name], product, geometry))
-
-
-@pytest.mark.parametrize(
-    ("product", "name"), [("A2", "MaxPool3dWithArgmaxBackward"), ("950", "AdaptiveMaxPool3dBackward")]
-)
+@pytest.mark.parametrize(("product", "name"), [("A2", POOL_3D), ("950", ADAPTIVE_3D)])
 def test_only_determinism_fixes_the_order_of_additions(emulators: dict[str, Emulator], product: str, name: str) -> None:
     """Without it a shape with three and more additions to a cell, from several cores, gives varying bits."""
     if name.startswith("Adaptive"):

@@ -1,33 +1,34 @@
-"""Whether phase one and two of the emulator answer as the operator library's host code was observed to.
+"""Whether the emulator's phases answer as the operator library's host code was observed to, and otherwise with defects.
 
 The record is of phase one; besides it one call for each thing that only phase two, or a device, would tell.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterator
 from ctypes import c_uint64, c_void_p
+from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from contract_calls import observed_rows
-from emulated_calls import (
-    API_2D,
-    API_3D,
-    API_ADAPTIVE_2D,
-    API_MASK,
-    current_products,
-    mask_shape,
-    prepared,
-    views_of,
-    windowed,
-)
-from emulator_driver import Emulator, fresh
+from emulated_calls import API_2D, API_3D, API_ADAPTIVE_2D, API_MASK, mask_shape, poison, prepared, views_of, windowed
+from emulator_driver import fresh
 from observed_statuses import score
+from places import SUPPORT
 from poolproof.backends.emulator import library
+from poolproof.backends.emulator.defects import VARIABLE, defects
+from poolproof.references.contract import Follows, expectations
+from poolproof.references.products import PRODUCTS
+from seeded_calls import SEEDED_CALLS, answers, made
+from seeded_launches import SEEDED_LAUNCHES
 
 
 def test_recorded_statuses() -> None:
@@ -44,12 +45,6 @@ def test_recorded_statuses() -> None:
     assert not counts["results written on failure, or not on success"]
 
 
-@pytest.fixture(scope="module")
-def emulators() -> Iterator[dict[str, Emulator]]:
-    with current_products() as loaded:
-        yield loaded
-
-
 class Expectation(NamedTuple):
     """A call, with format tag ``tag`` on every tensor, and the statuses of its phases (None: not reached)."""
 
@@ -62,7 +57,6 @@ class Expectation(NamedTuple):
     tag: str
     kernel: list[int] | None = None
     stride: list[int] | None = None
-    ceil_mode: bool = False
     indices: list[int] | None = None
 
 
@@ -82,40 +76,31 @@ STATUSES = [
 
 
 @pytest.mark.parametrize("call", STATUSES, ids=lambda call: call.why)
-def test_statuses(emulators: dict[str, Emulator], call: Expectation) -> None:
+def test_statuses(call: Expectation) -> None:
     views = views_of(call.gradient, call.input, call.indices or call.gradient, call.tag, call.api)
-    lists = (
-        {"kernelSize": call.kernel, "stride": call.stride or [], "padding": [0], "dilation": [1]} if call.kernel else {}
-    )
-    if call.product in emulators:
-        outcome = emulators[call.product].run(call.api, views, lists, call.ceil_mode)
-    else:
-        with fresh(library(), call.product) as emulator:
-            outcome = emulator.run(call.api, views, lists, call.ceil_mode)
+    lists = {"kernelSize": call.kernel, "stride": call.stride or [], "padding": [0], "dilation": [1]}
+    with fresh(library(), call.product) as emulator:
+        outcome = emulator.run(call.api, views, lists if call.kernel else {})
     assert (outcome.phase_one, outcome.phase_two) == call.statuses, outcome
     if 0 in call.input + call.gradient and outcome.ok:
         assert outcome.workspace == 0
         assert (views["gradInput"].storage == 7).all(), "there is nothing to write"
 
 
-def test_an_indices_shape_that_is_only_mentioned(emulators: dict[str, Emulator]) -> None:
-    views = views_of([1, 1, 2, 1], [1, 1, 4, 2], [1, 1, 2, 2], "NCHW", API_2D)
-    lists = {"kernelSize": [2], "stride": [2], "padding": [0], "dilation": [1]}
-    emulator = emulators["A2"]
-    with emulator.prepared(API_2D, views, lists) as call:
-        status, _, executor = call.plan()
-        assert status == 0
-        assert "indices have shape [1, 1, 2, 2]" in emulator.message()
-        emulator.call("aclDestroyAclOpExecutor", executor)
-
-
-def test_results_stay_untouched_on_failure(emulators: dict[str, Emulator]) -> None:
-    emulator, size, executor = emulators["A2"], c_uint64(42), c_void_p(43)
-    call = prepared(emulator)
-    assert emulator.phase_one(API_3D, [*call.arguments[:-1], None], size, executor) == 161001
-    assert (size.value, executor.value) == (42, 43)
-    assert emulator.phase_one(API_3D, [None] * 9, None, executor) == 161001
-    call.destroy()
+def test_results_stay_untouched_on_failure_and_a_wrong_indices_shape_is_only_mentioned() -> None:
+    with fresh(library(), "A2") as emulator:
+        size, executor, call = c_uint64(42), c_void_p(43), prepared(emulator)
+        assert emulator.phase_one(API_3D, [*call.arguments[:-1], None], size, executor) == 161001
+        assert (size.value, executor.value) == (42, 43)
+        assert emulator.phase_one(API_3D, [None] * 9, None, executor) == 161001
+        call.destroy()
+        views = views_of([1, 1, 2, 1], [1, 1, 4, 2], [1, 1, 2, 2], "NCHW", API_2D)
+        lists = {"kernelSize": [2], "stride": [2], "padding": [0], "dilation": [1]}
+        with emulator.prepared(API_2D, views, lists) as call:
+            status, _, executor = call.plan()
+            assert status == 0
+            assert "indices have shape [1, 1, 2, 2]" in emulator.message()
+            emulator.call("aclDestroyAclOpExecutor", executor)
 
 
 def test_a_mask_that_is_too_short_is_found_by_the_device() -> None:
@@ -125,3 +110,92 @@ def test_a_mask_that_is_too_short_is_found_by_the_device() -> None:
         views = views_of([1, 4, 4, 4], [1, 4, 8, 8], [1, 1, 1, 1], "NCHW", API_MASK)
         outcome = emulator.run(API_MASK, views, geometry.lists)
         assert (outcome.phase_one, outcome.phase_two, outcome.synchronisation) == (0, 0, 507053)
+
+
+# Seeded defects, where values alone do not show them; what they do to values, the suite is scored by.
+
+
+def test_the_table_of_defects() -> None:
+    """What python reads is what the library was compiled from."""
+    with fresh(library(), "A2") as emulator:
+        table = json.loads(emulator.poolproof_emulator_defects())
+    read = [
+        asdict(defect) | {"class": defect.group, "products": " ".join(defect.products)} for defect in defects().values()
+    ]
+    assert table == [{name: row[name] for name in table[0]} for row in read]
+    assert len(read) >= 70
+    assert all(all(row.values()) for row in table)
+    assert {row["severity"] for row in table} == {"critical", "high", "medium", "low"}
+    assert {row["difficulty"] for row in table} == {1, 2, 3, 4, 5}
+    assert all(set(defect.products) <= {"A2", "A3", "950"} for defect in defects().values())
+
+
+def test_seeded_defects_that_show_beside_the_values() -> None:
+    with fresh(library(), "A2", **{VARIABLE: "leak_per_call"}) as leaking:
+        call = prepared(leaking)
+        free = leaking.free_memory()
+        assert call.launch().ok and leaking.free_memory() < free
+    with fresh(library(), "A2", **{VARIABLE: "stale_cached_address"}) as stale:
+        call, other = prepared(stale), prepared(stale)
+        poison(other)
+        assert call.launch().ok and other.launch().ok
+        assert (other.views["gradInput"].storage.view(np.uint8) == 0x7F).all()
+    with fresh(library(), "A2", **{VARIABLE: "empty_refused"}) as refusing:
+        views = views_of([0, 1, 1, 1], [0, 1, 2, 2], [0, 1, 1, 1], "NCHW", API_2D)
+        assert refusing.run(API_ADAPTIVE_2D, views).phase_one == 161002
+    with fresh(library(), "A2", **{VARIABLE: "write_past_output"}) as overrunning:
+        views = views_of([1, 1, 1, 1], [1, 1, 3, 3], [1, 1, 1, 1], "NCHW", API_2D)
+        views["gradInput"].storage = np.full(32, 7, np.float32)
+        assert overrunning.run(API_ADAPTIVE_2D, views).ok
+        assert views["gradInput"].storage[:10].tolist() == [0.0] * 10
+
+
+@pytest.mark.parametrize(
+    ("defect", "planes", "dtype"), [("crash_on_uneven_cores", 49, "f4"), ("hang_on_idle_core", 1, "f2")]
+)
+def test_defects_that_end_a_process(defect: str, planes: int, dtype: str) -> None:
+    """One plane more than an A2 has cores; a dilated half precision call, which adds in a scratch area."""
+    script = f"""
+import numpy
+from poolproof.backends.emulator import library
+from emulator_driver import Emulator, dense
+emulator = Emulator(library())
+views = {{name: dense(numpy.zeros(shape, dtype)) for name, shape, dtype in
+         (("gradOutput", [{planes}, 1, 2, 2], {dtype!r}), ("self", [{planes}, 1, 4, 4], {dtype!r}),
+          ("indices", [{planes}, 1, 2, 2], "i4"), ("gradInput", [{planes}, 1, 4, 4], {dtype!r}))}}
+emulator.run({API_3D!r}, views, dict(kernelSize=[1, 2, 2], stride=[1], padding=[0], dilation=[2]))
+"""
+    environment = {**os.environ, VARIABLE: defect, "PYTHONPATH": str(SUPPORT)}
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment, stderr=subprocess.DEVNULL)
+    if defect == "crash_on_uneven_cores":
+        assert process.wait() == -signal.SIGSEGV
+        return
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(3)
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("defect", SEEDED_CALLS)
+def test_a_seeded_check_misjudges_one_call(defect: str) -> None:
+    """Owed by the contract, given by the honest library, and not by the defective one, which is right elsewhere."""
+    home = defects()[defect].products[0]
+    call = SEEDED_CALLS[defect]()
+    expected = expectations(PRODUCTS[home], call)
+    with fresh(library(), home) as honest:
+        assert expected.followed(*answers(honest, call)) is not Follows.NEITHER
+        plain = answers(honest, made(call.api))
+    with fresh(library(), home, **{VARIABLE: defect}) as defective:
+        assert expected.followed(*answers(defective, call)) is Follows.NEITHER
+        assert answers(defective, made(call.api)) == plain
+
+
+@pytest.mark.parametrize("product", ["A2", "A3", "950"])
+def test_a_seeded_launch_goes_wrong(product: str) -> None:
+    """On every product that the defect exists on, and only with it."""
+    chosen = [defect for defect in SEEDED_LAUNCHES if product in defects()[defect].products]
+    with fresh(library(), product, DISABLE_L2_CACHE="1") as honest:
+        assert [defect for defect in chosen if not SEEDED_LAUNCHES[defect](honest)] == []
+    for defect in chosen:
+        with fresh(library(), product, DISABLE_L2_CACHE="1", **{VARIABLE: defect}) as defective:
+            assert not SEEDED_LAUNCHES[defect](defective), defect

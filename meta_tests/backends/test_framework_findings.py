@@ -42,21 +42,16 @@ def test_every_finding_has_a_program_that_says_what_it_gives(heading: str) -> No
     assert all(program.said or program.dies for program in programs(heading))
 
 
-PRINTS = Program("print(index)  # got -2\n")
-RAISES = Program("pool()  # got IndexError: -2\n")
-DIES = Program("print(index)  # got -2\npool()  # dies\n")
-
-
 @pytest.mark.parametrize(
-    ("program", "status", "output", "errors"),
+    ("text", "status", "output", "errors"),
     [
-        (PRINTS, 0, "-2\n", "a warning\n"),
-        (RAISES, 1, "", "Traceback\nIndexError: -2\n"),
-        (DIES, -6, "-2\n", "corrupted\n"),
+        ("print(index)  # got -2\n", 0, "-2\n", "a warning\n"),
+        ("pool()  # got IndexError: -2\n", 1, "", "Traceback\nIndexError: -2\n"),
+        ("print(index)  # got -2\npool()  # dies\n", -6, "-2\n", "corrupted\n"),
     ],
 )
-def test_what_a_mended_framework_gives_is_noticed(program: Program, status: int, output: str, errors: str) -> None:
-    ended = subprocess.CompletedProcess([], status, output, errors)
+def test_what_a_mended_framework_gives_is_noticed(text: str, status: int, output: str, errors: str) -> None:
+    program, ended = Program(text), subprocess.CompletedProcess([], status, output, errors)
     assert program.still_shows(ended)
     assert not program.still_shows(subprocess.CompletedProcess([], 0, "0\n", ""))
     assert not program.still_shows(subprocess.CompletedProcess([], status, output + "more\n", errors))

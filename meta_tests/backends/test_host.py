@@ -1,14 +1,16 @@
-"""A host answers requests about calls in shared memory, and so do its forks."""
+"""A host answers requests about calls in shared memory, and so do its forks; what calls leave behind is named."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ import pytest
 from host_client import HostClient
 from places import ROOT, SUPPORT
 from poolproof.backends.base import Attempt, Call, ScenarioResult, Status
+from poolproof.backends.host import program
 from poolproof.backends.host.protocol import Channel, ProtocolError, Raised
 from poolproof.backends.registry import is_python_variable, python_of
 from poolproof.references.accumulation import ACC32
@@ -27,24 +30,39 @@ from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.references.windows import Windowed
-from poolproof.suites.isolation.replies import read, read_declarations, read_outcome
+from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
 
 FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
 
 
-@pytest.fixture(scope="module")
-def host() -> Iterator[HostClient]:
+def described(backend: str) -> Iterator[HostClient]:
     with HostClient(PYTHONPATH=str(SUPPORT)) as client:
-        client.describe("host_backends:Misbehaving")
+        client.describe(f"host_backends:{backend}")
         yield client
 
 
-@pytest.fixture
-def worker(host: HostClient) -> Iterator[Channel]:
+@pytest.fixture(scope="module")
+def host() -> Iterator[HostClient]:
+    yield from described("Misbehaving")
+
+
+@pytest.fixture(scope="module")
+def leaving() -> Iterator[HostClient]:
+    yield from described("Leaving")
+
+
+@contextmanager
+def forked(host: HostClient) -> Iterator[Channel]:
     pid, channel = host.fork()
     yield channel
     channel.close()
     host.done("end", pid=pid, seconds=0)
+
+
+@pytest.fixture
+def worker(host: HostClient) -> Iterator[Channel]:
+    with forked(host) as channel:
+        yield channel
 
 
 def forward(host: HostClient, index_dtype: str = "int64") -> Call:
@@ -66,9 +84,6 @@ def replied(channel: Channel, host: HostClient, call: Call, mode: str, **more: o
     return channel.receive()
 
 
-# Requests
-
-
 def test_a_backend_describes_itself(host: HostClient) -> None:
     said = host.describe("host_backends:Misbehaving")
     assert said.survives_fork
@@ -84,21 +99,6 @@ def test_a_backend_describes_itself(host: HostClient) -> None:
     assert said.import_folders == (str(SUPPORT),)
     assert said.python == sys.version.split()[0]
     assert (said.product, said.hazards, said.phases) == (None, None, False)
-
-
-@pytest.mark.parametrize(
-    ("backend", "key", "text"),
-    [
-        ("nobody", "unknown", "unknown backend 'nobody'"),
-        ("aclnn", "unavailable", "is missing"),
-        ("reports_backends:nothing", "unknown", "cannot be loaded"),
-        ("host_backends:LEAVES", "raised", "not callable"),
-    ],
-)
-def test_what_cannot_be_loaded_is_one_reply(backend: str, key: str, text: str) -> None:
-    with HostClient(PYTHONPATH=str(SUPPORT)) as host:
-        said = host.ask("describe", backend=backend)
-        assert text in str(said[key])
 
 
 def test_a_call_writes_its_outputs_in_shared_memory(host: HostClient, worker: Channel) -> None:
@@ -135,10 +135,20 @@ def test_what_an_adapter_may_not_is_told(host: HostClient, worker: Channel, mode
         assert (raised.file, raised.function) == ("host_backends.py", "run")
         assert "ValueError: no stream" in raised.traceback
     assert "done" in replied(worker, host, forward(host), "")
+    for request in ({}, {"do": "nothing"}, {"do": "run"}, {"do": "run", "calls": [{"operator": "Conv"}]}):
+        worker.send(request)
+        assert worker.receive()["raised"]["type"] == "KeyError"
 
 
 def test_declarations_that_cannot_be_had_are_told_one_by_one() -> None:
     with HostClient(PYTHONPATH=str(SUPPORT)) as host:
+        for backend, key, text in (
+            ("nobody", "unknown", "unknown backend 'nobody'"),
+            ("aclnn", "unavailable", "is missing"),
+            ("reports_backends:nothing", "unknown", "cannot be loaded"),
+            ("host_backends:LEAVES", "raised", "not callable"),
+        ):
+            assert text in str(host.ask("describe", backend=backend)[key])
         host.describe("host_backends:Declaring")
         for declared in (
             host.done(**host.to_run(forward(host), declare=True))["declared"],
@@ -150,43 +160,27 @@ def test_declarations_that_cannot_be_had_are_told_one_by_one() -> None:
             assert (found["is_deterministic"], found["route"]) == (True, "")
 
 
-def test_a_request_that_is_none_is_answered(host: HostClient, worker: Channel) -> None:
-    for request in ({}, {"do": "nothing"}, {"do": "run"}, {"do": "run", "calls": [{"operator": "Conv"}]}):
-        worker.send(request)
-        assert worker.receive()["raised"]["type"] == "KeyError"
-
-
-def test_a_host_that_gets_garbage_ends(host: HostClient) -> None:
-    pid, channel = host.fork()
-    channel.connection.sendall(b"\xff" * 100)
-    with pytest.raises((EOFError, ConnectionError)):
-        channel.receive()
-    assert host.done("end", pid=pid, seconds=5) == {"status": 1}
-
-
-# Forks
-
-
 def test_forks_end_as_they_end(host: HostClient) -> None:
-    pid, channel = host.fork()
-    channel.send(host.to_run(forward(host), mode="exits"))
-    with pytest.raises(EOFError):
-        channel.receive()
-    assert host.done("end", pid=pid, seconds=5) == {"status": 7}
+    """What an implementation writes to whatever it finds open, with garbage, cannot be taken for the zygote's."""
+    request = host.to_run(forward(host), fence=8192)
+    for message, error, seconds, status in (
+        ({**request, "mode": "exits"}, EOFError, 5, 7),
+        (b"\xff" * 100, (EOFError, ConnectionError), 5, 1),
+        ({**request, "mode": "garbage"}, ProtocolError, 0, -signal.SIGKILL),
+        ({**request, "mode": "behind"}, EOFError, 5, -signal.SIGSEGV),  # behind a fence, while the call lasts
+    ):
+        pid, channel = host.fork()
+        channel.send(request)
+        assert "done" in channel.receive()
+        channel.connection.sendall(message) if isinstance(message, bytes) else channel.send(message)
+        with pytest.raises(error):
+            channel.receive()
+        assert host.done("end", pid=pid, seconds=seconds) == {"status": status}
     pid, channel = host.fork()
     assert host.done("end", pid=pid, seconds=0) == {"status": -signal.SIGKILL}
     pid, channel = host.fork()
     channel.close()
     assert host.done("end", pid=pid, seconds=5) == {"status": 0}
-
-
-def test_forks_do_not_hold_the_zygotes_end(host: HostClient) -> None:
-    """What an implementation writes to whatever it finds open cannot be taken for the zygote's."""
-    pid, channel = host.fork()
-    channel.send(host.to_run(forward(host), mode="garbage"))
-    with pytest.raises(ProtocolError):
-        channel.receive()
-    assert host.done("end", pid=pid, seconds=0) == {"status": -signal.SIGKILL}
 
 
 def test_a_fork_dies_with_its_zygote() -> None:
@@ -198,25 +192,9 @@ def test_a_fork_dies_with_its_zygote() -> None:
             channel.receive()
 
 
-def test_behind_a_fence_nothing_is_written_while_the_call_lasts(host: HostClient) -> None:
-    pid, channel = host.fork()
-    call = forward(host)
-    request = host.to_run(call, fence=8192)
-    channel.send(request)
-    assert "done" in channel.receive()
-    channel.send({**request, "mode": "behind"})
-    with pytest.raises(EOFError):
-        channel.receive()
-    assert host.done("end", pid=pid, seconds=5) == {"status": -signal.SIGSEGV}
-
-
-# Who else answers
-
-
-@pytest.mark.parametrize("name", ["emulator-a2"])
-def test_the_emulator_answers_every_request(name: str) -> None:
+def test_the_emulator_answers_every_request() -> None:
     with HostClient() as host:
-        said = host.describe(name)
+        said = host.describe("emulator-a2")
         assert said.product == PRODUCTS["A2"]
         assert said.phases
         assert said.hazards
@@ -249,17 +227,7 @@ def test_a_host_knows_nothing_of_judging() -> None:
     loaded = set(printed.split())
     assert not {"numba", "pandas", "hypothesis", "pytest", "pyarrow"} & loaded
     assert not [name for name in loaded if name.startswith(("poolproof.suites", "poolproof.reports"))]
-    judging = {
-        "core",
-        "kernels",
-        "criterion",
-        "forward",
-        "oracle",
-        "summary",
-        "specification",
-        "standards",
-        "deviations",
-    }
+    judging = {"kernels", "criterion", "forward", "oracle", "summary", "specification", "standards", "deviations"}
     assert not {name.split(".")[2] for name in loaded if name.startswith("poolproof.references.")} & judging
     contract = {name for name in loaded if name.startswith("poolproof.references.contract.")}
     assert contract == {f"poolproof.references.contract.{name}" for name in ("call", "scenarios", "vocabulary")}
@@ -279,10 +247,7 @@ OLD_PYTHON = old_python()
 @pytest.mark.parametrize("backend", ["emulator-a2", "host_backends:Plain"])
 def test_an_old_python_with_an_old_numpy_is_host(backend: str) -> None:
     assert OLD_PYTHON is not None
-    from poolproof.backends.host import program
-
-    command = (OLD_PYTHON, program.__file__)
-    with HostClient(command, PYTHONPATH=str(SUPPORT)) as host:
+    with HostClient((OLD_PYTHON, program.__file__), PYTHONPATH=str(SUPPORT)) as host:
         said = host.describe(backend)
         assert said.python.startswith("3.9.")
         call = forward(host, "int32" if said.product else "int64")
@@ -298,8 +263,6 @@ def test_a_host_needs_no_installed_suite(tmp_path: Path) -> None:
     libraries = Path(np.__file__).parents[1] / "numpy.libs"
     if libraries.exists():
         (tmp_path / "numpy.libs").symlink_to(libraries)
-    from poolproof.backends.host import program
-
     with HostClient((sys.executable, "-S", program.__file__), PYTHONPATH=f"{tmp_path}") as host:
         said = host.describe("emulator-a2")
         assert said.product == PRODUCTS["A2"]
@@ -343,3 +306,86 @@ def test_a_variable_names_the_python_of_each_backend() -> None:
     assert python_of("torch-npu", environment) is None
     assert all(map(is_python_variable, environment))
     assert not is_python_variable("OTHER_PYTHON")
+
+
+# What a call leaves behind in its process is named, and put right where it can be.
+
+Changed = Callable[..., list[tuple[str, str, str, bool]]]
+
+
+@pytest.fixture
+def changed(leaving: HostClient) -> Iterator[Changed]:
+    with forked(leaving) as worker:
+
+        def ask(mode: str = "") -> list[tuple[str, str, str, bool]]:
+            values = np.zeros((1, 1, 2, 2), np.float32)
+            outputs = {"out": values[:, :, :1, :1], "indices": np.zeros((1, 1, 1, 1), np.int64)}
+            call = leaving.call(FORWARD, Windowed((2, 2)), {"self": values, **outputs})
+            worker.send(leaving.to_run(call, mode=mode))
+            changes = read_changes(worker.receive()["done"].get("changed", []))
+            return [(change.what, change.before, change.after, change.restored) for change in changes]
+
+        yield ask
+
+
+on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="MXCSR is a register of x86")
+
+
+@pytest.mark.parametrize(
+    ("mode", "what", "before", "after"),
+    [
+        pytest.param("rounding up", "rounding mode", "to nearest", "up", marks=on_x86),
+        pytest.param("rounding to zero", "rounding mode", "to nearest", "toward zero", marks=on_x86),
+        pytest.param("flush-to-zero", "flush-to-zero", "off", "on", marks=on_x86),
+        pytest.param("denormals-are-zero", "denormals-are-zero", "off", "on", marks=on_x86),
+        ("folder", "working folder", None, "/"),
+        ("mask", "signal mask", "none", "SIGUSR1"),
+        ("handler", "ignored signals", None, "SIGUSR1"),
+        ("python handler", "signal handlers", None, "SIGUSR2"),
+        ("umask", "umask", None, "0777"),
+        ("locale", "locale", None, "C.UTF-8"),
+        ("limit", "limit of open files", None, None),
+    ],
+)
+def test_what_a_call_leaves_is_named_and_put_right(
+    changed: Changed, mode: str, what: str, before: str | None, after: str | None
+) -> None:
+    changes = changed(mode)
+    (told,) = [change for change in changes if change[0] == what]
+    assert before in (None, told[1])
+    assert after is None or after in told[2]
+    assert told[1] != told[2]
+    assert changed() == []
+    assert all(restored for *_, restored in changes)
+    assert changed(mode) == changes
+
+
+@pytest.mark.parametrize("mode", ["", pytest.param("floating-point flags", marks=on_x86)])
+def test_what_a_right_call_leaves_is_nothing(changed: Changed, mode: str) -> None:
+    assert [changed(mode) for _ in range(3)] == [[]] * 3
+
+
+def test_what_cannot_be_put_right_is_told_once(changed: Changed) -> None:
+    ((what, _, _, restored),) = changed("hard limit")
+    capabilities = Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0]
+    assert (what, restored) == ("limit of open files", bool(int(capabilities, 16) >> 24 & 1)), "CAP_SYS_RESOURCE"
+    assert changed() == []
+
+
+@pytest.mark.parametrize(("mode", "what"), [("thread", "threads"), ("child", "children")])
+def test_what_grows_is_told_each_time(changed: Changed, mode: str, what: str) -> None:
+    for _ in range(2):
+        ((told, before, after, restored),) = changed(mode)
+        assert (told, int(after) - int(before), restored) == (what, 1, False)
+        assert changed() == []
+
+
+@on_x86
+def test_no_call_is_made_in_the_rounding_mode_that_another_left(leaving: HostClient) -> None:
+    values = np.zeros((1, 1, 2, 2), np.float32)
+    arrays = {"self": values, "out": values[:, :, :1, :1], "indices": np.zeros((1, 1, 1, 1), np.int64)}
+    calls = [leaving.call(FORWARD, Windowed((2, 2)), arrays) for _ in range(2)]
+    with forked(leaving) as worker:
+        for mode, made in (("", 2), ("rounding up", 1), ("", 2)):
+            worker.send(leaving.to_run(*calls, mode=mode))
+            assert len(worker.receive()["done"]["outcomes"]) == made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,8 +30,6 @@ from poolproof.references.products import PRODUCTS, Product
 from poolproof.references.windows import Adaptive
 from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_description, read_outcome
 
-# Frames
-
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, Channel]]:
@@ -43,15 +41,20 @@ def ends() -> Iterator[tuple[socket.socket, Channel]]:
 
 def test_messages_go_through_whole_however_they_are_cut(ends: tuple[socket.socket, Channel]) -> None:
     sender, channel = ends
-    frames = to_frame({"do": "run", "text": "ü\ud800"}) + to_frame({"n": 1}) + to_frame({})
-    received = []
+    messages = [{"do": "run", "text": "ü\ud800"}, {"n": 1}, {}]
+    frames, received = b"".join(map(to_frame, messages)), []
     for place in range(len(frames)):
         sender.sendall(frames[place : place + 1])
         if (message := channel.advance()) is not None:
             received.append(message)
-    assert received == [{"do": "run", "text": "ü\ud800"}, {"n": 1}, {}]
-    sender.sendall(frames)
-    assert [channel.receive() for _ in range(3)] == received
+    sender.sendall(frames + frames[:-1])
+    sender.shutdown(socket.SHUT_WR)
+    assert received + [channel.receive() for _ in range(5)] == [*messages, *messages, *messages[:2]]
+    with pytest.raises(EOFError):
+        channel.receive()
+    assert len(to_frame({"a": "x" * (MAX_FRAME - 8)})) == MAX_FRAME + 4
+    with pytest.raises(ProtocolError, match="16777217 bytes"):
+        to_frame({"a": "x" * (MAX_FRAME - 7)})
 
 
 def framed(data: bytes) -> bytes:
@@ -82,23 +85,6 @@ def test_what_is_no_frame_is_no_message(ends: tuple[socket.socket, Channel], dat
         channel.receive()
 
 
-def test_a_frame_that_ends_early_is_the_end(ends: tuple[socket.socket, Channel]) -> None:
-    sender, channel = ends
-    sender.sendall(to_frame({"do": "run"})[:-1])
-    sender.shutdown(socket.SHUT_WR)
-    with pytest.raises(EOFError):
-        channel.receive()
-
-
-def test_a_message_may_not_be_longer_than_a_frame() -> None:
-    assert len(to_frame({"a": "x" * (MAX_FRAME - 8)})) == MAX_FRAME + 4
-    with pytest.raises(ProtocolError, match="16777217 bytes"):
-        to_frame({"a": "x" * (MAX_FRAME - 7)})
-
-
-# Records
-
-
 MEMORY = np.zeros(1024, np.uint8)
 
 
@@ -112,50 +98,25 @@ def call() -> Call:
 
 
 def test_calls_are_views_of_the_same_memory() -> None:
-    record = through_json(write_call(call(), lambda _: (32, 0)))
-    read, fences = read_call(record, MEMORY)
-    assert (read.operator, read.attributes, read.deterministic, fences) == (
-        call().operator,
-        Adaptive((2, 1)),
-        False,
-        [],
-    )
+    read, fences = read_call(through_json(write_call(call(), lambda _: (32, 0))), MEMORY)
+    assert (read.operator, read.attributes, read.deterministic) == (call().operator, Adaptive((2, 1)), False)
     tensor = read.tensors["self"]
-    assert (tensor.guard, tensor.strides, tensor.offset, tensor.tag) == (16, (4, 2, 1), 0, "")
+    assert (tensor.guard, tensor.strides, tensor.offset, tensor.tag, fences) == (16, (4, 2, 1), 0, "", [])
     tensor.array[0, 1, 0] = 5
     assert MEMORY[32 + 16 + 8 :][:4].view(np.float32) == 5
 
 
 def test_a_tensor_keeps_its_layout() -> None:
-    tensor = call().tensors["self"]
-    array = np.ndarray((3,), np.int8, tensor.buffer, 16 + 3, (-1,))
-    strided = Call(
-        OPERATORS["MaxPool2dWithMask"],
-        Adaptive((1,)),
-        {"indices": Tensor(tensor.buffer, 16, array, (-1,), 3, "NHWC")},
-        True,
-    )
+    buffer = call().tensors["self"].buffer
+    laid_out = Tensor(buffer, 16, np.ndarray((3,), np.int8, buffer, 16 + 3, (-1,)), (-1,), 3, "NHWC")
+    strided = Call(OPERATORS["MaxPool2dWithMask"], Adaptive((1,)), {"indices": laid_out}, True)
     record = through_json(write_call(strided, lambda _: (32, 5)))
     record["windows"] = {"kernel_size": [2], "ceil_mode": True}
     read, fences = read_call(record, MEMORY)
-    assert fences == [(80, 5)]
     tensor = read.tensors["indices"]
-    assert (tensor.strides, tensor.offset, tensor.tag, read.deterministic) == ((-1,), 3, "NHWC", True)
-    assert tensor.array.dtype == np.int8
+    assert (tensor.strides, tensor.offset, tensor.tag) == ((-1,), 3, "NHWC")
+    assert (tensor.array.dtype, read.deterministic, fences) == (np.int8, True, [(80, 5)])
     assert tensor.array.ctypes.data == MEMORY.ctypes.data + 32 + 16 + 3
-
-
-OUTCOMES = [
-    Outcome(Status.COMPLETED, seconds=1e-300, results={"out": ((1, 2), "float32")}, strides={"out": (2, 1)}),
-    Outcome(Status.REFUSED, code=-(1 << 31), message='"\n\ud800', guard_violations=("a", "b")),
-    Outcome(Status.UNAVAILABLE),
-]
-
-
-@pytest.mark.parametrize("outcome", OUTCOMES)
-def test_outcomes_come_back(outcome: Outcome) -> None:
-    expected = replace(outcome, message=outcome.message.replace("\ud800", "?"), changed=())
-    assert read_outcome(through_json(write_outcome(outcome, call())), call()) == expected
 
 
 @pytest.mark.parametrize(
@@ -185,16 +146,20 @@ def test_what_is_no_outcome_is_none(record: object) -> None:
         read_outcome(record, call())
 
 
-def test_other_records_come_back() -> None:
+def test_records_come_back() -> None:
+    for outcome in (
+        Outcome(Status.COMPLETED, seconds=1e-300, results={"out": ((1, 2), "float32")}, strides={"out": (2, 1)}),
+        Outcome(Status.REFUSED, code=-(1 << 31), message='"\n\ud800', guard_violations=("a", "b")),
+        Outcome(Status.UNAVAILABLE),
+    ):
+        expected = replace(outcome, message=outcome.message.replace("\ud800", "?"), changed=())
+        assert read_outcome(through_json(write_outcome(outcome, call())), call()) == expected
+    unsupported = {("A", "float32", "int32"): None, ("A", "float32", "int64"): "why"}
     for value in (
         Attempt(161002, None, "text", outputs_untouched=False, workspace=5),
         ScenarioResult(None, "why", ran=1, applicable=False),
         Raised.of(ValueError("text")),
-        Description(
-            product=Product("1000", like=PRODUCTS["950"], tags=("NHWC",)),
-            hazards=(),
-            unsupported={("A", "float32", "int32"): None, ("A", "float32", "int64"): "why"},
-        ),
+        Description(product=Product("1000", like=PRODUCTS["950"], tags=("NHWC",)), hazards=(), unsupported=unsupported),
         Description(product=PRODUCTS["A3"], environment={"a": "b"}, modes=("m",), survives_fork=True),
     ):
         reader = read_description if isinstance(value, Description) else partial(read, type(value))
@@ -202,31 +167,27 @@ def test_other_records_come_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "record"),
+    ("reader", "record"),
     [
-        (Attempt, {"phase_one": "0", "phase_two": None}),
-        (Attempt, {"phase_one": 0}),
-        (Attempt, {"phase_one": 0, "phase_two": 1.0}),
-        (ScenarioResult, {"status": 0, "applicable": 1}),
-        (Raised, {"type": "a", "text": None}),
-        (Description, {"product": "A5"}),
-        (Description, {"modes": "ab"}),
-        (Description, {"unsupported": [["A", "float32"]]}),
-        (Description, {"abilities": {"A": {"speed": True}}}),
-        (Description, {"hazards": ["LOUD"]}),
+        *((partial(read, Attempt), {"phase_one": one, "phase_two": two}) for one, two in (("0", None), (0, 1.0))),
+        (partial(read, Attempt), {"phase_one": 0}),
+        (partial(read, ScenarioResult), {"status": 0, "applicable": 1}),
+        (partial(read, Raised), {"type": "a", "text": None}),
+        (read_description, {"product": "A5"}),
+        (read_description, {"modes": "ab"}),
+        (read_description, {"unsupported": [["A", "float32"]]}),
+        (read_description, {"abilities": {"A": {"speed": True}}}),
+        (read_description, {"hazards": ["LOUD"]}),
+        *(
+            (reader, record)
+            for reader in (read_declarations, read_changes)
+            for record in (None, {}, {"accumulation": "acc32"}, {"what": "a"}, "text")
+        ),
     ],
 )
-def test_what_is_no_record_is_none(kind: type, record: object) -> None:
+def test_what_is_no_record_is_none(reader: Callable[[object], object], record: object) -> None:
     with pytest.raises(ProtocolError):
-        read_description(record) if kind is Description else read(kind, record)
-
-
-@pytest.mark.parametrize("record", [None, {}, {"accumulation": "acc32"}, {"what": "a"}, "text"])
-def test_what_are_no_declarations_or_changes_are_none(record: object) -> None:
-    with pytest.raises(ProtocolError):
-        read_declarations(record)
-    with pytest.raises(ProtocolError):
-        read_changes(record)
+        reader(record)
 
 
 def through_json(record: object) -> Any:

@@ -13,38 +13,25 @@ from poolproof.suites import commands
 from poolproof.suites.cli import main
 
 
-@pytest.mark.parametrize(
-    ("typed", "known_as"),
-    [
+def test_a_device_is_an_argument() -> None:
+    for typed, known_as in (
         ("torch:cpu", "torch-cpu"),
         ("torch:npu", "torch-npu"),
         ("torch-compile:cpu", "torch-compile"),
         ("torch-compile:cuda", "torch-compile:cuda"),
         ("torch-cpu", "torch-cpu"),
         ("my.module:Mine", "my.module:Mine"),
-    ],
-)
-def test_a_device_is_an_argument(typed: str, known_as: str) -> None:
-    check_name(typed)
-    assert canonical(typed) == known_as
-
-
-def test_both_names_make_the_same_backend() -> None:
-    for name in ("torch:cpu", "torch-cpu"):
-        assert create(name).interface == "torch-cpu"
-
-
-def test_every_short_name_is_listed() -> None:
+    ):
+        check_name(typed)
+        assert canonical(typed) == known_as
+    assert create("torch:cpu").interface == create("torch-cpu").interface == "torch-cpu"
     assert {"torch-cpu", "torch-cuda", "torch-npu", "torch-autograd", "torch-compile"} <= set(names())
 
 
-@pytest.mark.parametrize("device", ["tpu", "", "cuda:1"])
-def test_a_device_that_torch_is_not_asked_on_is_told(device: str) -> None:
-    with pytest.raises(UnknownBackend, match="torch runs on cpu, cuda, npu, such as torch:cuda"):
-        check_name(f"torch:{device}")
-
-
-def test_commands_say_so() -> None:
+def test_a_device_that_torch_is_not_asked_on_is_told() -> None:
+    for device in ("tpu", "", "cuda:1"):
+        with pytest.raises(UnknownBackend, match="torch runs on cpu, cuda, npu, such as torch:cuda"):
+            check_name(f"torch:{device}")
     ended = CliRunner().invoke(main, ["list", "--backend", "torch:tpu"])
     assert (ended.exit_code, "backend 'torch:tpu': torch runs on" in ended.output) == (3, True)
 

@@ -10,9 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from holding import holding
-from plugged_backends import GivesNoOutcome, LosesItsDevice, NamesAStranger, StatusIsText
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.base import Backend
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Overall, Verdict
@@ -60,85 +58,65 @@ def test_who_refuses_all_padding_has_a_gap(tmp_path: Path) -> None:
     assert ended.status == Overall.INCOMPLETE
     assert verdicts(ended) == {Verdict.CONFORMS, Verdict.UNDOCUMENTED}
     rows = tables.load(ended.folder, ["verdict", "padded"]).dropna()
-    assert set(rows["verdict"][rows["padded"].astype(bool)]) == {Verdict.UNDOCUMENTED}
-    refused = int(rows["padded"].astype(bool).sum())
-    said = f"allows it: {refused} of 80 planned cases; never run, only refused: padding of {OPERATOR} (float32)"
+    refused = rows[rows["padded"].astype(bool)]
+    assert set(refused["verdict"]) == {Verdict.UNDOCUMENTED}
+    said = f"allows it: {len(refused)} of 80 planned cases; never run, only refused: padding of {OPERATOR} (float32)"
     assert said in ended.output
     assert said in (ended.folder / "summary.md").read_text()
 
 
-def test_who_dies_of_everything_violates(tmp_path: Path) -> None:
-    ended = session(tmp_path / "run", "CrashesAlways", 3)
-    assert ended.status == Overall.VIOLATES
-    assert verdicts(ended) == {Verdict.CRASHED}
-    said = "deviating and not waived: 6 of 6 judged cases, 6 of them by a crash or a time-out"
-    assert f"VIOLATES (exit status 1): {said}" in ended.output
-    assert "the call ended by signal SIGABRT" in ended.output
+DEVIATING = "deviating and not waived: 6 of 6 judged cases, 6 of them by a crash or a time-out"
+NO_OUTCOME = (
+    "an adapter raised an exception or gave no outcome, which says nothing about the implementation: in 6 cases"
+)
+RAISED = "the adapter raised ValueError: no stream (dying_backends.py, line "
+NONE_RETURNED = "the adapter returned None from run, not an Outcome"
 
 
 @pytest.mark.parametrize(
-    ("backend", "reason"),
+    ("backend", "cases", "verdict", "said", "reason"),
     [
-        ("RaisesAlways", "the adapter raised ValueError: no stream (dying_backends.py, line "),
-        ("GivesNoOutcome", "the adapter returned None from run, not an Outcome"),
+        ("CrashesAlways", 3, Verdict.CRASHED, f"VIOLATES (exit status 1): {DEVIATING}", "ended by signal SIGABRT"),
+        ("RaisesAlways", 3, Verdict.ADAPTER_ERROR, f"INCOMPLETE (exit status 2): {NO_OUTCOME}", RAISED),
+        ("GivesNoOutcome", 3, Verdict.ADAPTER_ERROR, f"INCOMPLETE (exit status 2): {NO_OUTCOME}", NONE_RETURNED),
+        ("killed_once", 12, Verdict.CONFORMS, "CONFORMS (exit status 0): 24 of 24 planned cases judged", ""),
     ],
 )
-def test_whose_adapter_is_at_fault_is_not_accused(tmp_path: Path, backend: str, reason: str) -> None:
-    ended = session(tmp_path / "run", backend, 3)
-    assert ended.status == Overall.INCOMPLETE
-    assert verdicts(ended) == {Verdict.ADAPTER_ERROR}
-    said = "an adapter raised an exception or gave no outcome, which says nothing about the implementation: in 6 cases"
-    assert f"INCOMPLETE (exit status 2): {said}" in ended.output
-    assert reason in ended.output
-
-
-def test_whose_process_is_killed_once_conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_fault_a_death_or_an_exception_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, cases: int, verdict: Verdict, said: str, reason: str
+) -> None:
     monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
-    ended = session(tmp_path / "run", "killed_once")
-    assert (tmp_path / "killed").exists()
-    assert ended.status == Overall.CONFORMS
-    assert verdicts(ended) == {Verdict.CONFORMS}
-    assert "CONFORMS (exit status 0): 24 of 24 planned cases judged, none deviates" in ended.output
+    ended = session(tmp_path / "run", backend, cases)
+    assert (ended.status, verdicts(ended)) == (verdict.overall, {verdict})
+    assert said in ended.output and reason in ended.output
+    assert (tmp_path / "killed").exists() is (backend == "killed_once")
 
 
-def judged(backend: type[Backend], scratch: Path) -> tuple[str, str]:
+IS_NONE = "{'status': 'ok', 'changed': ()} is no Outcome: Invalid enum value 'ok' - at `$.status`"
+OF_A_STRANGER = "{'status': 'completed', 'results': {'gradient': [[1], 'float32']}} is no outcome of the call"
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+@pytest.mark.parametrize(
+    ("backend", "verdict", "reason"),
+    [
+        ("GivesNoOutcome", Verdict.ADAPTER_ERROR, NONE_RETURNED),
+        ("StatusIsText", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {IS_NONE}"),
+        ("NamesAStranger", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {OF_A_STRANGER}"),
+        ("LosesItsDevice", Verdict.VIOLATES, None),
+    ],
+)
+def test_an_outcome_that_is_none_is_the_adapters_and_a_device_that_is_lost_no_refusal(
+    tmp_path: Path, backend: str, verdict: str, reason: str | None
+) -> None:
     case = Case.of(operator=OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
-    sandbox = Sandbox(f"plugged_backends:{backend.__name__}", scratch, "sandbox", 20.0)
+    sandbox = Sandbox(f"plugged_backends:{backend}", tmp_path, "sandbox", 20.0)
     try:
         row = sandbox.judge_alone(CaseQuestion(case, holding("interval")))
     finally:
         sandbox.close()
-    return row["verdict"], row["reason"]
-
-
-@pytest.mark.parametrize(
-    ("backend", "reason"),
-    [
-        (GivesNoOutcome, "the adapter returned None from run, not an Outcome"),
-        (
-            StatusIsText,
-            (
-                "the adapter returned what it may not: {'status': 'ok', 'changed': ()} is no Outcome: "
-                "Invalid enum value 'ok' - at `$.status`"
-            ),
-        ),
-        (
-            NamesAStranger,
-            (
-                "the adapter returned what it may not: {'status': 'completed', 'results': "
-                "{'gradient': [[1], 'float32']}} is no outcome of the call"
-            ),
-        ),
-    ],
-)
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_an_outcome_that_is_none_is_the_adapters(tmp_path: Path, backend: type[Backend], reason: str) -> None:
-    assert judged(backend, tmp_path) == (Verdict.ADAPTER_ERROR, reason)
-
-
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_a_device_that_is_lost_is_no_refusal(tmp_path: Path) -> None:
-    assert judged(LosesItsDevice, tmp_path)[0] == Verdict.VIOLATES
+    assert row["verdict"] == verdict
+    assert reason in (None, row["reason"])
 
 
 # An implementation is asked for the calls that it says it has, and what it says is told.
@@ -164,37 +142,19 @@ def test_no_call_is_asked_that_the_implementation_does_not_have(lack: str) -> No
 
 
 def test_the_budget_goes_to_calls_that_reach_the_implementation() -> None:
-    copies = drawn(Abilities(layouts=()))
-    assert not [case for case in copies if case.layouts]
+    assert not [case for case in drawn(Abilities(layouts=())) if case.layouts]
     some = drawn(Abilities(layouts=("channels_last",)))
     assert {layout.partition("+")[0] for case in some for _, layout in case.layouts} == {"channels_last"}
-
-
-def test_who_takes_no_indices_is_asked_for_those_of_forwards() -> None:
-    asked = [case for case in drawn(Abilities(indices=False)) if case.api.is_backward]
-    assert asked
-    assert {case.indices for case in asked} == {"forward"}
+    assert {case.indices for case in drawn(Abilities(indices=False)) if case.api.is_backward} == {"forward"}
 
 
 def test_who_takes_no_indices_is_judged_by_those_of_its_own_rule() -> None:
-    backend = PicksLastAndTakesNoIndices()
-    asked = CaseQuestion(
-        Case.of("MaxPool2dWithIndicesBackward", shape=(3, 8, 8), kernel_size=(3,), stride=(2,), values="ties"),
-        CASE_ASPECTS["values"],
-    )
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(3, 8, 8), kernel_size=(3,), stride=(2,), values="ties")
+    backend, asked = PicksLastAndTakesNoIndices(), CaseQuestion(case, CASE_ASPECTS["values"])
     row = judge(asked, backend)
     assert (row["verdict"], row["reason"]) == (Verdict.CONFORMS, "")
     backend.declared = FAMILY_RULE
     assert judge(asked, backend)["verdict"] == Verdict.VIOLATES
-
-
-def test_a_case_that_is_named_all_the_same_is_counted_with_the_reason(tmp_path: Path) -> None:
-    line = '{"operator":"MaxPool2dWithIndices","shape":[1,4,4],"kernel_size":[2],"padding":[1]}'
-    ended = run_session(tmp_path / "run", "scatter_backends:WithoutPadding", "--case", line)
-    rows = tables.load(ended.folder, ["verdict", "reason"])
-    assert set(zip(rows["verdict"], rows["reason"], strict=True)) == {
-        (Verdict.NOT_SUPPORTED, "the implementation has no padding")
-    }
 
 
 def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None:
@@ -208,10 +168,11 @@ def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None
     selection = Selection.from_record(run["selection"])
     assert {subject.abilities for subject in selection.subjects()} == {Abilities(padding=False)}
     assert selection.to_record() == run["selection"]
-
-
-def test_a_contract_leaves_nothing_to_declare(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "scatter_backends:WithoutPaddingOnA2", "--cases", "1")
+    # A case that is named all the same is counted, with the reason; a contract leaves nothing to declare.
+    line = '{"operator":"MaxPool2dWithIndices","shape":[1,4,4],"kernel_size":[2],"padding":[1]}'
+    rows = tables.load(run_session(tmp_path / "named", "scatter_backends:WithoutPadding", "--case", line).folder)
+    assert set(rows["verdict"] + rows["reason"]) == {Verdict.NOT_SUPPORTED + "the implementation has no padding"}
+    ended = run_session(tmp_path / "a2", "scatter_backends:WithoutPaddingOnA2", "--cases", "1")
     assert "declares abilities, but it runs on A2, whose contract says which it must have" in ended.output
     assert ended.status == Overall.COULD_NOT_RUN
 

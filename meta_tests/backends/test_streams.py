@@ -17,7 +17,6 @@ from holding import holding
 from poolproof.backends.base import Call, Hazard, Outcome, Status
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import VARIABLE
-from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
@@ -77,10 +76,9 @@ class Complaining(SimulatedStreams):
         return Outcome(Status.COMPLETED, guard_violations=("memory past the workspace of 64 bytes was written",))
 
 
-def judged_on(streams: type[SimulatedStreams]) -> Row:
-    backend = Streamed()
-    backend.streams = streams(backend, ())
-    return judge(QUESTIONS[0], backend)
+class Raising(SimulatedStreams):
+    def run(self, call: Call, hazard: Hazard) -> Outcome:
+        raise ZeroDivisionError("in the adapter")
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=["backward", "forward"])
@@ -92,65 +90,47 @@ def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
     assert f"made with {hazard}: got " in row["reason"]
 
 
-def test_streams_that_keep_order_are_not_accused() -> None:
+@pytest.mark.parametrize(
+    ("streams", "violated", "said"),
+    [
+        (Mixing, ["streams"], "made at the same time as another call on another stream"),
+        (Complaining, ["streams"], "memory past the workspace of 64 bytes was written"),
+        (Ending, ["refusal"], "the card is lost"),
+        (Skipping, [], ""),  # what cannot be made accuses nobody
+    ],
+)
+def test_calls_among_other_work(streams: type[SimulatedStreams], violated: list[str], said: str) -> None:
+    backend = Streamed()
+    backend.streams = streams(backend, ())
+    row = judge(QUESTIONS[0], backend)
+    assert (row["verdict"] == Verdict.VIOLATES, row["checks_violated"]) == (bool(violated), violated)
+    assert said in row["reason"]
+
+
+def test_who_keeps_order_or_has_no_streams_is_not_accused_nor_for_an_exception_of_the_adapter() -> None:
     assert [judge(question, Streamed())["verdict"] for question in QUESTIONS] == [Verdict.CONFORMS] * 2
-
-
-def test_two_calls_at_once_are_both_looked_at() -> None:
-    row = judged_on(Mixing)
-    assert row["checks_violated"] == ["streams"]
-    assert "made at the same time as another call on another stream" in row["reason"]
-
-
-def test_what_leaves_its_workspace_among_other_work_is_told() -> None:
-    assert "memory past the workspace of 64 bytes was written" in judged_on(Complaining)["reason"]
-
-
-def test_a_legal_call_among_other_work_may_not_fail() -> None:
-    row = judged_on(Ending)
-    assert row["checks_violated"] == ["refusal"]
-    assert "the card is lost" in row["reason"]
-
-
-def test_what_cannot_be_made_accuses_nobody() -> None:
-    assert judged_on(Skipping)["verdict"] == Verdict.CONFORMS
-
-
-class Raising(SimulatedStreams):
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        raise ZeroDivisionError("in the adapter")
-
-
-def test_an_exception_of_an_adapters_streams_is_the_adapters() -> None:
     backend = Streamed()
     backend.streams = Raising(backend, ())
     assert answer(QUESTIONS[0], backend)["verdict"] == Verdict.ADAPTER_ERROR
     assert answer(QUESTIONS[0], Scatter())["verdict"] == Verdict.CONFORMS
-
-
-def test_only_devices_with_streams_are_asked() -> None:
-    aspect = CASE_ASPECTS["streams"]
     for backend, asked in ((Scatter(), False), (Streamed(), True)):
         chosen = subjects("scatter", backend)
-        assert bool(list(blocks(chosen, [aspect], PLANS["smoke"], seed=0))) is asked
+        assert bool(list(blocks(chosen, [CASE_ASPECTS["streams"]], PLANS["smoke"], seed=0))) is asked
 
 
-def put_to_the_emulator(scratch: Path, question: CaseQuestion) -> list[Row]:
-    sandbox = Sandbox("emulator-a2", scratch, "streams", timeout=60.0)
+@pytest.mark.parametrize("defect", ["", "default_stream_used"])
+def test_the_default_stream_in_place_of_the_callers_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, defect)
+    sandbox = Sandbox("emulator-a2", tmp_path, "streams", timeout=60.0)
     try:
-        return list(sandbox.judge([question] * 10))
+        rows = list(sandbox.judge([QUESTIONS[0]] * 10))
     finally:
         sandbox.close()
-
-
-def test_the_emulator_keeps_its_place_on_streams(tmp_path: Path) -> None:
-    assert {row["verdict"] for row in put_to_the_emulator(tmp_path, QUESTIONS[0])} == {Verdict.CONFORMS}
-
-
-def test_the_default_stream_in_place_of_the_callers_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "default_stream_used")
-    reasons = [row["reason"] for row in put_to_the_emulator(tmp_path, QUESTIONS[0])]
-    assert any(f"made with {hazard}" in reason for hazard in Hazard for reason in reasons)
+    assert ({row["verdict"] for row in rows} == {Verdict.CONFORMS}) is not bool(defect)
+    found = any(f"made with {hazard}" in row["reason"] for hazard in Hazard for row in rows)
+    assert found is bool(defect)
 
 
 # The emulator's streams among each other, and what its phase two does when it is given less than it needs.
@@ -201,19 +181,11 @@ def test_a_stream_waits_for_what_an_event_has_captured(a2: Emulator) -> None:
     a2.call("aclrtDestroyEvent", event)
 
 
-def test_an_event_that_nobody_recorded_holds_nothing_up(a2: Emulator) -> None:
-    event = c_void_p()
+def test_nobody_waits_for_a_stream_that_was_abandoned_or_an_event_that_was_not_recorded(a2: Emulator) -> None:
+    event, stream = c_void_p(), c_void_p()
     a2.call("aclrtCreateEvent", byref(event))
     a2.call("aclrtStreamWaitEvent", a2.stream, event)
     assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
-    a2.call("aclrtDestroyEvent", event)
-    assert a2.aclrtStreamWaitEvent(a2.stream, event) == 107017
-    assert a2.aclrtStreamWaitEvent(c_void_p(1), event) == 107017
-
-
-def test_nobody_waits_for_a_stream_that_was_abandoned(a2: Emulator) -> None:
-    event, stream = c_void_p(), c_void_p()
-    a2.call("aclrtCreateEvent", byref(event))
     a2.call("aclrtCreateStream", byref(stream))
     busy(a2, stream, copies=2)
     a2.call("aclrtRecordEvent", event, stream)
@@ -221,6 +193,7 @@ def test_nobody_waits_for_a_stream_that_was_abandoned(a2: Emulator) -> None:
     a2.call("aclrtDestroyStreamForce", stream)
     assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
     a2.call("aclrtDestroyEvent", event)
+    assert a2.aclrtStreamWaitEvent(a2.stream, event) == a2.aclrtStreamWaitEvent(c_void_p(1), event) == 107017
 
 
 def test_an_exception_lets_those_go_who_wait_for_it() -> None:
@@ -237,19 +210,15 @@ def test_an_exception_lets_those_go_who_wait_for_it() -> None:
             assert emulator.aclrtSynchronizeStreamWithTimeout(emulator.stream, 60_000) == 507053
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_no_workspace_of_some_size_is_refused_whatever_is_needed(a2: Emulator, dtype: str) -> None:
-    call, living = prepared(a2, dtype), a2.living("executors")
-    _, _, executor = call.plan()
-    assert a2.phase_two(API_3D, None, 64, executor, a2.stream) == 161001
-    assert a2.living("executors") == living
-    call.destroy()
-
-
-def test_a_size_that_is_understated_changes_nothing(a2: Emulator) -> None:
-    right = prepared(a2, "float16")
+def test_a_workspace_is_needed_but_a_size_that_is_understated_changes_nothing(a2: Emulator) -> None:
+    for dtype in ("float32", "float16"):
+        call, living = prepared(a2, dtype), a2.living("executors")
+        _, _, executor = call.plan()
+        assert a2.phase_two(API_3D, None, 64, executor, a2.stream) == 161001, "whatever is needed"
+        assert a2.living("executors") == living
+        call.destroy()
+    right, call = prepared(a2, "float16"), prepared(a2, "float16")
     assert right.launch().ok
-    call = prepared(a2, "float16")
     _, size, executor = call.plan()
     workspace = a2.malloc(size)
     assert a2.phase_two(API_3D, workspace, 1, executor, a2.stream) == 0

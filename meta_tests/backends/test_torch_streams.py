@@ -89,38 +89,20 @@ def small_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("case", [BACKWARD, FORWARD], ids=lambda case: case.operator)
-def test_work_around_a_call_changes_nothing(case: Case) -> None:
+def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case: Case) -> None:
     backend = Simulated()
     row = judge(CaseQuestion(case, holding("streams")), backend)
-    assert row["verdict"] == Verdict.CONFORMS, row["reason"]
-    assert "streams" in row["checks_judged"]
+    assert (row["verdict"], "streams" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
+    log = backend.module.log
+    recorded, waited = ([what for _, what in log].index(what) for what in ("recorded", "waited"))
+    assert log[recorded][0] != log[waited][0], "a call waits for the event of another stream"
+    assert log[waited + 1] == (log[waited][0], "called")
+    called = [stream for stream, what in log if what == "called"][-32:]
+    assert len(set(called)) == 2 and called == called[:2] * 16, "two calls take turns on two streams"
+    assert TorchEager("cpu").streams is None
 
 
 def test_a_call_that_is_not_at_its_place_is_found() -> None:
     row = judge(CaseQuestion(BACKWARD, holding("streams")), ReadsNothing())
     assert row["checks_violated"] == ["streams"]
     assert f"made with {Hazard.INPUTS_BEING_MADE}" in row["reason"]
-
-
-def test_a_call_waits_for_the_event_of_another_stream() -> None:
-    backend = Simulated()
-    judge(CaseQuestion(BACKWARD, holding("streams")), backend)
-    log = backend.module.log
-    recorded, waited = (
-        log.index(next(each for each in log if each[1] == "recorded")),
-        [number for number, each in enumerate(log) if each[1] == "waited"],
-    )
-    assert log[recorded][0] != log[waited[0]][0]
-    assert log[waited[0] + 1] == (log[waited[0]][0], "called")
-
-
-def test_two_calls_take_turns_on_two_streams() -> None:
-    backend = Simulated()
-    judge(CaseQuestion(BACKWARD, holding("streams")), backend)
-    called = [stream for stream, what in backend.module.log if what == "called"][-32:]
-    assert len(set(called)) == 2
-    assert called == called[:2] * 16
-
-
-def test_the_cpu_has_no_streams() -> None:
-    assert TorchEager("cpu").streams is None

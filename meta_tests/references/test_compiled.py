@@ -65,22 +65,14 @@ def end(process: subprocess.Popen[str]) -> bool:
 
 def test_the_same_source_runs_compiled_and_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walk() == steps.py_func(np.ones(3), Step(0.5, 4), np.array([True, False, True])) == 11.0
+    for others in (np.ones(3, np.float32), np.ones(6)[::2]):
+        with pytest.raises(TypeError):
+            steps(others, Step(0.5, 4), np.ones(3, bool))
     again = compiled(steps.py_func)
     monkeypatch.setenv(VARIABLE, "1")
     assert again(np.ones(3), Step(0.5, 4), np.array([True, False, True])) == 11.0
+    assert again(np.array([1e308]), Step(1e308, 4), np.ones(1, bool)) == np.inf, "and no warning"
     assert "dispatcher" not in again.__dict__
-
-
-def test_other_types_are_refused() -> None:
-    with pytest.raises(TypeError):
-        steps(np.ones(3, np.float32), Step(0.5, 4), np.ones(3, bool))  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        steps(np.ones(6)[::2], Step(0.5, 4), np.ones(3, bool))
-
-
-def test_overflow_in_python_is_an_infinity_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "1")
-    assert compiled(steps.py_func)(np.array([1e308]), Step(1e308, 4), np.ones(1, bool)) == np.inf
 
 
 def test_of_processes_that_want_it_at_once_one_compiles_and_later_ones_find_it(tmp_path: Path) -> None:

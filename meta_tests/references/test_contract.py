@@ -1,18 +1,23 @@
-"""The contract against what a library was seen to answer, and against itself: order, breaches, tables, descriptions."""
+"""The contract against recorded statuses, against itself and for any call at all; calls as JSON."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from contract_calls import AD2, MASK, MP2, MP3, made, observed_call, observed_rows
+from contract_calls import AD2, AD3, CALL_FIELDS, MASK, MP2, MP3, WINDOWED_APIS, made, observed_call, observed_rows
 from observed_statuses import disagreements
 from poolproof.references.contract import (
     ERRATA,
     SIGNATURES,
+    ContractCall,
+    ContractError,
     Follows,
     ReturnCode,
     TensorArgument,
@@ -24,10 +29,14 @@ from poolproof.references.contract import (
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.clause import Clause, always
-from poolproof.references.contract.examples import base_template
+from poolproof.references.contract.clause import always
+from poolproof.references.contract.examples import Template, base_template
 from poolproof.references.contract.expectation import contract_of
+from poolproof.references.contract.facts import leaves_storage
+from poolproof.references.contract.vocabulary import DTYPES, TAGS
+from poolproof.references.geometry import pooled_size
 from poolproof.references.products import PRODUCTS, Product
+from poolproof.references.windows import Windowed
 
 A2, A3, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["A3"], PRODUCTS["950"]
 
@@ -61,24 +70,22 @@ OFF_THE_PAGE = {
 """Calls that were taken for legal until they were measured: product, call, what the code answers, and the page."""
 
 
-@pytest.mark.parametrize("name", OFF_THE_PAGE)
-def test_a_library_that_answers_as_measured_is_not_accused(name: str) -> None:
-    product, call, status, page = OFF_THE_PAGE[name]
+@pytest.mark.parametrize(("product", "call", "status", "page"), OFF_THE_PAGE.values(), ids=OFF_THE_PAGE)
+def test_a_library_that_answers_as_measured_is_not_accused(
+    product: str, call: ContractCall, status: int, page: int
+) -> None:
     expected = expectations(PRODUCTS[product], call)
     assert expected.followed(status) is Follows.CODE
     assert expected.followed(page) is Follows.PAGE
     assert expected.followed(161001) is Follows.NEITHER
 
 
-def test_shapes_that_follow_from_self() -> None:
+def test_shapes_and_strides_that_follow() -> None:
     assert made(MASK).tensor("gradOutput").shape == (2, 3, 3, 3)
     assert made(MASK).tensor("indices").shape == (2, 3, 6, 64)
     assert made(MP3).tensor("indices").shape == (2, 3, 3, 3, 3)
     assert made("aclnnAdaptiveMaxPool2d", tag="NHWC").tensor("indicesOut").shape == (2, 4, 3, 7)
-
-
-def test_strides_of_an_empty_tensor_count_its_empty_axis_as_one() -> None:
-    assert TensorArgument.contiguous((2, 0, 3), "FLOAT", "ND").strides == (3, 3, 1)
+    assert TensorArgument.contiguous((2, 0, 3), "FLOAT", "ND").strides == (3, 3, 1), "an empty axis counts as one"
 
 
 # The order, where two clauses answer differently, and no observation breaks both.
@@ -111,21 +118,16 @@ def test_first_of_two_broken_clauses_answers(product: str, first: str, second: s
 ORDER = ("A2", "A3", "950", "910", "310P", "310B")
 
 
-@pytest.mark.parametrize(
-    ("api", "statuses"),
-    [
+def test_null_pointers_per_product() -> None:
+    for api, statuses in (
         (MP3, (161001, 161001, 161001, 161001, 161001, 161001)),
         (MASK, (161001, 161001, 161002, 161001, 161001, 161001)),
         ("aclnnMaxPool3dWithArgmax", (161001, 161001, 161001, 161002, 161002, 161002)),
         ("aclnnMaxPool2dWithMask", (161001, 161001, 161001, 161001, 161001, 161001)),
-    ],
-)
-def test_null_pointers_per_product(api: str, statuses: tuple[int, ...]) -> None:
-    everything_null = made(api).with_tensors(dict.fromkeys(SIGNATURES[api].tensors))
-    assert tuple(predict(PRODUCTS[name], everything_null) for name in ORDER) == statuses
-
-
-def test_an_unsupported_product_is_refused_before_null_pointers_where_the_library_looks_there_first() -> None:
+    ):
+        everything_null = made(api).with_tensors(dict.fromkeys(SIGNATURES[api].tensors))
+        assert tuple(predict(PRODUCTS[name], everything_null) for name in ORDER) == statuses, api
+    # An unsupported product is refused before null pointers where the library looks there first.
     without_self = made("aclnnMaxPool3dWithArgmax").with_tensors({"self": None})
     assert expectations(PRODUCTS["910"], without_self).code.clause == "3d-fwd.product"
     without_outputs = violating_call(A2, "mask-bwd.null.executor")
@@ -143,16 +145,13 @@ def test_most_pairs_of_clauses_can_be_broken_together(api: str) -> None:
         assert call not in (violating_call(product, first), violating_call(product, second))
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
+def test_clauses_that_cannot_be_broken_together() -> None:
+    for first, second in (
         ("adaptive3d-bwd.rank.equal", "adaptive3d-bwd.shape.indices"),  # both change indices' shape
         ("2d-bwd.null.indices", "2d-bwd.dtype.indices"),  # the null hides the dtype
         ("3d-bwd.dtype.indices", "3d-bwd.dilation.one"),  # the second is the page's alone
-    ],
-)
-def test_clauses_that_cannot_be_broken_together(first: str, second: str) -> None:
-    assert violating_pair(A2, first, second) is None
+    ):
+        assert violating_pair(A2, first, second) is None, first
 
 
 # Clauses and their breaches.
@@ -170,12 +169,6 @@ def test_a_broken_clause_and_no_other_answers(clause: Any) -> None:
             phase = None if clause.is_early_success else clause.phase
             assert expected.code.clause == clause.id
             assert (expected.code.status, expected.code.phase) == (clause.status, phase)
-
-
-@pytest.mark.parametrize("clause", all_clauses(), ids=lambda clause: clause.id)
-def test_a_kept_clause_does_not_answer(clause: Any) -> None:
-    for product in set(clause.products) & set(supporting_products(clause.api)):
-        assert not clause.decides(base_template(clause.api).call(), product)
 
 
 UNAVOIDABLE = {
@@ -203,28 +196,18 @@ UNAVOIDABLE = {
 """Clauses that cannot be broken without breaking a later one: it asks more of the same, or the same again."""
 
 
-def stands_alone(clause: Clause) -> bool:
-    """Whether later clauses can be asked about a call that breaks this one: it leaves pointers, ranks and lengths."""
-    return bool(clause.status) and not clause.name.startswith(("null", "rank", "length", "stride", "product"))
-
-
 def test_a_breach_breaks_one_clause_only() -> None:
-    shadowed = set()
-    for api, product in itertools.product(SIGNATURES, PRODUCTS.values()):
-        held = contract_of(api).on(product) if product in supporting_products(api) else ()
-        for number, clause in enumerate(held):
-            if stands_alone(clause):
-                call = violating_call(product, clause.id)
-                if any(other.status and other.decides(call, product) for other in held[number + 1 :]):
-                    shadowed.add(clause.id)
+    """Of those that later clauses can be asked about: such a breach leaves pointers, ranks and lengths."""
+    shadowed, basic = set(), ("null", "rank", "length", "stride", "product")
+    for api in SIGNATURES:
+        for product in supporting_products(api):
+            held = contract_of(api).on(product)
+            for number, clause in enumerate(held):
+                if clause.status and not clause.name.startswith(basic):
+                    call = violating_call(product, clause.id)
+                    if any(other.status and other.decides(call, product) for other in held[number + 1 :]):
+                        shadowed.add(clause.id)
     assert shadowed == UNAVOIDABLE
-
-
-@pytest.mark.parametrize("api", SIGNATURES)
-def test_the_call_that_everything_starts_from_is_legal_by_code_and_page(api: str) -> None:
-    for product in supporting_products(api):
-        expected = expectations(product, base_template(api).call())
-        assert (expected.code.status, expected.code.clause, expected.page) == (ReturnCode.SUCCESS, None, None)
 
 
 BEYOND_THE_PAGE = {
@@ -249,6 +232,9 @@ def test_legal_calls_are_accepted(api: str, product: Product) -> None:
         expected = expectations(product, call)
         assert expected.code.status == ReturnCode.SUCCESS, name
         assert expected.erratum == BEYOND_THE_PAGE.get((api, name)), name
+    if calls:  # and the call that everything starts from by code and page
+        expected = expectations(product, base_template(api).call())
+        assert (expected.code.status, expected.code.clause, expected.page) == (ReturnCode.SUCCESS, None, None)
 
 
 def test_legal_calls_visit_the_edges() -> None:
@@ -264,43 +250,23 @@ def test_legal_calls_visit_the_edges() -> None:
 # The tables.
 
 
-def test_ids_are_unique() -> None:
-    ids = [clause.id for clause in all_clauses()]
-    assert len(ids) == len(set(ids))
-
-
 @pytest.mark.parametrize("api", SIGNATURES)
-def test_phase_two_comes_after_phase_one(api: str) -> None:
-    phases = [clause.phase for clause in all_clauses(api)]
+def test_every_product_is_supported_or_refused_outright_and_phase_two_comes_last(api: str) -> None:
+    clauses, supporting = all_clauses(api), set(supporting_products(api))
+    refusing = {product for clause in clauses if clause.decides is always for product in clause.products}
+    assert refusing | supporting == set(PRODUCTS.values()) and not refusing & supporting
+    phases = [clause.phase for clause in clauses]
     assert phases == sorted(phases)
 
 
-@pytest.mark.parametrize("api", SIGNATURES)
-def test_every_product_is_supported_or_refused_outright(api: str) -> None:
-    refusing = {product for clause in all_clauses(api) if clause.decides is always for product in clause.products}
-    assert refusing | set(supporting_products(api)) == set(PRODUCTS.values())
-    assert not refusing & set(supporting_products(api))
-
-
-def test_a2_and_a3_have_the_same_clauses() -> None:
-    for clause in all_clauses():
-        assert (A2 in clause.products) == (A3 in clause.products), clause.id
-
-
-def test_a_clause_that_the_code_does_not_check_is_one_that_the_page_promises() -> None:
-    for clause in all_clauses():
-        if clause.status is None:
-            assert clause.page is not None and clause.page.reading == "refuses", clause.id
-
-
-def test_every_erratum_is_known_and_met() -> None:
-    cited = {behind.erratum for clause in all_clauses() for behind in (clause.page, clause.earlier) if behind}
-    assert cited == set(ERRATA)
-
-
-def test_statements_are_sentences() -> None:
-    for clause in all_clauses():
+def test_the_tables_are_in_order() -> None:
+    clauses = all_clauses()
+    assert len({clause.id for clause in clauses}) == len(clauses)
+    for clause in clauses:
         assert clause.statement.endswith(".") and "  " not in clause.statement, clause.id
+        assert (A2 in clause.products) == (A3 in clause.products), clause.id
+        assert clause.status is not None or (clause.page and clause.page.reading == "refuses"), clause.id
+    assert {behind.erratum for clause in clauses for behind in (clause.page, clause.earlier) if behind} == set(ERRATA)
 
 
 # Which description is followed.
@@ -344,16 +310,214 @@ def test_an_earlier_release_is_neither_wrong_nor_said_to_follow_the_page() -> No
     assert [answer.status for answer in expected.acceptable] == [161001, 161002]
 
 
-@pytest.mark.parametrize("clause", ["3d-bwd.null.gradOutput", "3d-bwd.null.self", "2d-bwd.padding.at-most-kernel"])
-def test_only_the_code_answers_where_the_page_is_silent_or_agrees(clause: str) -> None:
-    expected = expectations(A2, violating_call(A2, clause))
-    assert expected.page is None and expected.acceptable == (expected.code,)
-    assert expected.followed(expected.code.status) is Follows.BOTH
-    assert expected.followed(expected.code.status, 0) is Follows.BOTH
+def test_only_the_code_answers_where_the_page_is_silent_or_agrees() -> None:
+    for clause in ("3d-bwd.null.gradOutput", "3d-bwd.null.self", "2d-bwd.padding.at-most-kernel"):
+        expected = expectations(A2, violating_call(A2, clause))
+        assert expected.page is None and expected.acceptable == (expected.code,), clause
+        status = expected.code.status
+        assert expected.followed(status) is expected.followed(status, 0) is Follows.BOTH, clause
 
 
 def test_lists_that_kill_the_process_are_marked() -> None:
-    call = made(MASK).with_lists({"kernelSize": (), "padding": None})
-    expected = expectations(A3, call)
+    expected = expectations(A3, made(MASK).with_lists({"kernelSize": (), "padding": None}))
     assert expected.code.crashes and expected.code.status == ReturnCode.NULL_POINTER
     assert not expectations(A3, made(MASK).with_lists({"kernelSize": ()})).code.crashes
+
+
+# Calls as JSON.
+
+
+def test_calls_survive_json_and_layouts_may_be_left_out() -> None:
+    for row in observed_rows()[::30]:
+        call = observed_call(row)
+        assert call.to_record() == {name: row[name] for name in CALL_FIELDS}
+        assert ContractCall.from_json(call.to_json()) == call
+    for clause in all_clauses():
+        call = violating_call(clause.products[0], clause.id)
+        again = ContractCall.from_json(call.to_json())
+        assert again == call and hash(again) == hash(call)
+    record = made(AD3).to_record()
+    for tensor in record["tensors"].values():
+        for name in ("strides", "offset", "storage"):
+            del tensor[name]
+    del record["lists"], record["ceilMode"], record["null_outputs"]
+    assert ContractCall.from_record(record) == made(AD3)
+
+
+MALFORMED: dict[str, tuple[Any, str]] = {
+    "nothing": ("{", "this is not JSON"),
+    "no object": ("[]", "a call must be a JSON object"),
+    "unknown api": ({"api": "aclnnAvgPool2d"}, "api 'aclnnAvgPool2d' is not one of"),
+    "unhashable api": ({"api": []}, "api [] is not one of"),
+    "extra field": ({"status": 0}, "a call has no field 'status'"),
+    "missing tensor": ({"tensors": {}}, "tensors needs the field 'gradOutput'"),
+    "missing lists": ({"lists": None}, "lists needs the field 'kernelSize'"),
+    "list of words": ({"lists": {"kernelSize": ["2"]}}, "kernelSize must be a list of integers"),
+    "list of truths": ({"lists": {"stride": [True]}}, "stride must be a list of integers"),
+    "ceil mode of a number": ({"ceilMode": 1}, "ceilMode must be true or false"),
+    "no ceil mode": ({"ceilMode": None}, "ceilMode must be true or false"),
+    "out-pointer": ({"null_outputs": {"stream": True}}, "null_outputs has no field 'stream'"),
+    "out-pointer of a number": ({"null_outputs": {"executor": 1}}, "null_outputs.executor must be true or false"),
+    "dtype": ({"tensors": {"self": {"dtype": "float32"}}}, "self.dtype 'float32' is not one of"),
+    "format": ({"tensors": {"self": {"format": "NCW"}}}, "self.format 'NCW' is not one of"),
+    "strides": ({"tensors": {"self": {"strides": [1]}}}, "self.strides has 1 values for 4 axes"),
+    "offset": ({"tensors": {"self": {"offset": None}}}, "self.offset must be a list of integers"),
+}
+
+
+def spoilt(record: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """The record with fields replaced, inside nested objects too; an empty object replaces."""
+    fields = {
+        name: spoilt(record[name], value) if isinstance(value, dict) and value else value
+        for name, value in change.items()
+    }
+    return {**record, **fields}
+
+
+@pytest.mark.parametrize(("change", "sentence"), MALFORMED.values(), ids=MALFORMED)
+def test_malformed_json_is_named(change: Any, sentence: str) -> None:
+    text = change if isinstance(change, str) else json.dumps(spoilt(made(MP2).to_record(), change))
+    with pytest.raises(ContractError) as caught:
+        ContractCall.from_json(text)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_calls_cannot_be_changed() -> None:
+    call = made(MP2)
+    with pytest.raises(TypeError):
+        call.tensors["self"] = None  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        call.api = MP3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: predict(Product("A5", like=A2), made(MP2)),
+        lambda: violating_call(A2, "2d-bwd.nothing"),
+        lambda: violating_call(A2, "mask-bwd.product.950"),
+        lambda: violating_pair(A2, "2d-bwd.null.self", "2d-bwd.null.gradOutput"),
+        lambda: violating_pair(A2, "2d-bwd.null.self", "3d-bwd.plane"),
+        lambda: all_clauses("aclnnAvgPool2d"),
+        lambda: ContractCall.from_record(made(AD2).to_record() | {"ceilMode": False}),
+        lambda: ContractCall.from_record(made(AD2).to_record() | {"lists": {"kernelSize": [2]}}),
+    ],
+)
+def test_what_is_impossible_is_refused(ask: Any) -> None:
+    with pytest.raises(ContractError):
+        ask()
+
+
+# Any call at all.
+
+LEGAL = {api: tuple(legal_calls(supporting_products(api)[0], api).values()) for api in SIGNATURES}
+LENGTHS = st.one_of(st.integers(-1, 5), st.sampled_from((7, 2**31, 2**62)))
+SHAPES = st.lists(LENGTHS, max_size=6).map(tuple)
+LISTS = st.none() | st.lists(st.integers(-2, 4) | st.just(2**62), max_size=4).map(tuple)
+TENSORS = st.none() | st.builds(
+    TensorArgument.contiguous,
+    SHAPES,
+    st.sampled_from(("FLOAT", "FLOAT16", "INT32", "INT64", "INT8")) | st.sampled_from(DTYPES),
+    st.sampled_from(("ND", "NCHW", "NHWC", "NCL", "NCDHW")) | st.sampled_from(TAGS),
+)
+
+
+@st.composite
+def any_call(draw: st.DrawFn) -> ContractCall:
+    """A legal call with up to three arguments replaced by anything."""
+    api = draw(st.sampled_from(tuple(SIGNATURES)))
+    call = draw(st.sampled_from(LEGAL[api]))
+    for _ in range(draw(st.integers(0, 3))):
+        name = draw(st.sampled_from((*SIGNATURES[api].tensors, *SIGNATURES[api].lists)))
+        if name in call.tensors:
+            call = call.with_tensors({name: draw(TENSORS)})
+        else:
+            call = call.with_lists({name: draw(LISTS)})
+    return call
+
+
+@given(any_call(), st.sampled_from(list(PRODUCTS.values())))
+@settings(max_examples=300, deadline=None)
+def test_every_call_gets_an_answer(call: ContractCall, product: Product) -> None:
+    expected = expectations(product, call)
+    assert predict(product, call) == expected.code.phase_one
+    assert expected.followed(expected.code.phase_one) in (Follows.BOTH, Follows.CODE)
+    if expected.code.phase == 2:
+        assert expected.followed(0, expected.code.status) in (Follows.BOTH, Follows.CODE)
+    assert (expected.page is expected.earlier is None) == (expected.erratum is None)
+
+
+@given(any_call())
+@settings(max_examples=100, deadline=None)
+def test_any_call_survives_json_and_means_the_same_on_a2_and_a3(call: ContractCall) -> None:
+    assert ContractCall.from_json(call.to_json()) == call
+    assert expectations(A2, call) == expectations(A3, call)
+
+
+@given(any_call(), st.sampled_from(list(PRODUCTS.values())), st.integers(0, 9), st.lists(st.integers(1, 9), max_size=2))
+@settings(max_examples=100, deadline=None)
+def test_layouts_change_nothing(call: ContractCall, product: Product, offset: int, storage: list[int]) -> None:
+    """As long as what they reach lies in the storage, which that of negative lengths need not do even if dense."""
+    assume(not any(leaves_storage(tensor) for tensor in call.tensors.values() if tensor is not None))
+    laid_out = {
+        name: TensorArgument(
+            shape=tensor.shape,
+            dtype=tensor.dtype,
+            format=tensor.format,
+            strides=(0,) * tensor.rank,
+            offset=offset,
+            storage=(offset + 1, *storage),
+        )
+        for name, tensor in call.tensors.items()
+        if tensor is not None
+    }
+    assert expectations(product, call) == expectations(product, call.with_tensors(laid_out))
+
+
+@st.composite
+def legal_templates(draw: st.DrawFn) -> Template:
+    """Windowed calls that are legal by construction: every axis has room for a window."""
+    api = draw(st.sampled_from(WINDOWED_APIS))
+    rank = SIGNATURES[api].spatial_rank
+    kernel = draw(st.tuples(*(st.integers(1, 5),) * rank))
+    padding = tuple(draw(st.integers(0, size // 2)) for size in kernel)
+    room = zip(kernel, padding, strict=True)
+    spatial = tuple(draw(st.integers(max(1, size - 2 * pad), size + 6)) for size, pad in room)
+    return base_template(api).changed(
+        {
+            "shape": (*draw(st.tuples(st.integers(1, 3), st.integers(1, 3))), *spatial),
+            "kernel_size": kernel,
+            "stride": draw(st.just(()) | st.tuples(*(st.integers(1, 4),) * rank)),
+            "padding": padding,
+            "ceil_mode": draw(st.booleans()),
+        }
+    )
+
+
+@given(legal_templates())
+@settings(max_examples=100, deadline=None)
+def test_windowed_calls_that_fit_are_accepted(template: Template) -> None:
+    call = template.call()
+    rank, given = call.signature.spatial_rank, template.windows
+    assert isinstance(given, Windowed)
+    kernel = given.kernel_size
+    axes = zip(template.shape[2:], kernel, given.stride or kernel, given.padding, strict=True)
+    windows = tuple(pooled_size(*axis, 1, given.ceil_mode) for axis in axes)
+    assert call.tensor(call.signature.pooled).shape[-rank:] == windows
+    for product in supporting_products(template.api):
+        if product.name in ("910", "310P") or kernel != (1, 1):
+            assert expectations(product, call).code.status == ReturnCode.SUCCESS
+
+
+@given(legal_templates(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_padding_above_half_the_kernel_is_refused_on_any_axis(template: Template, data: st.DataObject) -> None:
+    assert isinstance(template.windows, Windowed)
+    axis = data.draw(st.integers(0, len(template.windows.kernel_size) - 1))
+    padding = list(template.windows.padding)
+    padding[axis] = template.windows.kernel_size[axis] // 2 + 1
+    call = template.changed({"padding": tuple(padding)}).call()
+    product = supporting_products(template.api)[0]
+    expected = expectations(product, call).code
+    assert expected.status == ReturnCode.INVALID_PARAMETER
+    assert expected.clause is not None and ".padding.at-most-" in expected.clause

@@ -85,47 +85,22 @@ def value_of(index: int, plane: NDArray, is_empty: bool, rule: ForwardRule) -> f
 
 
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
-def test_maxima_and_indices_are_those_of_the_rule(axes: tuple[Axis, ...]) -> None:
+def test_maxima_and_indices_are_those_of_the_rule_and_no_other_index_is_admissible(axes: tuple[Axis, ...]) -> None:
     for seed, rule in enumerate(ALL_RULES):
         values = planes(axes, seed)
         maxima, indices = forward_maximum(values, axes, rule)
         assert maxima.dtype == values.dtype
+        others = np.random.default_rng(seed).integers(-1, values[0].size, indices.shape)
+        flags = judge_forward(values, axes, np.zeros(indices.shape), others, rule).reshape(indices.shape)
         for place in np.ndindex(indices.shape):
             plane = values[place[0]]
-            assert indices[place] in by_the_rule(plane, axes, place[1:], rule), (rule, place)
+            allowed = by_the_rule(plane, axes, place[1:], rule)
+            assert indices[place] in allowed, (rule, place)
+            assert bool(flags[place] & WRONG_INDEX) == (others[place] not in allowed), (rule, place)
             is_empty = not all(axis.valid[at].any() for axis, at in zip(axes, place[1:], strict=True))
             owed = value_of(indices[place], plane, is_empty, rule)
             assert maxima[place] == pytest.approx(owed, abs=0, nan_ok=True), (rule, place)
-        flags = judge_forward(values, axes, maxima, indices, rule)
-        assert not (flags & (WRONG_MAXIMUM | WRONG_INDEX)).any(), rule
-
-
-@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
-def test_an_index_has_a_flag_if_and_only_if_the_rule_does_not_allow_it(axes: tuple[Axis, ...]) -> None:
-    for seed, rule in enumerate(ALL_RULES):
-        values = planes(axes, seed)
-        shape = (len(values), *(axis.windows for axis in axes))
-        indices = np.random.default_rng(seed).integers(-1, values[0].size, shape)
-        flags = judge_forward(values, axes, np.zeros(shape), indices, rule).reshape(shape)
-        for place in np.ndindex(shape):
-            allowed = by_the_rule(values[place[0]], axes, place[1:], rule)
-            assert bool(flags[place] & WRONG_INDEX) == (indices[place] not in allowed), (rule, place)
-
-
-def test_no_rule_excuses_an_index_that_points_nowhere() -> None:
-    """A window of nothing but -inf, for which a running maximum from the lowest number on finds no index."""
-    axes, values = (windowed_axis(2, 2, 2, 0, 1, False),) * 2, np.full((1, 2, 2), -np.inf)
-    rule = ForwardRule(nothing=Nothing.LOWEST)
-    maxima, indices = forward_maximum(values, axes, rule)
-    assert (maxima.item(), indices.item()) == (-np.finfo(np.float64).max, -1)
-    assert judge_forward(values, axes, maxima, indices, rule).tolist() == [[POINTS_ELSEWHERE]]
-
-
-def test_a_rule_is_read_as_it_is_spelled() -> None:
-    assert [ForwardRule.parse(str(rule)) for rule in ALL_RULES] == ALL_RULES
-    for text, wrong in (("newest", "is none of first, last"), ("first+last", "says two things about ties")):
-        with pytest.raises(ValueError, match=wrong):
-            ForwardRule.parse(text)
+        assert not (judge_forward(values, axes, maxima, indices, rule) & (WRONG_MAXIMUM | WRONG_INDEX)).any(), rule
 
 
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
@@ -134,6 +109,37 @@ def test_what_is_right_has_no_flag_in_any_dtype(axes: tuple[Axis, ...]) -> None:
         values = planes(axes, 3).astype(dtype)
         maxima, indices = forward_maximum(values, axes)
         assert not judge_forward(values, axes, maxima, indices.astype(index_dtype)).any()
+
+
+def test_no_rule_excuses_an_index_that_points_nowhere() -> None:
+    """A window of nothing but -inf, for which a running maximum from the lowest number on finds no index.
+
+    Neither does an array that cannot be written: compiled code takes writable ones alone, and of one element even a
+    broadcast one is contiguous.
+    """
+    axes, values = (windowed_axis(2, 2, 2, 0, 1, False),) * 2, np.full((1, 2, 2), -np.inf)
+    rule = ForwardRule(nothing=Nothing.LOWEST)
+    maxima, indices = forward_maximum(values, axes, rule)
+    assert (maxima.item(), indices.item()) == (-np.finfo(np.float64).max, -1)
+    assert judge_forward(values, axes, maxima, indices, rule).tolist() == [[POINTS_ELSEWHERE]]
+    out, indices = np.broadcast_to(1.0, (1, 1, 1)), np.broadcast_to(-1, (1, 1, 1))
+    assert judge_forward(np.ones((1, 2, 2)), axes, out, indices).tolist() == [[WRONG_INDEX | POINTS_ELSEWHERE]]
+
+
+def test_planes_of_many_slabs_are_all_judged() -> None:
+    axes, values = (adaptive_axis(300, 2), adaptive_axis(300, 2)), np.zeros((3, 300, 300))
+    values[:, 7, 9] = 1.0
+    maxima, indices = forward_maximum(values, axes)
+    assert (indices[:, 0, 0] == 7 * 300 + 9).all()
+    indices[2, 1, 1] += 1
+    assert np.argwhere(judge_forward(values, axes, maxima, indices)).tolist() == [[2, 3]]
+
+
+def test_a_rule_is_read_as_it_is_spelled() -> None:
+    assert [ForwardRule.parse(str(rule)) for rule in ALL_RULES] == ALL_RULES
+    for text, wrong in (("newest", "is none of first, last"), ("first+last", "says two things about ties")):
+        with pytest.raises(ValueError, match=wrong):
+            ForwardRule.parse(text)
 
 
 ROW = np.array([[[1.0, 3.0, 3.0, nan, -0.0, nan, 2.0]]])
@@ -162,16 +168,6 @@ def test_what_is_wrong_has_its_flag(out: tuple[float, ...], index: tuple[int, ..
     assert judge_forward(ROW, PAIRS, np.array([out]), np.array([index])).tolist() == [list(flags)]
 
 
-def test_planes_of_many_slabs_are_all_judged() -> None:
-    axes = (adaptive_axis(300, 2), adaptive_axis(300, 2))
-    values = np.zeros((3, 300, 300))
-    values[:, 7, 9] = 1.0
-    maxima, indices = forward_maximum(values, axes)
-    assert (indices[:, 0, 0] == 7 * 300 + 9).all()
-    indices[2, 1, 1] += 1
-    assert np.argwhere(judge_forward(values, axes, maxima, indices)).tolist() == [[2, 3]]
-
-
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
 def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     values = planes(axes, 5)
@@ -184,13 +180,6 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monke
         monkeypatch.setattr(core, helper, getattr(core, helper).py_func)
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
     np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)
-
-
-def test_arrays_that_cannot_be_written_are_judged() -> None:
-    """Compiled code takes writable arrays alone; of a tensor of one element even a broadcast one is contiguous."""
-    values, axes = np.ones((1, 2, 2)), (windowed_axis(2, 2, 2, 0, 1, False),) * 2
-    out, indices = np.broadcast_to(1.0, (1, 1, 1)), np.broadcast_to(-1, (1, 1, 1))
-    assert judge_forward(values, axes, out, indices).tolist() == [[WRONG_INDEX | POINTS_ELSEWHERE]]
 
 
 # A forward is judged by the rule that it declares, and by nothing less.

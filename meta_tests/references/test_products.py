@@ -16,7 +16,6 @@ from poolproof.references import products
 from poolproof.references.accumulation import ACC32, NATIVE
 from poolproof.references.contract import (
     SIGNATURES,
-    Clause,
     ContractError,
     all_clauses,
     expectations,
@@ -32,8 +31,6 @@ from poolproof.references.products import PRODUCTS, Product, product_of
 ASCEND_950 = PRODUCTS["950"]
 NEW = Product("1000", like=ASCEND_950, soc_prefixes=("Ascend1000",))
 UNLIKE_ANY = Product("1000", tags=(), adds_natively=())
-
-# Chips
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -52,55 +49,38 @@ def test_a_chip_belongs_to_the_product_with_the_longest_prefix_whatever_the_orde
     assert product_of(soc_name) == (PRODUCTS[name] if name else None)
 
 
-# What is inherited
-
-
 def test_a_product_has_what_it_does_not_say_from_the_one_that_it_is_like() -> None:
     newer = Product("970", like=NEW, tags=())
     assert (NEW.tags, newer.tags) == (("NHWC",), ())
     assert newer.lineage == (newer, NEW, ASCEND_950)
-    assert newer.value_in({"950": 1, "A2": 2}) == 1
-    assert newer.value_in({"950": 1, "1000": 3}) == 3
+    assert (newer.value_in({"950": 1, "A2": 2}), newer.value_in({"950": 1, "1000": 3})) == (1, 3)
     assert newer.accumulation("AdaptiveMaxPool3dBackward", "float16") == NATIVE
     assert newer.accumulation("AdaptiveMaxPool3dBackward", "float32") == ACC32
     assert newer.accumulation("MaxPool3dWithArgmaxBackward", "float16") == ACC32
-
-
-def test_a_product_like_no_other_must_say_everything() -> None:
     with pytest.raises(ValueError, match="product '1000' has no adds_natively: give it some, or name a product"):
         Product("1000", tags=())
     with pytest.raises(KeyError, match="product '1000' has no value"):
         UNLIKE_ANY.value_in({"A2": 1})
-
-
-# The contract of a new product
-
-
-def without_products(clause: Clause) -> Clause:
-    """The clause but for what tells of products: their list, and the sentence that may name them."""
-    return replace(clause, products=(), wording="")
-
-
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new product is one of those that the contract knows."""
-    monkeypatch.setattr(answers, "CONTRACTS", answers.contracts_of((*PRODUCTS.values(), NEW)))
+    with pytest.raises(ContractError, match=r"product '1000' has no value in table product of aclnn\w+: give it one"):
+        answers.contracts_of((*PRODUCTS.values(), UNLIKE_ANY))
+    with pytest.raises(BackendUnavailable, match="the emulator is no 1000, nor anything that it is like, only A2, A3"):
+        emulated(UNLIKE_ANY)
 
 
 def test_a_product_like_another_has_its_clauses_and_changes_no_one_elses(monkeypatch: pytest.MonkeyPatch) -> None:
     before = all_clauses()
     monkeypatch.setattr(answers, "CONTRACTS", answers.contracts_of((*PRODUCTS.values(), NEW)))
     for old, clause in zip(before, all_clauses(), strict=True):
-        assert without_products(clause) == without_products(old)
+        assert replace(clause, products=(), wording="") == replace(old, products=(), wording="")
         assert [product for product in clause.products if product != NEW] == list(old.products)
         assert (NEW in clause.products) == (ASCEND_950 in old.products), clause.id
         assert clause.statement == old.statement or "1000" in clause.statement
     assert any(clause.statement.endswith(" and 1000.") for clause in all_clauses())
 
 
-@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("api", SIGNATURES)
-def test_a_product_like_another_is_asked_and_owed_the_same(api: str) -> None:
+def test_a_product_like_another_is_asked_and_owed_the_same(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "CONTRACTS", answers.contracts_of((*PRODUCTS.values(), NEW)))
     assert legal_calls(NEW, api) == legal_calls(ASCEND_950, api)
     held = [clause.id for clause in all_clauses(api) if NEW in clause.products]
     for clause in held:
@@ -111,48 +91,25 @@ def test_a_product_like_another_is_asked_and_owed_the_same(api: str) -> None:
         assert violating_pair(NEW, first, second) == violating_pair(ASCEND_950, first, second)
 
 
-def test_a_product_that_a_table_forgets_is_named() -> None:
-    table = ClauseTable.of("aclnnSome", "some", not_supported(BEFORE_A2), dtype_listed("self", {"A2": ("FLOAT",)}))
+def test_a_table_names_the_product_that_it_forgets_and_a_value_that_is_no_products() -> None:
+    def table(*values: str) -> ClauseTable:
+        listed = dtype_listed("self", dict.fromkeys(values, ("FLOAT",)))
+        return ClauseTable.of("aclnnSome", "some", not_supported(BEFORE_A2), listed)
+
     with pytest.raises(ContractError) as caught:
-        table.contract(PRODUCTS.values())
+        table("A2").contract(PRODUCTS.values())
     assert str(caught.value) == (
         "product '950' has no value in table dtype.self of aclnnSome: give it one, or name a product that it is like"
     )
-    complete = dtype_listed("self", {"A2": ("FLOAT",), "950": ("FLOAT",)})
-    ClauseTable.of("aclnnSome", "some", not_supported(BEFORE_A2), complete).contract(PRODUCTS.values())
-
-
-def test_a_product_like_no_other_needs_every_table() -> None:
-    with pytest.raises(ContractError, match=r"product '1000' has no value in table product of aclnn\w+: give it one"):
-        answers.contracts_of((*PRODUCTS.values(), UNLIKE_ANY))
-
-
-def test_a_value_that_is_no_products_is_named() -> None:
-    everywhere = dict.fromkeys((*PRODUCTS, "95O"), ("FLOAT",))
-    with pytest.raises(
-        ContractError, match=r"table dtype\.self of aclnnSome has a value for '95O', which is no product"
-    ):
-        ClauseTable.of("aclnnSome", "some", dtype_listed("self", everywhere)).contract(PRODUCTS.values())
-
-
-def test_a_value_of_its_own_overrides_the_inherited_one() -> None:
-    rule = dtype_listed("self", {**dict.fromkeys(PRODUCTS, ("FLOAT",)), "1000": ("FLOAT", "BF16")})
-    (placed,) = ClauseTable.of("aclnnSome", "some", rule).contract((*PRODUCTS.values(), NEW)).clauses
+    table("A2", "950").contract(PRODUCTS.values())
+    with pytest.raises(ContractError, match=r"dtype\.self of aclnnSome has a value for '95O', which is no product"):
+        table("A2", "950", "95O").contract(PRODUCTS.values())
+    own = dtype_listed("self", {**dict.fromkeys(PRODUCTS, ("FLOAT",)), "1000": ("FLOAT", "BF16")})
+    (placed,) = ClauseTable.of("aclnnSome", "some", own).contract((*PRODUCTS.values(), NEW)).clauses
     assert placed.statement.endswith("; FLOAT or BF16 on 1000.")
 
 
-# Backends
-
-
-def test_there_is_an_emulated_backend_for_every_product() -> None:
+def test_there_is_an_emulated_backend_for_every_product_and_known_what_it_can_be() -> None:
     assert {f"emulator-{name.lower()}" for name in PRODUCTS} <= set(registry.names())
-
-
-def test_the_emulator_is_known_by_what_it_can_be() -> None:
     source = (Path(emulator.__file__).parent / "ascendcl" / "product.cpp").read_text()
     assert tuple(re.findall(r'\{Product::k\w+, "(\w+)"', source)) == KNOWN_PRODUCTS
-
-
-def test_a_product_that_the_emulator_cannot_be_is_refused_with_one_sentence() -> None:
-    with pytest.raises(BackendUnavailable, match="the emulator is no 1000, nor anything that it is like, only A2, A3"):
-        emulated(UNLIKE_ANY)

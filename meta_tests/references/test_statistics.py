@@ -81,14 +81,15 @@ def test_statistics_are_what_their_definitions_say(fmt: FloatFormat, name: str) 
         assert sum(got[column] for column in CLASSES) + got["ulp_nonfinite"] == got["n"] == 70
 
 
-def test_multiplicities_are_counted() -> None:
-    got = of([0.0, 1.0, 3.0, 6.0, 10.0], [[], [1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]], FLOAT32)
-    assert (got["n"], got["n_bits_owed"]) == (5, 5)
-    assert got["k_cells"] == [1, 1, 2]
-
-
-def test_rejections_are_counted() -> None:
+def test_what_is_counted() -> None:
+    terms = [[], [1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]]
+    got = of([0.0, 1.0, 3.0, 6.0, 10.0], terms, FLOAT32)
+    assert (got["n"], got["n_bits_owed"], got["k_cells"]) == (5, 5, [1, 1, 2])
     assert of([1.0, 4.5, 6.0], [[1.0], [4.0], [4.0]], FLOAT32)["n_reject"] == 2
+    assert of([-0.0, 1.0], [[], [1.0]], FLOAT16)["n_bitexact"] == 2, "signs of zero do not count"
+    empty = of([], [], FLOAT32)
+    assert empty["n"] == empty["n_reject"] == empty["ulp_0"] == 0
+    assert empty["mean_abs_err"] is empty["mere"] is empty["mare"] is None
 
 
 def test_truncation_shows_in_the_bias_of_symmetric_data() -> None:
@@ -97,10 +98,6 @@ def test_truncation_shows_in_the_bias_of_symmetric_data() -> None:
     got = of([-1024.0, 1024.0, -1024.0, 1024.0], terms, FLOAT16)
     assert got["bias_ulp"] == -0.5
     assert got["n_inexact"] == 4
-
-
-def test_signs_of_zero_do_not_count() -> None:
-    assert of([-0.0, 1.0], [[], [1.0]], FLOAT16)["n_bitexact"] == 2
 
 
 def test_special_values_are_counted_apart() -> None:
@@ -120,18 +117,5 @@ def test_errors_are_kept_beside_their_bounds_by_multiplicity() -> None:
 
 
 def test_distances_count_representable_values_across_zero() -> None:
-    tiny = 2.0**-24
-    assert ordinals(np.array([-tiny, -0.0, 0.0, tiny, 1.0, 1.0 + 2**-10]), FLOAT16).tolist() == [
-        -1,
-        0,
-        0,
-        1,
-        15360,
-        15361,
-    ]
-
-
-def test_an_empty_output_has_no_statistics_but_counts() -> None:
-    got = of([], [], FLOAT32)
-    assert got["n"] == got["n_reject"] == got["ulp_0"] == 0
-    assert got["mean_abs_err"] is got["mere"] is got["mare"] is None
+    values = np.array([-(2.0**-24), -0.0, 0.0, 2.0**-24, 1.0, 1.0 + 2**-10])
+    assert ordinals(values, FLOAT16).tolist() == [-1, 0, 0, 1, 15360, 15361]

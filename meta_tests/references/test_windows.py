@@ -10,7 +10,7 @@ import pytest
 from poolproof.references.contract import SIGNATURES, ContractError
 from poolproof.references.contract.expectation import require_apis
 from poolproof.references.geometry import taps
-from poolproof.references.indices import FLAT, MASK
+from poolproof.references.indices import FLAT, MASK, Indices
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import KINDS, SMALLEST, Adaptive, Windowed, WindowKind, Windows, per_kind
 
@@ -55,11 +55,13 @@ def test_tiling_windows_visit_every_cell_once(kind: type[Windows]) -> None:
             assert axis.positions.shape[1] == cells
 
 
-def test_what_is_passed_means_the_same() -> None:
+def test_what_is_passed_and_what_is_said_means_the_same() -> None:
     for windows in (Windowed((2, 3)), Windowed((3,), (1,), (1,)), Adaptive((2, 3))):
-        given = windows.passed()
-        for one, other in zip(windows.axes((7, 8)), given.axes((7, 8)), strict=True):
+        for one, other in zip(windows.axes((7, 8)), windows.passed().axes((7, 8)), strict=True):
             assert np.array_equal(one.positions, other.positions)
+    assert str(Windowed((3, 3), stride=(1,), ceil_mode=True)) == "kernel_size [3, 3], stride [1], ceil_mode True"
+    assert str(Adaptive((2, 2))) == "output_size [2, 2]"
+    assert str(replace(Windowed((3,)), ceil_mode=False)) == "kernel_size [3]"
 
 
 def test_resized_windows_stay_as_far_apart() -> None:
@@ -74,43 +76,30 @@ class Stray(Windowed):
     """A kind of windows that is not among `Windows`."""
 
 
-def test_an_operator_of_unknown_windows_is_none() -> None:
-    with pytest.raises(TypeError, match="StrayPool has Stray windows, which are not among `Windows`"):
-        Operator("StrayPool", 2, Stray, None)
-
-
-def test_a_kind_that_was_forgotten_is_named() -> None:
-    with pytest.raises(TypeError, match="Adaptive windows have no strategy"):
-        per_kind("strategy", {Windowed: 1})
-    assert per_kind("strategy", dict.fromkeys(KINDS, 1)) == dict.fromkeys(KINDS, 1)
-
-
-def test_a_kind_answers_everything_or_cannot_be_made() -> None:
+def test_what_lacks_something_is_named() -> None:
     @dataclass(frozen=True)
     class Silent(WindowKind):
         size: int
 
     with pytest.raises(TypeError, match="abstract"):
         Silent(1)  # type: ignore[abstract]
-
-
-def test_an_api_without_a_contract_is_named() -> None:
-    given = dict.fromkeys(SIGNATURES)
-    given.pop("aclnnMaxPool2dWithMask")
+    with pytest.raises(TypeError, match="StrayPool has Stray windows, which are not among `Windows`"):
+        Operator("StrayPool", 2, Stray, None)
+    with pytest.raises(TypeError, match="Adaptive windows have no strategy"):
+        per_kind("strategy", {Windowed: 1})
+    assert per_kind("strategy", dict.fromkeys(KINDS, 1)) == dict.fromkeys(KINDS, 1)
+    given = {api: None for api in SIGNATURES if api != "aclnnMaxPool2dWithMask"}
     with pytest.raises(ContractError, match="aclnnMaxPool2dWithMask has no contract"):
         require_apis("contract", given)
 
 
-@pytest.mark.parametrize("storage", [FLAT, MASK], ids=["flat", "mask"])
-def test_stored_indices_are_read_back(storage: object) -> None:
-    assert storage in (FLAT, MASK)
+@pytest.mark.parametrize("kind", [FLAT, MASK], ids=["flat", "mask"])
+def test_stored_indices_are_read_back(kind: Indices) -> None:
     indices = np.arange(24).reshape(2, 3, 4)[:, :, :2]
-    kind = FLAT if storage is FLAT else MASK
     tensor = np.full(kind.tensor_shape((2,), (3, 2), 4), 99, kind.dtypes[0])
     kind.encode(indices, tensor)
     assert np.array_equal(kind.decode(tensor, indices.shape), indices)
-    known = kind.known(tensor, indices.shape, 4)
-    assert known.nbytes == 4 * indices.size
+    assert kind.known(tensor, indices.shape, 4).nbytes == 4 * indices.size
     assert kind.known(tensor, indices.shape, 1).size == (0 if kind is MASK else indices.size)
 
 
@@ -119,9 +108,3 @@ def test_operators_read_and_write_what_they_are_for() -> None:
         assert operator.pooled in operator.tensors
         assert set(operator.strided) | {"indices"} == set(operator.tensors)
         assert ("indices" in operator.strided) == (operator.indices is not MASK)
-
-
-def test_windows_say_what_was_given() -> None:
-    assert str(Windowed((3, 3), stride=(1,), ceil_mode=True)) == "kernel_size [3, 3], stride [1], ceil_mode True"
-    assert str(Adaptive((2, 2))) == "output_size [2, 2]"
-    assert str(replace(Windowed((3,)), ceil_mode=False)) == "kernel_size [3]"

@@ -36,12 +36,9 @@ def evidence_of(case: Case, backend: str, folder: Path, made_by: str = "") -> Pa
         EvidenceFolder(folder, backend).put(Trial(case, create(maker)), ())
         return 0
 
-    assert (leave() if maker.startswith("torch") else status_of(fork(leave))) == 0
+    status = leave() if maker.startswith("torch") else os.waitpid(fork(leave), 0)[1]
+    assert status == 0
     return evidence_path(folder, case.id, backend)
-
-
-def status_of(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def call_afresh(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,21 +54,19 @@ def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.Comp
     return forked.run(forked.Command("without the project", command, evidence.parent, variables, seconds=120.0))
 
 
+SLICED = (("grad_input", "sliced"), ("indices", "padded_rows+3"))
+WIDE = (("grad_output", "expanded"), ("self", "channels_last+17"))
 STRIDED = Case.of(
-    operator="MaxPool3dWithArgmaxBackward",
-    shape=(1, 1, 2, 2, 2),
-    kernel_size=(1,),
-    gradient="ones",
-    layouts=(("grad_input", "sliced"), ("indices", "padded_rows+3")),
+    "MaxPool3dWithArgmaxBackward", shape=(1, 1, 2, 2, 2), kernel_size=(1,), gradient="ones", layouts=SLICED
 )
 EXPANDED = Case.of(
-    operator=BACKWARD,
+    BACKWARD,
     shape=(2, 3, 4, 5),
     dtype="bfloat16",
     kernel_size=(2,),
     gradient="special",
     deterministic=True,
-    layouts=(("grad_output", "expanded"), ("self", "channels_last+17")),
+    layouts=WIDE,
 )
 ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
 
@@ -85,17 +80,8 @@ def test_it_reads_a_result_through_the_tensor_that_torch_gave_other_strides(tmp_
         "grad_input came back with strides [8, 8, 4, 2, 1], and was handed in with [16, 16, 8, 4, 2]",
         "16 bytes of grad_input that the call may not write were written",
     ]
-
-
-def test_it_shows_what_torch_does_to_strides(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    case = Case.of(
-        operator="AdaptiveMaxPool3dBackward",
-        shape=(1, 1, 2, 2, 2),
-        output_size=(2, 2, 2),
-        gradient="ones",
-        layouts=(("grad_input", "sliced"),),
-    )
+    sliced = {"gradient": "ones", "layouts": (("grad_input", "sliced"),)}
+    case = Case.of("AdaptiveMaxPool3dBackward", shape=(1, 1, 2, 2, 2), output_size=(2, 2, 2), **sliced)
     ended = call(evidence_of(case, "torch-cpu", tmp_path))
     assert ended.returncode == 1, ended.stderr
     assert "4 of 8 elements are not admissible\n" in ended.stdout
@@ -111,39 +97,25 @@ def test_it_finds_nothing_where_nothing_is_wrong(tmp_path: Path, case: Case) -> 
     assert ended.stdout.splitlines()[1].startswith("0 of ")
 
 
+MASKED = {"index_dtype": "int8", "shape": (1, 2, 6, 8), "kernel_size": (3,)}
+NHWC = tuple((name, "nhwc") for name in ("grad_input", "grad_output", "indices", "self"))
 THROUGH_ACLNN = {
     "strided, deterministic": ("A2", replace(STRIDED, index_dtype="int32", deterministic=True)),
     "half precision": ("950", replace(EXPANDED, index_dtype="int32")),
     "adaptive": ("A3", replace(ADAPTIVE, dtype="float32", index_dtype="int64")),
-    "a mask": (
-        "A2",
-        Case.of(operator="MaxPool2dWithMaskBackward", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
-    ),
-    "a mask to be made": (
-        "A2",
-        Case.of(operator="MaxPool2dWithMask", index_dtype="int8", shape=(1, 2, 6, 8), kernel_size=(3,)),
-    ),
+    "a mask": ("A2", Case.of(operator="MaxPool2dWithMaskBackward", **MASKED)),
+    "a mask to be made": ("A2", Case.of(operator="MaxPool2dWithMask", **MASKED)),
     "channels last": (
         "950",
-        Case.of(
-            operator=BACKWARD,
-            index_dtype="int32",
-            shape=(2, 3, 6, 8),
-            kernel_size=(2,),
-            layouts=tuple((name, "nhwc") for name in ("grad_input", "grad_output", "indices", "self")),
-        ),
+        Case.of(BACKWARD, index_dtype="int32", shape=(2, 3, 6, 8), kernel_size=(2,), layouts=NHWC),
     ),
     "an empty batch": ("A2", Case.of(operator=BACKWARD, index_dtype="int32", shape=(0, 3, 6, 8), kernel_size=(2,))),
 }
 
 
-BACKENDS = {"A2": "emulator-a2", "A3": "emulator-a3", "950": "emulator-950"}
-
-
-@pytest.mark.parametrize("name", THROUGH_ACLNN)
-def test_it_makes_the_call_through_aclnn(tmp_path: Path, name: str) -> None:
-    product, case = THROUGH_ACLNN[name]
-    evidence = evidence_of(case, "aclnn", tmp_path, BACKENDS[product])
+@pytest.mark.parametrize(("product", "case"), THROUGH_ACLNN.values(), ids=THROUGH_ACLNN)
+def test_it_makes_the_call_through_aclnn(tmp_path: Path, product: str, case: Case) -> None:
+    evidence = evidence_of(case, "aclnn", tmp_path, f"emulator-{product.lower()}")
     ended = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_PRODUCT=product)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines()[1].startswith("0 of ")
@@ -172,26 +144,17 @@ def test_it_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:
     assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+.0, expected -?\d+.0", line) for line in rest)
 
 
-def test_it_says_what_a_library_refused(tmp_path: Path) -> None:
-    case = Case.of(
-        operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 6, 8), kernel_size=(2,), dilation=(2,)
-    )
-    ended = call(evidence_of(case, "emulator-a2", tmp_path), "--library", str(library()))
+def test_it_says_why_no_call_was_made(tmp_path: Path) -> None:
+    dilated = {"index_dtype": "int32", "shape": (1, 1, 6, 8), "kernel_size": (2,), "dilation": (2,)}
+    ended = call(evidence_of(Case.of(FORWARD, **dilated), "emulator-a2", tmp_path), "--library", str(library()))
     assert ended.returncode == 1
     assert "aclnnMaxPool2dWithIndicesGetWorkspaceSize returned 161002" in ended.stdout
-
-
-def test_it_says_which_library_is_missing(tmp_path: Path) -> None:
     evidence = evidence_of(THROUGH_ACLNN["a mask"][1], "emulator-a2", tmp_path)
     ended = call(evidence, "--library", "libnone.so")
     assert ended.returncode == 1
     assert ended.stderr.startswith("libnone.so: cannot open shared object file")
     assert "set_env.sh" in ended.stderr
-
-
-def test_it_says_that_a_file_of_an_earlier_suite_holds_no_call(tmp_path: Path) -> None:
-    evidence = write_lost_gradient(tmp_path, "0" * 12, "torch-cpu")
-    ended = call(evidence)
+    ended = call(write_lost_gradient(tmp_path, "0" * 12, "torch-cpu"))
     assert ended.returncode == 1
     assert ended.stderr.startswith("the file holds no call: let `poolproof replay --evidence` make it anew")
 

@@ -34,14 +34,17 @@ def page_of(folder: Path, into: Path) -> str:
 
 
 def test_each_thing_that_is_wrong_has_a_card(failing: Path, tmp_path: Path) -> None:
-    digest = read_digest(failing)
-    page = page_of(failing, tmp_path)
+    digest, page = read_digest(failing), page_of(failing, tmp_path)
     assert digest.root_causes
     assert page.count('class="failure suspect"') == len(digest.root_causes)
     for cluster in digest.root_causes:
         assert cluster.sentence in unescape(page)
         assert replay_line(cluster.smallest) in unescape(page)
     assert page.index('id="wrong"') < page.index("table class")
+    told = digest.conclusion.further_text
+    assert re.match(r"\d+ further cases asked", told) and f"<span>{told}</span>" in page
+    assert not re.search(r'src="|<link|@import|url\(', page), "a page needs no script and no other file"
+    assert len(page.encode()) < 1_500_000
 
 
 def test_a_card_shows_a_case_of_its_own_that_left_evidence(failing: Path) -> None:
@@ -69,15 +72,10 @@ def test_where_the_smallest_case_left_nothing_the_smallest_that_did_is_drawn(fai
     assert sizes[again.drawn] == min(sizes[case_id] for case_id in few) < max(sizes[case_id] for case_id in few)
 
 
-def test_the_page_says_how_many_further_cases_were_asked(failing: Path, tmp_path: Path) -> None:
-    told = read_digest(failing).conclusion.further_text
-    assert re.match(r"\d+ further cases asked", told)
-    assert f"<span>{told}</span>" in page_of(failing, tmp_path)
-
-
 def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
     made = make_run(tmp_path / "run", Recipe(verdicts=HALF))
     (card,) = cards(read_digest(made))
+    assert (card.drawn, card.picture, card.evidence, card.programs) == ("", None, "", ()), "it left nothing to draw"
     page = page_of(made, tmp_path)
     ids, targets = set(re.findall(r'\bid="([^"]+)"', page)), re.findall(r'href="#([^"]+)"', page)
     assert len(card.squares) == len(OPERATORS) * len(ASPECTS)
@@ -87,27 +85,13 @@ def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
     assert page.count('class="number bad" id=') == len(card.squares)
 
 
-def test_a_case_that_left_nothing_to_draw_has_a_card_without_a_picture(tmp_path: Path) -> None:
-    (card,) = cards(read_digest(make_run(tmp_path / "run", Recipe(verdicts=HALF))))
-    assert (card.drawn, card.picture, card.evidence, card.programs) == ("", None, "", ())
-
-
-def test_a_crash_is_told_without_a_card_where_nothing_is_claimed(shared: Path, tmp_path: Path) -> None:
-    page = page_of(run_of(CRASH, shared), tmp_path)
-    assert "one case fails, and no condition was found that tells which" in page
-    assert "Violations, one of each kind" in page
-
-
-def test_a_run_that_conforms_has_none_of_it(shared: Path, tmp_path: Path) -> None:
+def test_a_run_that_conforms_has_none_of_it_nor_a_crash_where_nothing_is_claimed(shared: Path, tmp_path: Path) -> None:
     page = page_of(run_of(honest(VALUE), shared), tmp_path)
     assert not re.search('id="wrong"|class="failure|<svg class="plane', page)
     assert "Geometries that were judged" in page
-
-
-def test_a_page_needs_no_script_and_no_other_file(failing: Path, tmp_path: Path) -> None:
-    page = page_of(failing, tmp_path)
-    assert not re.search(r'src="|<link|@import|url\(', page)
-    assert len(page.encode()) < 1_500_000
+    page = page_of(run_of(CRASH, shared), tmp_path)
+    assert "one case fails, and no condition was found that tells which" in page
+    assert "Violations, one of each kind" in page
 
 
 @pytest.mark.parametrize("width", [DESK, PHONE])

@@ -45,25 +45,18 @@ CALLS = [
 
 
 def contract_row(number: int, clause: str, statement: str, verdict: str, answer: str | None) -> dict[str, Any]:
-    violated = ["status"] if verdict == "violates" else []
-    return {
-        "case_id": f"{number:012x}",
-        "case": '{"api":"aclnnX"}',
-        "aspect": "contract",
-        "backend": "npu",
+    asked = {"case_id": f"{number:012x}", "case": '{"api":"aclnnX"}', "aspect": "contract", "backend": "npu"}
+    of = {
         "operator": OPERATOR,
         "product": "A2",
         "dtype": "",
         "index_dtype": "",
         "clause": clause,
         "statement": statement,
-        "verdict": verdict,
-        "follows": answer,
-        "reason": "",
-        "checks_judged": ["status"],
-        "checks_violated": violated,
-        "elements": None,
     }
+    violated = ["status"] if verdict == "violates" else []
+    judged = {"checks_judged": ["status"], "checks_violated": violated, "elements": None, "reason": ""}
+    return asked | of | judged | {"verdict": verdict, "follows": answer}
 
 
 def make_contract_run(folder: Path, calls: Sequence[tuple[str, str, str, str | None]] = CALLS) -> Path:
@@ -81,17 +74,27 @@ def make_contract_run(folder: Path, calls: Sequence[tuple[str, str, str, str | N
 
 
 def test_calls_are_counted_per_clause(tmp_path: Path) -> None:
-    lines = {line["clause"]: line for line in records(clause_table(make_contract_run(tmp_path)))}
+    run = make_contract_run(tmp_path / "run")
+    table = clause_table(run)
+    lines = {line["clause"]: line for line in records(table)}
     told = {clause: (line["judged"], line["violates"], follows(line)) for clause, line in lines.items()}
     assert told == {"null.self": (2, 0, "code"), "rank": (3, 0, "code 1, page 2"), "dtype": (2, 2, ""), "": (1, 0, "")}
     assert lines["null.self"]["statement"] == "self is given."
     assert lines[""]["statement"] == LEGAL
-
-
-def test_a_run_without_a_contract_has_the_same_table_without_lines(tmp_path: Path) -> None:
     empty = clause_table(make_contract_run(tmp_path / "empty", ()))
-    full = clause_table(make_contract_run(tmp_path / "full"))
-    assert (len(empty), list(empty.columns)) == (0, list(full.columns))
+    assert (len(empty), list(empty.columns)) == (0, list(table.columns))
+    page = write_run_page(read_digest(run), tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "null.<wbr>self</th>" in page
+    assert "<details open><summary>Every clause" in page
+    package(run, tmp_path / "bundle.zip")
+    with ZipFile(tmp_path / "bundle.zip") as archive:
+        assert len(archive.read("tables/clauses.csv").decode().splitlines()) == 1 + len(read_digest(run).clauses)
+
+
+def test_a_history_holds_one_cell_for_all_clauses(tmp_path: Path) -> None:
+    add(tmp_path / "history", make_contract_run(tmp_path / "run"))
+    sql = "SELECT planned, judged, missing FROM cells WHERE aspect = 'contract'"
+    assert query(read_entries(tmp_path / "history"), sql).values.tolist() == [[8, 8, 0]]
 
 
 def test_the_terminal_lists_what_a_person_should_read(tmp_path: Path) -> None:
@@ -106,32 +109,12 @@ def test_the_terminal_lists_what_a_person_should_read(tmp_path: Path) -> None:
     assert "self is given." not in text
 
 
-def test_the_page_lists_every_clause(tmp_path: Path) -> None:
-    digest = read_digest(make_contract_run(tmp_path))
-    page = write_run_page(digest, tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "null.<wbr>self</th>" in page
-    assert "<details open><summary>Every clause" in page
-
-
-def test_a_bundle_holds_the_clauses(tmp_path: Path) -> None:
-    package(make_contract_run(tmp_path / "run"), tmp_path / "bundle.zip")
-    with ZipFile(tmp_path / "bundle.zip") as archive:
-        lines = archive.read("tables/clauses.csv").decode().splitlines()
-    assert len(lines) == 1 + len(read_digest(tmp_path / "run").clauses)
-
-
 def test_a_clause_that_was_not_asked_is_a_gap(tmp_path: Path) -> None:
     digest = read_digest(make_contract_run(tmp_path, [call for call in CALLS if call[0] == "null.self"]))
     assert digest.conclusion.overall is Overall.INCOMPLETE
     assert dict(zip(digest.gaps["clause"], digest.gaps["missing"], strict=True)) == {"rank": 3, "dtype": 2, "": 1}
     write_run_page(digest, tmp_path / "index.html")
     assert f"npu {OPERATOR} contract rank" in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
-def test_a_history_holds_one_cell_for_all_clauses(tmp_path: Path) -> None:
-    add(tmp_path / "history", make_contract_run(tmp_path / "run"))
-    sql = "SELECT planned, judged, missing FROM cells WHERE aspect = 'contract'"
-    assert query(read_entries(tmp_path / "history"), sql).values.tolist() == [[8, 8, 0]]
 
 
 @pytest.mark.parametrize("name", ["clauses", "pairs", "legal", "variations-0", "drawn-0"])

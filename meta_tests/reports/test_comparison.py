@@ -57,62 +57,61 @@ def test_one_case_decides(tmp_path: Path, before: str, after: str, overall: Over
     assert comparison.overall is overall
 
 
-def test_both_kinds_of_refusals_are_counted_apart(tmp_path: Path) -> None:
+def test_what_changed_is_told_by_kind(tmp_path: Path) -> None:
     verdicts = ["refused as documented", "refused undocumented", "refused undocumented"]
-    transitions = against(tmp_path, BASE, replace(BASE, verdicts={CELL: verdicts})).transitions
+    transitions = against(tmp_path / "refusals", BASE, replace(BASE, verdicts={CELL: verdicts})).transitions
     assert transitions.to_dict("records") == [
         {"before": "conforms", "after": "refused undocumented", "cases": 2},
         {"before": "conforms", "after": "refused as documented", "cases": 1},
     ]
-
-
-def test_a_call_that_another_led_to_is_owed_by_no_run(tmp_path: Path) -> None:
-    led_to = replace(
-        BASE, aspects=(*BASE.aspects, "neighbours"), record={"mandatory": made_up_record(BASE)["mandatory"]}
-    )
-    assert against(tmp_path, led_to, BASE).overall is Overall.CONFORMS
-
-
-def test_failures_are_told_by_kind(tmp_path: Path) -> None:
     before = replace(BASE, verdicts={OTHER: ["violates"]})
-    comparison = against(tmp_path, before, replace(BASE, verdicts={CELL: ["violates", "violates", "crashed"]}))
+    after = replace(BASE, verdicts={CELL: ["violates", "violates", "crashed"]})
+    comparison = against(tmp_path / "failures", before, after)
     assert comparison.newly_failing[["verdict", "cases"]].values.tolist() == [["violates", 2], ["crashed", 1]]
     assert comparison.fixed["cases"].to_list() == [1]
+    gone = against(tmp_path / "gone", BASE, replace(BASE, operators=OPERATORS[:-1]))
+    assert gone.overall is Overall.INCOMPLETE
+    assert set(gone.newly_unjudged["operator"]) == {OPERATORS[-1]}
+    assert set(gone.newly_unjudged["because"]) == {"never asked"}
+    table = against(tmp_path / "around", BASE, replace(BASE, torch="2.14.0", seed=1)).environment
+    lines = table.set_index("what").to_dict("index")
+    assert lines["torch-cpu torch"] == {"before": "2.13.0", "after": "2.14.0"}
+    assert lines["seed"] == {"before": "0", "after": "1"}
 
 
-def test_a_cell_that_is_asked_no_more_is_a_gap(tmp_path: Path) -> None:
-    comparison = against(tmp_path, BASE, replace(BASE, operators=OPERATORS[:-1]))
-    assert comparison.overall is Overall.INCOMPLETE
-    assert set(comparison.newly_unjudged["operator"]) == {OPERATORS[-1]}
-    assert set(comparison.newly_unjudged["because"]) == {"never asked"}
+FAILING = replace(BASE, verdicts={CELL: ["violates"]})
+LED_TO = replace(BASE, aspects=(*BASE.aspects, "neighbours"), record={"mandatory": made_up_record(BASE)["mandatory"]})
 
 
-@pytest.mark.parametrize("after", [replace(BASE, seed=1), replace(BASE, cases=20)])
-def test_another_draw_is_no_gap(tmp_path: Path, after: Recipe) -> None:
-    assert against(tmp_path, BASE, after).overall is Overall.CONFORMS
+@pytest.mark.parametrize(
+    ("before", "after", "overall"),
+    [
+        (LED_TO, BASE, Overall.CONFORMS),
+        (BASE, replace(BASE, seed=1), Overall.CONFORMS),
+        (BASE, replace(BASE, cases=20), Overall.CONFORMS),
+        (FAILING, replace(FAILING, seed=1), Overall.CONFORMS),
+        (BASE, replace(FAILING, seed=1), Overall.VIOLATES),
+    ],
+    ids=["a call that another led to", "another seed", "fewer cases", "a known kind of failure", "a new kind"],
+)
+def test_another_draw_is_no_gap_and_a_failure_new_by_its_kind(
+    tmp_path: Path, before: Recipe, after: Recipe, overall: Overall
+) -> None:
+    assert against(tmp_path, before, after).overall is overall
+
+
+def test_precision_that_gets_worse_is_told_and_a_failure_does_not_look_like_it(tmp_path: Path) -> None:
+    comparison = against(tmp_path / "worse", BASE, replace(BASE, ulps=1.2))
+    assert set(comparison.less_precise["statistic"]) == {"largest error, ulp of max(P, N)", "least margin"}
+    assert comparison.has_drifted_for_the_worse
+    assert comparison.overall is Overall.CONFORMS
+    assert against(tmp_path, BASE, replace(BASE, verdicts={CELL: ["violates"] * 29})).precision.empty
 
 
 def test_rows_that_were_lost_are_a_gap(tmp_path: Path) -> None:
     before, after = make_run(tmp_path / "before", BASE), make_run(tmp_path / "after", replace(BASE, cases=20))
     (after / "run.json").write_text((before / "run.json").read_text())
     assert compare(before, after).overall is Overall.INCOMPLETE
-
-
-def test_with_another_seed_a_failure_is_new_by_its_kind(tmp_path: Path) -> None:
-    failing = replace(BASE, verdicts={CELL: ["violates"]})
-    assert against(tmp_path / "known", failing, replace(failing, seed=1)).overall is Overall.CONFORMS
-    assert against(tmp_path / "new", BASE, replace(failing, seed=1)).overall is Overall.VIOLATES
-
-
-def test_precision_that_gets_worse_is_told(tmp_path: Path) -> None:
-    comparison = against(tmp_path, BASE, replace(BASE, ulps=1.2))
-    assert set(comparison.less_precise["statistic"]) == {"largest error, ulp of max(P, N)", "least margin"}
-    assert comparison.has_drifted_for_the_worse
-    assert comparison.overall is Overall.CONFORMS
-
-
-def test_a_failure_does_not_look_like_lost_precision(tmp_path: Path) -> None:
-    assert against(tmp_path, BASE, replace(BASE, verdicts={CELL: ["violates"] * 29})).precision.empty
 
 
 def timed(ratios: np.ndarray) -> pd.DataFrame:
@@ -144,37 +143,27 @@ def test_the_interval_encloses_the_median_as_often_as_it_says() -> None:
     assert np.mean([line["low"] <= 1.0 <= line["high"] for line in lines]) >= 0.97
 
 
-def test_what_differs_around_the_runs(tmp_path: Path) -> None:
-    table = against(tmp_path, BASE, replace(BASE, torch="2.14.0", seed=1)).environment
-    lines = table.set_index("what").to_dict("index")
-    assert lines["torch-cpu torch"] == {"before": "2.13.0", "after": "2.14.0"}
-    assert lines["seed"] == {"before": "0", "after": "1"}
-
-
-def run_command(tmp_path: Path, before: Recipe, after: Recipe, *options: str) -> Result:
-    paths = make_run(tmp_path / "before", before), make_run(tmp_path / "after", after)
+def run_command(tmp_path: Path, after: Recipe, *options: str) -> Result:
+    paths = make_run(tmp_path / "before", BASE), make_run(tmp_path / "after", after)
     return CliRunner().invoke(main, ["compare", *map(str, paths), *options])
 
 
 def test_the_command_says_it_three_times(tmp_path: Path) -> None:
     after = replace(BASE, verdicts={CELL: ["violates", "not run"]}, slowdown=1.5)
-    files = [str(tmp_path / "c.md"), str(tmp_path / "c.html")]
-    result = run_command(tmp_path, BASE, after, "--markdown", files[0], "--page", files[1])
+    files = [tmp_path / "c.md", tmp_path / "c.html"]
+    result = run_command(tmp_path, after, "--markdown", str(files[0]), "--page", str(files[1]))
     assert result.exit_code == Overall.VIOLATES, result.output
-    for text in (result.output, Path(files[0]).read_text(), Path(files[1]).read_text()):
+    for text in (result.output, *(file.read_text() for file in files)):
         assert "1 newly failing, 0 fixed, 1 newly not judged, 540 cases in both runs" in text
         assert "Time that drifted" in text
         assert "no device is free" in text
+    missing = CliRunner().invoke(main, ["compare", str(tmp_path / "before"), str(tmp_path / "b")])
+    assert missing.exit_code == Overall.COULD_NOT_RUN
+    assert missing.output.endswith("is no run: it has no run.json\n")
 
 
 @pytest.mark.parametrize(("options", "status"), [([], Overall.CONFORMS), (["--fail-on-drift"], Overall.VIOLATES)])
 def test_drift_fails_on_demand(tmp_path: Path, options: list[str], status: Overall) -> None:
-    result = run_command(tmp_path, BASE, replace(BASE, slowdown=1.5), *options)
+    result = run_command(tmp_path, replace(BASE, slowdown=1.5), *options)
     assert result.exit_code == status
     assert f"{'REGRESSED' if status else 'NO REGRESSION'} (exit status {int(status)})" in result.output
-
-
-def test_a_missing_run_is_refused(tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["compare", str(make_run(tmp_path / "a")), str(tmp_path / "b")])
-    assert result.exit_code == Overall.COULD_NOT_RUN
-    assert result.output.endswith("is no run: it has no run.json\n")

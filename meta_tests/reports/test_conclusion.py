@@ -13,7 +13,7 @@ from rich.console import Console
 
 from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.coverage import NEVER_ASKED
-from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.store import write_run
@@ -25,28 +25,40 @@ from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, writ
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 
 
-def conclude(folder: Path, recipe: Recipe) -> Overall:
-    return read_digest(make_run(folder, recipe)).conclusion.overall
-
-
 @pytest.mark.parametrize(
-    ("verdict", "overall"),
+    ("recipe", "overall"),
     [
-        ("conforms", Overall.CONFORMS),
-        ("refused as documented", Overall.CONFORMS),
-        ("refused undocumented", Overall.INCOMPLETE),
-        ("waived", Overall.CONFORMS),
-        ("violates", Overall.VIOLATES),
-        ("crashed", Overall.VIOLATES),
-        ("timed out", Overall.VIOLATES),
-        ("not run", Overall.INCOMPLETE),
-        ("not supported", Overall.INCOMPLETE),
-        ("suite error", Overall.INCOMPLETE),
-        ("adapter error", Overall.INCOMPLETE),
+        *(
+            (Recipe(verdicts={CELL: [verdict]}), overall)
+            for verdict, overall in (
+                ("conforms", Overall.CONFORMS),
+                ("refused as documented", Overall.CONFORMS),
+                ("refused undocumented", Overall.INCOMPLETE),
+                ("waived", Overall.CONFORMS),
+                ("violates", Overall.VIOLATES),
+                ("crashed", Overall.VIOLATES),
+                ("timed out", Overall.VIOLATES),
+                ("not run", Overall.INCOMPLETE),
+                ("not supported", Overall.INCOMPLETE),
+                ("suite error", Overall.INCOMPLETE),
+                ("adapter error", Overall.INCOMPLETE),
+            )
+        ),
+        (Recipe(record={"finished": None}), Overall.INCOMPLETE),
+        (Recipe(cases=0), Overall.INCOMPLETE),
     ],
 )
-def test_one_case_decides(tmp_path: Path, verdict: str, overall: Overall) -> None:
-    assert conclude(tmp_path, Recipe(verdicts={CELL: [verdict]})) is overall
+def test_one_case_decides_and_show_says_it(tmp_path: Path, recipe: Recipe, overall: Overall) -> None:
+    assert read_digest(make_run(tmp_path, recipe)).conclusion.overall is overall
+    result = CliRunner().invoke(main, ["show", str(tmp_path)])
+    assert result.exit_code == overall
+    assert f"{overall.word.upper()} (exit status {int(overall)})" in result.output
+
+
+def shown(digest: Digest, width: int = 400) -> str:
+    told = io.StringIO()
+    show(digest, Console(file=told, width=width))
+    return told.getvalue()
 
 
 def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:
@@ -69,9 +81,7 @@ def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, wh
     digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: [verdict]})))
     sentence = f"{what}, which says nothing about the implementation: in 1 case"
     assert digest.conclusion.reasons[0] == sentence
-    told = io.StringIO()
-    show(digest, Console(file=told, width=400))
-    assert sentence in told.getvalue()
+    assert sentence in shown(digest)
     assert sentence in write_run_summary(digest, tmp_path / "summary.md").read_text()
     assert sentence in write_run_page(digest, tmp_path / "index.html").read_text()
     junit = write_junit(digest, tmp_path / "junit.xml").read_text()
@@ -95,23 +105,16 @@ def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path:
     )
     assert digest.conclusion.reasons == (sentence,)
     assert digest.never_run[["class", "refused"]].to_dict("records") == [{"class": "padding", "refused": 2}]
-    told = io.StringIO()
-    show(digest, Console(file=told, width=400))
-    assert "r1 u2" in told.getvalue()
+    assert "r1 u2" in shown(digest)
     summary = write_run_summary(digest, tmp_path / "summary.md").read_text()
     assert sentence in summary
     assert "| torch-cpu | MaxPool2dWithIndicesBackward | float32 | padding | 2 |" in summary
     page = write_run_page(digest, tmp_path / "index.html").read_text()
     assert "2 refused undocumented" in page
     assert "1 refused as documented" in page
-
-
-def test_refusals_are_told_apart_from_what_ran(tmp_path: Path) -> None:
-    digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["refused as documented"] * 2})))
-    told = io.StringIO()
-    show(digest, Console(file=told, width=400))
-    assert "72 of 72 planned cases judged, none deviates; 2 calls refused as documented" in told.getvalue()
-    summary = write_run_summary(digest, tmp_path / "summary.md").read_text()
+    documented = read_digest(make_run(tmp_path / "other", Recipe(verdicts={CELL: ["refused as documented"] * 2})))
+    assert "72 of 72 planned cases judged, none deviates; 2 calls refused as documented" in shown(documented)
+    summary = write_run_summary(documented, tmp_path / "summary.md").read_text()
     assert "Refused as documented, so never run: 2 calls." in summary
 
 
@@ -121,67 +124,39 @@ def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:
     digest = read_digest(make_run(tmp_path, recipe))
     assert digest.conclusion.overall is Overall.INCOMPLETE
     assert digest.gaps[["missing", "because"]].to_dict("records") == [{"missing": 5, "because": NEVER_ASKED}]
-
-
-def test_cells_may_be_told_apart_by_any_column(tmp_path: Path) -> None:
+    # Cells may be told apart by any column.
     cells = [{"backend": "torch-cpu", "route": "contiguous", "planned": 72}, {"route": "channels_last", "planned": 1}]
-    digest = read_digest(make_run(tmp_path, Recipe(record={"mandatory": cells})))
+    digest = read_digest(make_run(tmp_path / "routes", Recipe(record={"mandatory": cells})))
     assert digest.coverage["missing"].to_list() == [0, 1]
 
 
-def test_an_unfinished_run_is_incomplete(tmp_path: Path) -> None:
-    assert conclude(tmp_path, Recipe(record={"finished": None})) is Overall.INCOMPLETE
+def test_bad_input_is_refused_with_status_3() -> None:
+    for arguments in (["show", "nowhere"], ["show"], ["show", "--colour", "."], ["shwo"]):
+        result = CliRunner().invoke(main, arguments)
+        assert (result.exit_code, "Traceback" in result.output) == (Overall.COULD_NOT_RUN, False), arguments
 
 
-def test_a_run_that_judged_nothing_is_incomplete(tmp_path: Path) -> None:
-    assert conclude(tmp_path, Recipe(cases=0)) is Overall.INCOMPLETE
-
-
-@pytest.mark.parametrize("verdict", ["conforms", "violates", "not run"])
-def test_show_exits_with_the_verdict_and_says_it(tmp_path: Path, verdict: str) -> None:
-    overall = conclude(tmp_path, Recipe(verdicts={CELL: [verdict]}))
-    result = CliRunner().invoke(main, ["show", str(tmp_path)])
-    assert result.exit_code == overall
-    assert f"{overall.word.upper()} (exit status {int(overall)})" in result.output
-
-
-@pytest.mark.parametrize("arguments", [["show", "nowhere"], ["show"], ["show", "--colour", "."], ["shwo"]])
-def test_bad_input_is_refused_with_status_3(arguments: list[str]) -> None:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == Overall.COULD_NOT_RUN
-    assert "Traceback" not in result.output
-
-
-def test_a_damaged_part_is_named(tmp_path: Path) -> None:
-    make_run(tmp_path)
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    run = make_run(tmp_path) / "run.json"
     part = next((tmp_path / "rows").glob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-40])
-    result = CliRunner().invoke(main, ["show", str(tmp_path)])
-    assert result.exit_code == Overall.COULD_NOT_RUN
-    assert "are damaged" in result.output
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [("", "is damaged"), ("[1", "is damaged"), ("{}", "has no entry 'id'"), (None, "has no run.json")],
-)
-def test_a_wrong_run_json_is_named(tmp_path: Path, content: str | None, complaint: str) -> None:
-    make_run(tmp_path)
-    (tmp_path / "run.json").unlink()
-    if content is not None:
-        (tmp_path / "run.json").write_text(content)
-    result = CliRunner().invoke(main, ["show", str(tmp_path)])
-    assert result.exit_code == Overall.COULD_NOT_RUN
-    assert complaint in result.output
+    for content, complaint in (
+        (run.read_text(), "are damaged"),
+        ("", "is damaged"),
+        ("[1", "is damaged"),
+        ("{}", "has no entry 'id'"),
+        (None, "has no run.json"),
+    ):
+        run.write_text(content) if content is not None else run.unlink()
+        result = CliRunner().invoke(main, ["show", str(tmp_path)])
+        assert (result.exit_code, complaint in result.output) == (Overall.COULD_NOT_RUN, True), result.output
 
 
 @pytest.mark.parametrize(("width", "shows_aspects"), [(80, False), (140, True)])
 def test_the_table_fits_the_terminal(tmp_path: Path, width: int, shows_aspects: bool) -> None:
     aspects = ("values", "precision", "special_values", "layouts", "determinism", "scale")
     digest = read_digest(make_run(tmp_path, Recipe(aspects=aspects, verdicts={CELL: ["violates"]})))
-    console = Console(width=width, record=True, file=io.StringIO())
-    show(digest, console)
-    table = console.export_text().split("cases judged;")[0]
+    table = shown(digest, width).split("cases judged;")[0]
     assert "…" not in table
     assert "24 ✗1" in table
     assert ("determinism" in table) == shows_aspects

@@ -102,12 +102,10 @@ def test_by_keyboard_alone(site: Path, browser: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [DESK, PHONE])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_kind_of_page_fits(site: Path, browser: Any, width: int, scheme: str) -> None:
-    pages = [site / "index.html", *(next((site / folder).glob("aclnn*values*")) for folder in ("cases",))]
-    pages.append(next((site / "squares").glob("aclnn*2d*float32*")))
-    background = {"light": "rgb(252, 252, 250)", "dark": "rgb(21, 24, 27)"}[scheme]
-    for page in pages:
+@pytest.mark.parametrize(("scheme", "background"), [("light", "rgb(252, 252, 250)"), ("dark", "rgb(21, 24, 27)")])
+def test_every_kind_of_page_fits(site: Path, browser: Any, width: int, scheme: str, background: str) -> None:
+    inner = (next(site.glob(pattern)) for pattern in ("cases/aclnn*values*", "squares/aclnn*2d*float32*"))
+    for page in (site / "index.html", *inner):
         visit = Visit(browser, width, scheme)
         visit.open(page)
         assert visit.overflow() <= 0, page
@@ -115,18 +113,13 @@ def test_every_kind_of_page_fits(site: Path, browser: Any, width: int, scheme: s
         assert not visit.complaints, page
 
 
-def test_a_change_of_the_colour_scheme_redraws_the_charts(site: Path, browser: Any) -> None:
+def test_what_changed_is_told_and_leads_to_its_case(site: Path, browser: Any) -> None:
     visit = Visit(browser, DESK)
     visit.open(site / "index.html")
     colour = "getComputedStyle(document.querySelector('figure svg .role-axis-label text')).fill"
     before = visit.page.evaluate(colour)
-    visit.page.emulate_media(color_scheme="dark")
+    visit.page.emulate_media(color_scheme="dark")  # redraws the charts
     visit.page.wait_for_function(f"{colour} !== '{before}'")
-
-
-def test_what_changed_is_told_and_leads_to_its_case(site: Path, browser: Any) -> None:
-    visit = Visit(browser, DESK)
-    visit.open(site / "index.html")
     change = visit.page.locator("section.change", has_text="aclnn A2")
     lines = change.locator("li").all_inner_texts()
     assert sorted(line.split(" Max")[0] for line in lines) == ["newly failing", "newly failing", "newly not judged"]
@@ -142,12 +135,8 @@ def test_the_site_stays_small_and_whole(site: Path) -> None:
         assert len(text) < 150_000, page
         assert not re.search(r'(?:src|href)="(?:https?:)?//', text), page
     assert not broken_links(site)
-
-
-def test_a_case_tells_its_lists_of_numbers(site: Path) -> None:
     told = [page.read_text(encoding="utf-8") for page in (site / "cases").glob("*.html")]
-    assert told
-    assert all("<dd>150, 42</dd>" in text or ">150, 42<" in text for text in told)
+    assert told and all("<dd>150, 42</dd>" in text or ">150, 42<" in text for text in told), "lists of numbers"
 
 
 def test_more_kinds_of_failures_than_are_shown_are_counted(
@@ -160,23 +149,16 @@ def test_more_kinds_of_failures_than_are_shown_are_counted(
     assert not broken_links(tmp_path / "site")
 
 
+@pytest.mark.parametrize("most", [10, 12])
 def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(
-    history: Path, monkeypatch: pytest.MonkeyPatch
+    history: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", 12)
+    monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", most)
     trends = read_trends(read_entries(history))
-    lines = trends.overall.groupby(["backend", "product"])
-    assert lines.size().max() <= 12
-    assert lines["runs"].sum().to_list() == [RUNS // 2, RUNS // 2]
-    gone = trends.squares[(trends.squares["operator"] == GONE[0]) & (trends.squares["dtype"] == GONE[1])]
-    assert gone.groupby("backend")["passed"].min().to_list() == [87.5, 87.5]
-
-
-def test_points_are_merged_where_there_are_more_runs(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", 10)
-    trends = read_trends(read_entries(history))
-    assert trends.overall.groupby("backend").size().to_list() == [10, 10]
-    assert trends.overall["runs"].to_list() == [RUNS // 20] * 20
+    points = trends.overall.groupby("backend")["runs"]
+    assert points.size().to_list() == [most, most]
+    assert points.max().to_list() == [2, 2]
+    assert points.sum().to_list() == [RUNS // 2, RUNS // 2]
     gone = trends.squares[(trends.squares["operator"] == GONE[0]) & (trends.squares["dtype"] == GONE[1])]
     assert gone.groupby("backend")["passed"].min().to_list() == [87.5, 87.5]
 
@@ -190,40 +172,31 @@ def test_a_narrowed_run_leaves_the_other_squares_as_they_were(tmp_path: Path) ->
     assert current["run"].nunique() == 2
 
 
-@pytest.mark.parametrize(
-    ("prepare", "complaint"),
-    [
-        (lambda folder: None, "there is no history"),
-        (lambda folder: (folder / "history").mkdir(), "holds no complete run yet"),
-        (lambda folder: (add(folder / "history", make_run(folder / "run")), _occupy(folder / "site")), "is not empty"),
-    ],
-)
-def test_bad_input_is_refused(tmp_path: Path, prepare: Any, complaint: str) -> None:
-    prepare(tmp_path)
-    result = CliRunner().invoke(main, ["dashboard", str(tmp_path / "history"), "-o", str(tmp_path / "site")])
-    assert result.exit_code == Overall.COULD_NOT_RUN
-    assert complaint in result.output
+def test_bad_input_is_refused(tmp_path: Path) -> None:
+    def refused() -> str:
+        result = CliRunner().invoke(main, ["dashboard", str(tmp_path / "history"), "-o", str(tmp_path / "site")])
+        assert result.exit_code == Overall.COULD_NOT_RUN
+        return result.output
 
-
-def test_a_dashboard_is_replaced(tmp_path: Path) -> None:
+    assert "there is no history" in refused()
+    (tmp_path / "history").mkdir()
+    assert "holds no complete run yet" in refused()
     add(tmp_path / "history", make_run(tmp_path / "run"))
-    arguments = ["dashboard", str(tmp_path / "history"), "-o", str(tmp_path / "site")]
-    assert CliRunner().invoke(main, arguments).exit_code == 0
-    (tmp_path / "site" / "cases" / "old.html").write_text("old")
-    assert CliRunner().invoke(main, arguments).exit_code == 0
-    assert not (tmp_path / "site" / "cases" / "old.html").exists()
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "thesis.txt").write_text("precious")
+    assert "is not empty" in refused()
 
 
-def test_a_dashboard_that_was_cut_short_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dashboard_is_replaced_and_so_is_one_that_was_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add(tmp_path / "history", make_run(tmp_path / "run"))
-    entries = read_entries(tmp_path / "history")
+    entries, site = read_entries(tmp_path / "history"), tmp_path / "site"
     with monkeypatch.context() as broken:
         broken.setattr(dashboard, "read_trends", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            write_dashboard(entries, tmp_path / "site")
-    assert write_dashboard(entries, tmp_path / "site").exists()
-
-
-def _occupy(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "thesis.txt").write_text("precious")
+            write_dashboard(entries, site)
+    assert write_dashboard(entries, site).exists()
+    (site / "cases" / "old.html").write_text("old")
+    assert CliRunner().invoke(main, ["dashboard", str(tmp_path / "history"), "-o", str(site)]).exit_code == 0
+    assert not (site / "cases" / "old.html").exists()

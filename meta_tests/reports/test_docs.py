@@ -25,12 +25,9 @@ def test_the_exit_statuses_are_those_of_the_code() -> None:
         assert f"{int(overall)} {overall.word}: {meaning}" in EXIT_STATUSES
 
 
-def test_the_waiver_of_the_page_is_one() -> None:
+def test_the_waiver_of_the_page_is_one_and_every_command_is_on_it() -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     assert loads(text, "the page")[0].id == "strided-outputs"
-
-
-def test_every_command_is_on_the_page() -> None:
     for name, command in COMMANDS.items():
         assert f"`poolproof {name} " in PAGE or not command.place.startswith("poolproof.reports.")
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import forked
 from holding import holding
+from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.pages.plane import picture
@@ -67,7 +68,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
     case = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
-    judge(CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]())
+    judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
     indices, gradient = (arrays[name].reshape(2 * 3, -1) for name in ("indices", "gradient"))
@@ -75,10 +76,9 @@ def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
     assert np.array_equal(np.bincount(cells, gradient.ravel(), arrays["exact"].size), arrays["exact"].ravel())
     assert stored.rejected[tuple(element)]
     coordinates = np.stack(np.unravel_index(indices, (4, 5, 6)), axis=-1)
-    assert (arrays["window_first"] <= coordinates).all()
-    assert (coordinates <= arrays["window_last"]).all()
-    assert arrays["window_first"][0].tolist() == [0, 0, 0]
-    assert arrays["window_last"][-1].tolist() == [3, 4, 5]
+    first, last = arrays["window_first"], arrays["window_last"]
+    assert (first <= coordinates).all() and (coordinates <= last).all()
+    assert (first[0].tolist(), last[-1].tolist()) == ([0, 0, 0], [3, 4, 5])
 
 
 @pytest.mark.parametrize(("fault", "tensor"), [("zero_padded", "out"), ("last_maximum", "indices")])
@@ -94,60 +94,42 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
     assert shown == {tensor}
 
 
+def judged_lost(case: Case, folder: EvidenceFolder, backend: Backend | None = None) -> Row:
+    return judge(CaseQuestion(case, holding("interval"), evidence=folder), backend or FAULTS["lost"][0]())
+
+
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
     case = Case.of(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
-    row = judge(
-        CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), refuses_dilation()
-    )
+    row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"), refuses_dilation())
     assert row["checks_violated"] == ["refusal"]
     assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
 
 
-def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_cases_and_those_that_nobody_wants_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
         case = Case.of(operator=BACKWARD, shape=shape, kernel_size=(2,))
-        judge(
-            CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")), FAULTS["lost"][0]()
-        )
+        judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
+    asked: list[Row] = []
+    folder = EvidenceFolder(tmp_path / "unwanted", "scatter", wants=asked.append)  # type: ignore[arg-type]
+    row = judged_lost(Case.of(operator=BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,)), folder)
+    assert [(said["case_id"], said["checks_violated"]) for said in asked] == [(row["case_id"], row["checks_violated"])]
+    assert not (tmp_path / "unwanted").exists()
 
 
-def judged(folder: Path, backend: str, block: CaseBlock, most: int) -> list[Row]:
-    rows: list[Row] = []
-    runner = Runner(folder, "main", lambda row: row, rows.append, 60.0, shrinks=False, most_evidence=most)
-    try:
-        runner.judge(block)
-    finally:
-        runner.close()
-    return rows
+LOST = "scatter_backends:lost"
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
-    name = "scatter_backends:lost"
-    (block,) = planned(BACKWARD, "float16", "values")
-    block = replace(block, subject=replace(block.subject, backend=name))
-    rows = [row for row in judged(tmp_path, name, block, most=3) if row["verdict"] in FAILED]
+    rows: list[Row] = []
+    record_lost(rows, tmp_path, shrinks=False, most_evidence=3)
+    rows = [row for row in rows if row["verdict"] in FAILED]
     kinds = {tuple(row["checks_violated"]) for row in rows}
     left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").glob("*.npz")}
-    assert left <= {row["case_id"] for row in rows}
+    assert left < {row["case_id"] for row in rows}
     assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
-    assert len(left) < len(rows)
-
-
-def test_evidence_that_nobody_wants_is_not_made(tmp_path: Path) -> None:
-    asked: list[Row] = []
-    case = Case.of(operator=BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
-
-    def refuses(row: Row) -> bool:
-        asked.append(row)
-        return False
-
-    folder = EvidenceFolder(tmp_path, "scatter", wants=refuses)
-    row = judge(CaseQuestion(case, holding("interval"), evidence=folder), FAULTS["lost"][0]())
-    assert [(said["case_id"], said["checks_violated"]) for said in asked] == [(case.id, row["checks_violated"])]
-    assert not (tmp_path / "evidence").exists()
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -172,32 +154,14 @@ def test_evidence_is_left_where_it_is_wanted(tmp_path: Path, wanted: bool) -> No
     assert len([*tmp_path.glob("evidence/*.npz")]) == (len(failed) if wanted else 0)
 
 
-def shrinking_run(folder: Path) -> tuple[list[Row], Callable[[], None]]:
-    """Rows as they are recorded, and what judges a block on a backend that loses a gradient."""
-    rows: list[Row] = []
+def record_lost(rows: list[Row], folder: Path, **options: Any) -> None:
+    """Record the rows of a block on a backend that loses a gradient."""
     (block,) = planned(BACKWARD, "float16", "values")
-    block = replace(block, subject=replace(block.subject, backend="scatter_backends:lost"))
-    runner = Runner(folder, "main", lambda row: row, lambda row: rows.append(dict(row)), 60.0, shrinks=True)
-
-    def judge_block() -> None:
-        try:
-            runner.judge(block)
-        finally:
-            runner.close()
-
-    return rows, judge_block
-
-
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_the_first_failure_of_each_kind_is_shrunk_after_its_block(tmp_path: Path) -> None:
-    rows, judge_block = shrinking_run(tmp_path)
-    judge_block()
-    kinds = {kind_of(row) for row in rows if row["verdict"] in FAILED}
-    last = rows[-len(kinds) :]
-    assert {kind_of(row) for row in last} == kinds
-    assert all(len(row["shrunk"]) <= len(row["case"]) for row in last)
-    assert not any("shrunk" in row for row in rows[: -len(kinds)])
-    assert len({row["case_id"] for row in rows}) == len(rows) == 20
+    runner = Runner(folder, "main", lambda row: row, lambda row: rows.append(dict(row)), 60.0, **options)
+    try:
+        runner.judge(replace(block, subject=replace(block.subject, backend=LOST)))
+    finally:
+        runner.close()
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -206,24 +170,30 @@ def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(CaseBlock, "smaller", interrupted)
-    rows, judge_block = shrinking_run(tmp_path)
+    rows: list[Row] = []
     with pytest.raises(KeyboardInterrupt):
-        judge_block()
+        record_lost(rows, tmp_path, shrinks=True)
     assert len({row["case_id"] for row in rows}) == len(rows) == 20
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_the_smallest_case_leaves_evidence_of_its_own(tmp_path: Path) -> None:
-    name = "scatter_backends:lost"
-    rows, judge_block = shrinking_run(tmp_path)
-    judge_block()
+def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_evidence_of_its_own(
+    tmp_path: Path,
+) -> None:
+    rows: list[Row] = []
+    record_lost(rows, tmp_path, shrinks=True)
+    kinds = {kind_of(row) for row in rows if row["verdict"] in FAILED}
+    last = rows[-len(kinds) :]
+    assert {kind_of(row) for row in last} == kinds
+    assert all(len(row["shrunk"]) <= len(row["case"]) for row in last)
+    assert not any("shrunk" in row for row in rows[: -len(kinds)])
+    assert len({row["case_id"] for row in rows}) == len(rows) == 20
     row = rows[-1]
-    stored = read_evidence(shrunk_path(tmp_path, row["case_id"], name))
-    smallest = Case.from_json(row["shrunk"])
+    stored, smallest = read_evidence(shrunk_path(tmp_path, row["case_id"], LOST)), Case.from_json(row["shrunk"])
     assert stored.rejected.any()
     assert stored.arrays["got"].shape == smallest.shape
     assert stored.meta["call"]["tensors"]["indices"]["shape"] == list(smallest.pooled_shape)
-    assert "shrunk/" in program_lines(tmp_path, row["case_id"], name)[0]
+    assert "shrunk/" in program_lines(tmp_path, row["case_id"], LOST)[0]
 
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
@@ -243,19 +213,14 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     assert ": got 0.0, expected " in again.stdout
 
 
-@pytest.mark.parametrize("operator", [BACKWARD, FORWARD])
-def test_a_case_that_ended_its_process_leaves_evidence(tmp_path: Path, operator: str) -> None:
-    case = Case.of(operator=operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
-    EvidenceFolder(tmp_path, "scatter").write_unfinished({"verdict": Verdict.CRASHED, "case": case.to_json()})
-    stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
-    assert stored.rejected.all()
-    assert np.isnan(stored.arrays["got"]).all()
-    assert stored.meta["call"]["operator"] == operator
-
-
-def test_a_low_level_call_leaves_none(tmp_path: Path) -> None:
-    call = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", ListedCalls("clauses"), CONTRACT, "block")[
-        0
-    ].describe()["case"]
-    EvidenceFolder(tmp_path, "scatter").write_unfinished({"verdict": Verdict.CRASHED, "case": call})
+def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none(tmp_path: Path) -> None:
+    folder = EvidenceFolder(tmp_path, "scatter")
+    calls = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", ListedCalls("clauses"), CONTRACT, "block")
+    folder.write_unfinished({"verdict": Verdict.CRASHED, "case": calls[0].describe()["case"]})
     assert not list(tmp_path.rglob("*.npz"))
+    for operator in (BACKWARD, FORWARD):
+        case = Case.of(operator=operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
+        folder.write_unfinished({"verdict": Verdict.CRASHED, "case": case.to_json()})
+        stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
+        assert stored.rejected.all() and np.isnan(stored.arrays["got"]).all()
+        assert stored.meta["call"]["operator"] == operator

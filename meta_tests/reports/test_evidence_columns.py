@@ -12,9 +12,9 @@ from poolproof.reports.rows.evidence import EvidenceError, Meta, evidence_path, 
 from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO, rejected
 
 
-def arrays(**changes: Any) -> dict[str, Any]:
+def arrays() -> dict[str, Any]:
     one = np.ones((1, 2, 2))
-    return {"got": one, "low": one - 1, "high": one, "flags": np.zeros(one.shape, np.uint8)} | changes
+    return {"got": one, "low": one - 1, "high": one, "flags": np.zeros(one.shape, np.uint8)}
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -48,40 +48,23 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_judging_again(got: float, low: float, high: float, flags: int, lattice: int, admissible: bool) -> None:
-    stored = {
-        "got": np.array([got]),
-        "low": np.array([low]),
-        "high": np.array([high]),
-        "flags": np.array([flags], np.uint8),
-        "lattice": np.array([lattice], np.int32),
-    }
+    stored = {name: np.array([value]) for name, value in (("got", got), ("low", low), ("high", high))}
+    stored |= {"flags": np.array([flags], np.uint8), "lattice": np.array([lattice], np.int32)}
     assert rejected(stored, limit=65504.0).tolist() == [not admissible]
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"low": np.zeros(3)}, "'low' must have the shape of 'got'"),
-        ({"colour": np.zeros(3)}, "no array 'colour'"),
-        ({"gradient": np.zeros(3)}, "'gradient' must come with 'indices'"),
-    ],
-)
-def test_wrong_arrays_are_named(tmp_path: Path, changes: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(EvidenceError, match=complaint):
-        write_evidence(tmp_path / "a.npz", arrays(**changes), Meta())
+def test_wrong_arrays_and_damaged_files_are_named(tmp_path: Path) -> None:
+    complete = arrays()
+    for wrong, complaint in (
+        (complete | {"low": np.zeros(3)}, "'low' must have the shape of 'got'"),
+        (complete | {"colour": np.zeros(3)}, "no array 'colour'"),
+        (complete | {"gradient": np.zeros(3)}, "'gradient' must come with 'indices'"),
+        ({name: complete[name] for name in complete if name != "high"}, "'high' is missing"),
+    ):
+        with pytest.raises(EvidenceError, match=complaint):
+            write_evidence(tmp_path / "a.npz", wrong, Meta())
     assert not list(tmp_path.rglob("*.npz"))
-
-
-def test_missing_arrays_are_named(tmp_path: Path) -> None:
-    incomplete = arrays()
-    del incomplete["high"]
-    with pytest.raises(EvidenceError, match="'high' is missing"):
-        write_evidence(tmp_path / "a.npz", incomplete, Meta())
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"something else"])
-def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "x.npz"
-    path.write_bytes(content)
-    with pytest.raises(EvidenceError, match="is not evidence of a case"):
-        read_evidence(path)
+    for content in (b"", b"PK\x03\x04", b"something else"):
+        (tmp_path / "x.npz").write_bytes(content)
+        with pytest.raises(EvidenceError, match="is not evidence of a case"):
+            read_evidence(tmp_path / "x.npz")

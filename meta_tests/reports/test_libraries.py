@@ -48,10 +48,13 @@ def trends_of(runs: Sequence[Path], folder: Path) -> Trends:
 
 
 def test_two_builds_are_two_lines(builds: tuple[Path, Path], tmp_path: Path) -> None:
+    told = first, second = [library_of(identify([str(path)])) for path in builds]
+    trends = trends_of(runs_of(builds, tmp_path / "two"), tmp_path / "two")
+    last = trends.last_two.set_index("library")
+    assert (last.loc[first, "before"], last.loc[second, "before"]) == ("", last.loc[first, "last"])
     trends = trends_of(runs_of([*builds, builds[0]], tmp_path), tmp_path)
-    told = [library_of(identify([str(path)])) for path in builds]
-    assert trends.overall.groupby("library").size().to_dict() == {told[0]: 2, told[1]: 1}
-    assert trends.squares.groupby("library").size().to_dict() == {told[0]: 2, told[1]: 1}
+    assert trends.overall.groupby("library").size().to_dict() == {first: 2, second: 1}
+    assert trends.squares.groupby("library").size().to_dict() == {first: 2, second: 1}
     assert set(trends.current["library"]) == set(told)
 
 
@@ -62,15 +65,6 @@ def test_a_build_that_moved_is_the_same_line(builds: tuple[Path, Path], tmp_path
     trends = trends_of(runs_of([builds[0], moved], tmp_path), tmp_path)
     assert len(trends.overall[list(IMPLEMENTATION)].drop_duplicates()) == 1
     assert len(trends.overall) == 2
-
-
-def test_a_build_is_compared_with_the_run_before_whatever_its_library(
-    builds: tuple[Path, Path], tmp_path: Path
-) -> None:
-    last = trends_of(runs_of(builds, tmp_path), tmp_path).last_two.set_index("library")
-    first, second = (library_of(identify([str(path)])) for path in builds)
-    assert last.loc[first, "before"] == ""
-    assert last.loc[second, "before"] == last.loc[first, "last"]
 
 
 def test_a_comparison_says_which_library_each_side_judged(builds: tuple[Path, Path], tmp_path: Path) -> None:
@@ -93,18 +87,6 @@ def test_the_dashboard_shows_the_newest_libraries_and_counts_the_older(tmp_path:
     assert len(list((tmp_path / "site" / "squares").iterdir())) == MAX_LIBRARIES
 
 
-@pytest.mark.parametrize(
-    ("environment", "told"),
-    [
-        ({}, "mine"),
-        ({"mine": "1.0"}, "mine"),
-        ({"library a.so": f"sha256:{'ab' * 32}, /opt/a.so"}, "mine (library abababababab)"),
-    ],
-)
-def test_how_a_library_is_told(environment: dict[str, str], told: str) -> None:
-    assert library_text("mine", environment) == told
-
-
 def test_what_a_library_is() -> None:
     base = {f"library {name}.so": f"sha256:{digit * 64}, /opt/{name}.so" for name, digit in (("a", "1"), ("b", "2"))}
     wheel = {"wheel mine": f"1.0, RECORD sha256:{'3' * 64}"}
@@ -114,3 +96,6 @@ def test_what_a_library_is() -> None:
     several = [base, base | wheel, base | newer, base | {"library b.so": f"sha256:{'5' * 64}, /opt/b.so"}]
     assert len({library_of(environment) for environment in several}) == len(several)
     assert library_text("mine", base | wheel).endswith(", of 2 files)")
+    assert library_text("mine", {}) == library_text("mine", {"mine": "1.0"}) == "mine"
+    one = {"library a.so": f"sha256:{'ab' * 32}, /opt/a.so"}
+    assert library_text("mine", one) == "mine (library abababababab)"

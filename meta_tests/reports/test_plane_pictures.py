@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from poolproof.reports.figures.coverage import _size_class, _window_class, grids
 from poolproof.reports.pages.plane import MAX_CELLS, MAX_PLANES, picture
@@ -24,14 +23,6 @@ def evidence(got: Any, expected: Any, **more: Any) -> Evidence:
     return Evidence(arrays, {"tensor": "grad_input", "spatial_rank": 2})
 
 
-def titles(of: Evidence) -> list[str]:
-    return list(drawings(of))
-
-
-def drawing(of: Evidence, title: str) -> str:
-    return drawings(of)[title]
-
-
 def drawings(of: Evidence) -> dict[str, str]:
     drawn = picture(of)
     assert drawn is not None
@@ -40,34 +31,37 @@ def drawings(of: Evidence) -> dict[str, str]:
 
 def test_every_cell_says_what_was_expected_and_got() -> None:
     one = evidence([[[0.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [3.0, 4.0]]])
-    for title in ("expected", "got", "got \N{MINUS SIGN} expected"):
-        drawn = drawing(one, title)
+    for title in ("expected", "got", DIFFERENCE):
+        drawn = drawings(one)[title]
         assert re.findall(r"<title>(.*?)</title>", drawn)[0] == "[0, 0, 0]: expected 1, got 0, difference -1"
         assert (drawn.count('class="frame worst"'), drawn.count('class="frame wrong"')) == (1, 0)
 
 
-def test_a_number_that_is_too_long_for_its_cell_is_rounded() -> None:
-    drawn = drawing(evidence([[[0.9425212, -1234.5678, 1.5e20]]], [[[0.0, 0.0, 0.0]]]), "got")
-    assert re.findall(r"<text[^>]*>(.*?)</text>", drawn) == ["0.943", "-1235", "2e20"]
-
-
 def test_ink_grows_with_magnitude_and_special_values_have_their_own() -> None:
     one = evidence([[[-8.0, 4.0, np.inf, 0.0]]], [[[0.0, 0.0, 0.0, 0.0]]])
-    found = re.findall(r'<rect class="(\w+)" .*?fill-opacity:([\d.]+)"/>', drawing(one, "got"))
+    found = re.findall(r'<rect class="(\w+)" .*?fill-opacity:([\d.]+)"/>', drawings(one)["got"])
     assert found == [("low", "0.75"), ("high", "0.38"), ("special", "0.00"), ("high", "0.00")]
+    drawn = drawings(evidence([[[0.9425212, -1234.5678, 1.5e20]]], [[[0.0, 0.0, 0.0]]]))["got"]
+    assert re.findall(r"<text[^>]*>(.*?)</text>", drawn) == ["0.943", "-1235", "2e20"], "rounded to fit a cell"
+
+
+DIFFERENCE = "got \N{MINUS SIGN} expected"
 
 
 def test_what_went_elsewhere_is_an_arrow() -> None:
-    moved = evidence([[[0.0, 5.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
-    assert 'class="arrow"' in drawing(moved, "got \N{MINUS SIGN} expected")
-    assert "as if it went there" in drawing(moved, "got \N{MINUS SIGN} expected")
-    lost = evidence([[[0.0, 0.0, 7.0]]], [[[5.0, 0.0, 7.0]]])
-    assert "arrow" not in drawing(lost, "got \N{MINUS SIGN} expected")
-    unclear = evidence([[[0.0, 5.0, 5.0]]], [[[5.0, 0.0, 0.0]]])
-    assert "arrow" not in drawing(unclear, "got \N{MINUS SIGN} expected")
+    moved, lost, unclear = (
+        drawings(evidence([[got]], [[expected]]))[DIFFERENCE]
+        for got, expected in (
+            ([0.0, 5.0, 7.0], [5.0, 0.0, 7.0]),
+            ([0.0, 0.0, 7.0], [5.0, 0.0, 7.0]),
+            ([0.0, 5.0, 5.0], [5.0, 0.0, 0.0]),
+        )
+    )
+    assert 'class="arrow"' in moved and "as if it went there" in moved
+    assert "arrow" not in lost + unclear
 
 
-def fault(kind: str, cell: list[int], home: list[int]) -> dict[str, Any]:
+def fault(kind: str, cell: list[Any], home: list[int]) -> dict[str, Any]:
     return {"kind": kind, "cell": cell, "home": home, "window": [0, 0, 0]}
 
 
@@ -78,32 +72,26 @@ def with_faults(*faults: Any) -> Evidence:
 
 def test_where_the_decoder_knows_it_arrows_show_where_each_gradient_went() -> None:
     told = with_faults(fault("misrouted", [0, 0, 2], [0, 0, 0]), fault("copied", [0, 0, 1], [0, 0, 0]))
-    drawn = drawing(told, "got \N{MINUS SIGN} expected")
+    drawn = drawings(told)[DIFFERENCE]
     assert re.findall(r'class="arrow"><title>(.*?)</title>', drawn) == ["arrived here, not there", "arrived here, too"]
     assert re.findall(r'<line x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn) == [("11.0", "55.0"), ("11.0", "33.0")]
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
+    for other in (  # of another plane, and what is no account
         fault("misrouted", [1, 0, 0], [0, 0, 0]),
         fault("lost", [0, 0, 0], [0, 0, 0]),
         fault("misrouted", [0, 0, 3], [0, 0, 0]),
         fault("misrouted", [0, 0], [0, 0, 0]),
-        fault("misrouted", ["0", None, 0], [0, 0, 0]),  # type: ignore[list-item]
+        fault("misrouted", ["0", None, 0], [0, 0, 0]),
         {"kind": ["misrouted"]},
         "misrouted",
-    ],
-)
-def test_of_another_plane_and_of_what_is_no_account_nothing_is_drawn(told: Any) -> None:
-    assert 'class="arrow"' not in drawing(with_faults(told), "got \N{MINUS SIGN} expected")
+    ):
+        assert 'class="arrow"' not in drawings(with_faults(other))[DIFFERENCE], other
 
 
 def test_windows_that_send_to_the_worst_cell() -> None:
     box = {"window_first": np.array([[0, 0], [0, 1]], np.int32), "window_last": np.array([[1, 1], [1, 2]], np.int32)}
     more = box | {"indices": np.array([[[1, 1]]]), "gradient": np.array([[[2.0, 3.0]]])}
     one = evidence([[[0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]], [[[0.0, 5.0, 0.0], [0.0, 0.0, 0.0]]], **more)
-    drawn = drawing(one, "windows that send there")
+    drawn = drawings(one)["windows that send there"]
     assert re.findall(r"<title>(window [^<]*)</title></rect>", drawn) == [
         "window 0, gradient 2",
         "window 1, gradient 3",
@@ -112,53 +100,38 @@ def test_windows_that_send_to_the_worst_cell() -> None:
     assert re.findall(r"<text[^>]*>(.*?)</text>", drawn) == ["2", "3"]
 
 
-def test_wrong_planes_are_told_apart() -> None:
-    got, expected = np.zeros((2, 3, 1, 2)), np.zeros((2, 3, 1, 2))
+def test_planes_are_told_apart_many_share_squares_and_large_ones_are_cut() -> None:
+    got = np.zeros((2, 3, 1, 2))
     got[1, 1:] = 1.0
-    drawn = drawing(evidence(got, expected), "wrong planes")
+    drawn = drawings(evidence(got, np.zeros((2, 3, 1, 2))))["wrong planes"]
     assert re.findall(r"fill-opacity:([\d.]+)\"><title>(.*?)<", drawn) == [
         *(("0.00", f"plane {number}: 0 wrong cells") for number in range(4)),
-        ("1.00", "plane 4: 2 wrong cells"),
-        ("1.00", "plane 5: 2 wrong cells"),
+        *(("1.00", f"plane {number}: 2 wrong cells") for number in (4, 5)),
     ]
-
-
-def test_many_planes_share_squares_and_large_ones_are_cut() -> None:
-    got, expected = np.zeros((1000, 20, 20)), np.zeros((1000, 20, 20))
+    got = np.zeros((1000, 20, 20))
     got[999, 19, 19] = 1.0
-    one = evidence(got, expected)
-    drawn = drawing(one, "wrong planes")
-    assert drawn.count("<rect") == 250 <= MAX_PLANES
-    assert "planes 996 to 999: 1 wrong cell<" in drawn
-    cells = drawing(one, "got")
-    assert cells.count("<title>") == MAX_CELLS**2
-    assert "<title>[999, 19, 19]: expected 0, got 1, difference 1</title>" in cells
+    one = drawings(evidence(got, np.zeros((1000, 20, 20))))
+    assert one["wrong planes"].count("<rect") == 250 <= MAX_PLANES
+    assert "planes 996 to 999: 1 wrong cell<" in one["wrong planes"]
+    assert one["got"].count("<title>") == MAX_CELLS**2
+    assert "<title>[999, 19, 19]: expected 0, got 1, difference 1</title>" in one["got"]
+    assert list(drawings(evidence([[[1.0]]], [[[2.0]]]))) == ["expected", "got", DIFFERENCE]
+    assert picture(Evidence({name: np.zeros(3) for name in ("got", "low", "high", "flags")}, {})) is None
 
 
-def test_what_is_no_plane_has_no_picture() -> None:
-    flat = Evidence({name: np.zeros(3) for name in ("got", "low", "high")} | {"flags": np.zeros(3, np.uint8)}, {})
-    assert picture(flat) is None
-    assert titles(evidence([[[1.0]]], [[[2.0]]])) == ["expected", "got", "got \N{MINUS SIGN} expected"]
-
-
-@pytest.mark.parametrize(
-    ("case", "place"),
-    [
-        ({"operator": "MaxPool2dWithIndices", "kernel_size": [3, 3], "stride": [2, 2]}, ("kernel > stride", "9+")),
-        ({"operator": "MaxPool2dWithIndices", "kernel_size": [2, 2]}, ("kernel = stride", "4+")),
-        ({"operator": "MaxPool2dWithIndices", "kernel_size": [2]}, ("kernel = stride", "4+")),
-        ({"operator": "MaxPool3dWithArgmax", "kernel_size": [2], "stride": [3]}, ("kernel < stride", "4+")),
-        ({"operator": "MaxPool2dWithIndices", "kernel_size": [1, 3], "stride": [2, 2]}, ("mixed", "2+")),
-        ({"operator": "MaxPool2dWithIndices", "kernel_size": [3, 2], "stride": [2, 2]}, ("kernel > stride", "4+")),
-        ({"operator": "AdaptiveMaxPool2d", "output_size": [5, 7]}, ("adaptive", "32+")),
-    ],
-)
-def test_windows_are_classed(case: dict[str, Any], place: tuple[str, str]) -> None:
-    size = [9] * (3 if "3d" in case["operator"] else 2)
-    assert _window_class(json.dumps(case | {"shape": [1, 1, *size]})) == place
-
-
-def test_classes_begin_where_they_say() -> None:
+def test_windows_and_sizes_are_classed() -> None:
+    pool_2d, pool_3d = "MaxPool2dWithIndices", "MaxPool3dWithArgmax"
+    for operator, attributes, place in (
+        (pool_2d, {"kernel_size": [3, 3], "stride": [2, 2]}, ("kernel > stride", "9+")),
+        (pool_2d, {"kernel_size": [2, 2]}, ("kernel = stride", "4+")),
+        (pool_2d, {"kernel_size": [2]}, ("kernel = stride", "4+")),
+        (pool_3d, {"kernel_size": [2], "stride": [3]}, ("kernel < stride", "4+")),
+        (pool_2d, {"kernel_size": [1, 3], "stride": [2, 2]}, ("mixed", "2+")),
+        (pool_2d, {"kernel_size": [3, 2], "stride": [2, 2]}, ("kernel > stride", "4+")),
+        ("AdaptiveMaxPool2d", {"output_size": [5, 7]}, ("adaptive", "32+")),
+    ):
+        size = [9] * (3 if operator == pool_3d else 2)
+        assert _window_class(json.dumps({"operator": operator, "shape": [1, 1, *size], **attributes})) == place
     classes = [_size_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)]
     assert classes == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -34,6 +35,7 @@ from poolproof.suites.cases.strategies import cases
 from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
+from reports_made_up import Recipe, made_up_record
 from scatter import Scatter
 from scatter_backends import truncating
 from switchable_backend import Switchable, Switches
@@ -56,26 +58,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows.close()
     account = {"operator": OPERATOR, "dtype": "float16", "memory_format": "contiguous", "observations": []}
     told = account | {"model": "", "declared": "acc32", "disagreements": ["no model admits this rounding: toward zero"]}
-    write_run(
-        folder,
-        {
-            "id": "1",
-            "plan": "smoke",
-            "seed": 5,
-            "arguments": [],
-            "started": 0.0,
-            "finished": 1.0,
-            "mandatory": [],
-            "suite": {"version": "0", "content_hash": "0"},
-            "host": {},
-            "backends": {name: {} for name in BACKENDS},
-            "waivers": [],
-            "waivers_judged_on": "2026-01-01",
-            "strict_waivers": False,
-            "planned_cases": 180,
-            "probes": {"cutting": [told], "honest": [account | {"model": "acc32", "disagreements": []}]},
-        },
-    )
+    probes = {"cutting": [told], "honest": [account | {"model": "acc32", "disagreements": []}]}
+    record = {"backends": {name: {} for name in BACKENDS}, "mandatory": [], "planned_cases": 180, "probes": probes}
+    write_run(folder, made_up_record(Recipe()) | record)
     return folder
 
 
@@ -84,18 +69,29 @@ def group_of(run: Path, backend: str, dtype: str):  # type: ignore[no-untyped-de
     return found
 
 
-def test_groups_are_those_of_the_run_in_order(run: Path) -> None:
-    found = [(one.backend, one.dtype, one.model) for one in precision_by_model(run)]
-    assert found == [
+def test_groups_are_those_of_the_run_in_order(run: Path, tmp_path: Path) -> None:
+    found = precision_by_model(run)
+    groups = [
         *((name, dtype, "acc32") for name in ("cutting", "honest") for dtype in ("float32", "float16")),
         *(("native", dtype, "native") for dtype in ("float32", "float16")),
     ]
-
-
-def test_the_histogram_holds_every_cell(run: Path) -> None:
-    for one in precision_by_model(run):
+    assert [(one.backend, one.dtype, one.model) for one in found] == groups
+    for one in found:
         assert sum(one.counts[column] for column, _ in HISTOGRAM) == one.counts["n"] > 1000
         assert one.cases > 25
+    page = write_run_page(read_digest(run), tmp_path / "index.html").read_text(encoding="utf-8")
+    drawn = re.findall(r"<figcaption>([^<]*)</figcaption><svg class=.drawing.", page)
+    assert drawn == [f"{backend}: {dtype}, {model}" for backend, dtype, model in groups]
+
+
+def test_a_truncating_kernel_has_wrong_rows_and_a_correct_one_none(run: Path) -> None:
+    wrong = {name: group_of(run, name, "float16").wrong for name in BACKENDS}
+    assert wrong["honest"] == wrong["native"] == 0 < 5 < wrong["cutting"]
+    assert abs(group_of(run, "honest", "float16").bias) < 0.1
+    worst = group_of(run, "native", "float16").worst
+    margins = [row["margin_min"] for row in worst]
+    assert len(worst) == 3 and margins == sorted(margins) and 0.0 <= margins[0] < 0.9
+    assert all(OPERATOR in row["case"] for row in worst)
 
 
 def test_further_cases_are_none_of_them(run: Path, tmp_path: Path) -> None:
@@ -111,52 +107,23 @@ def test_further_cases_are_none_of_them(run: Path, tmp_path: Path) -> None:
     assert told.equals(planned)
 
 
-def test_a_truncating_kernel_has_wrong_rows_and_a_correct_one_none(run: Path) -> None:
-    assert group_of(run, "honest", "float16").wrong == 0
-    assert group_of(run, "native", "float16").wrong == 0
-    assert group_of(run, "cutting", "float16").wrong > 5
-    assert abs(group_of(run, "honest", "float16").bias) < 0.1
-
-
 def test_errors_stay_below_their_bounds_in_every_class(run: Path) -> None:
-    for name in ("honest", "native"):
-        for dtype in ("float32", "float16"):
-            one = group_of(run, name, dtype)
-            assert all(each.error <= each.bound for each in one.multiplicities)
-            assert sum(each.cells for each in one.multiplicities) > 500
+    for name, dtype in product(("honest", "native"), ("float32", "float16")):
+        one = group_of(run, name, dtype)
+        assert all(each.error <= each.bound for each in one.multiplicities)
+        assert sum(each.cells for each in one.multiplicities) > 500
     bounds = {each.label: each.bound for each in group_of(run, "native", "float16").multiplicities}
     assert bounds["2"] <= 0.5 < bounds["3-4"]
 
 
 def test_errors_of_all_operators_are_together_by_dtype(run: Path) -> None:
     one = group_of(run, "native", "float16")
-    other = replace(
-        one,
-        operator="AdaptiveMaxPool2dBackward",
-        multiplicities=(replace(one.multiplicities[0], cells=7, error=100.0), Multiplicity("1025-2048", 3, 0.1, 0.2)),
-    )
+    least, many = one.multiplicities[0], Multiplicity("1025-2048", 3, 0.1, 0.2)
+    others = (replace(least, cells=7, error=100.0), many)
+    other = replace(one, operator="AdaptiveMaxPool2dBackward", multiplicities=others)
     alone, together = (errors_by_dtype(found)["native"][0][2] for found in ([one], [one, other]))
     assert alone == one.multiplicities
-    assert together[0] == replace(one.multiplicities[0], cells=one.multiplicities[0].cells + 7, error=100.0)
-    assert together[1:] == (*one.multiplicities[1:], Multiplicity("1025-2048", 3, 0.1, 0.2))
-
-
-def test_the_page_of_the_run_draws_them(run: Path, tmp_path: Path) -> None:
-    page = write_run_page(read_digest(run), tmp_path / "index.html").read_text(encoding="utf-8")
-    drawn = re.findall(r"<figcaption>([^<]*)</figcaption><svg class=.drawing.", page)
-    assert drawn == [
-        *(f"{backend}: {dtype}, acc32" for backend in ("cutting", "honest") for dtype in ("float32", "float16")),
-        *(f"native: {dtype}, native" for dtype in ("float32", "float16")),
-    ]
-
-
-def test_worst_cases_are_right_ones_with_their_lines(run: Path) -> None:
-    worst = group_of(run, "native", "float16").worst
-    assert len(worst) == 3
-    margins = [row["margin_min"] for row in worst]
-    assert margins == sorted(margins)
-    assert 0.0 <= margins[0] < 0.9
-    assert all(OPERATOR in row["case"] for row in worst)
+    assert together == (replace(least, cells=least.cells + 7, error=100.0), *one.multiplicities[1:], many)
 
 
 def test_standards_are_counted_against_the_interval(run: Path) -> None:
@@ -224,36 +191,20 @@ def test_pages_may_be_written_in_any_order(tmp_path: Path, run: Path, monkeypatc
 def test_the_page_fits_a_phone_and_a_desk(run: Path) -> None:
     page = write_precision_page(read_digest(run), run / "precision.html")
     with chromium() as browser:
-        for width in (PHONE, DESK):
-            for scheme in ("light", "dark"):
-                visit = Visit(browser, width, scheme)
-                visit.open(page)
-                assert visit.overflow() <= 0
-                assert visit.complaints == []
-                assert len(visit.requests) == 1
+        for width, scheme in product((PHONE, DESK), ("light", "dark")):
+            visit = Visit(browser, width, scheme)
+            visit.open(page)
+            assert (visit.overflow() <= 0, visit.complaints, len(visit.requests)) == (True, [], 1)
 
 
-def test_drawings_stay_inside_their_frame() -> None:
-    classes = [
-        Multiplicity("1", 5, 0.0, 0.0),
-        Multiplicity("2", 5, 0.25, 0.5),
-        Multiplicity("3-4", 9, 2.0**40, 2.0**41),
-    ]
-    text = str(error_over_multiplicity(classes, "a <title>"))
+def test_drawings_stay_inside_their_frame_and_shares_never_round_to_nothing_or_all() -> None:
+    classes = [("1", 5, 0.0, 0.0), ("2", 5, 0.25, 0.5), ("3-4", 9, 2.0**40, 2.0**41)]
+    text = str(error_over_multiplicity([Multiplicity(*each) for each in classes], "a <title>"))
     assert "a &lt;title&gt;" in text
     assert all(float(y) >= 0.0 for y in re.findall(r'\by1?="([-0-9.]+)"', text))
     assert text.count('class="bound"') == 2
-
-
-@pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (1.0, "100 %"), (0.99999, "> 99.9 %"), (1e-9, "< 0.001 %")])
-def test_shares_never_round_to_nothing_or_all(share: float, text: str) -> None:
-    assert percent(share) == text
-
-
-def test_bars_are_logarithmic() -> None:
-    assert logarithmic_width(1.0) == 100.0
-    assert logarithmic_width(0.0) == 0.0
-    assert logarithmic_width(1e-20) == 1.5
+    assert [percent(share) for share in (0.0, 1.0, 0.99999, 1e-9)] == ["0 %", "100 %", "> 99.9 %", "< 0.001 %"]
+    assert [logarithmic_width(share) for share in (1.0, 0.0, 1e-20)] == [100.0, 0.0, 1.5]
     assert 80 < logarithmic_width(0.1) < 90
 
 
@@ -266,11 +217,8 @@ def test_a_quantity_is_the_same_wherever_it_is_told(run: Path) -> None:
         assert line["largest_error"] == pytest.approx(one.largest_error)
         assert line["margin_min"] == pytest.approx(float("nan") if one.margin is None else one.margin, nan_ok=True)
         assert line["bias_ulp"] == pytest.approx(one.bias)
-
-
-def test_sums_that_cancel_do_not_drown_what_is_told(run: Path) -> None:
-    line = read_digest(run).precision.loc["native", OPERATOR, "float16", "native"]
-    assert line["max_ulp"] > 10.0 * line["largest_error"]
+    line = table.loc["native", OPERATOR, "float16", "native"]
+    assert line["max_ulp"] > 10.0 * line["largest_error"], "sums that cancel do not drown what is told"
     assert abs(line["bias_ulp"]) < 0.1
 
 

@@ -11,8 +11,7 @@ from poolproof.reports.progress import Progress
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
@@ -34,11 +33,8 @@ def test_nothing_is_estimated_before_it_means_something() -> None:
     clock.now += 1.0
     run.add({"values": 10}, 1, 1.0, "gw0")
     assert run.seconds_left() is None
-
-
-def test_loading_the_backend_is_no_price_of_a_case() -> None:
     run, _ = after({"values": 210}, [("values", 10, 60.0), ("values", 100, 10.0)])
-    assert run.seconds_left() == pytest.approx(10.0)
+    assert run.seconds_left() == pytest.approx(10.0), "loading the backend is no price of a case"
 
 
 def test_dear_aspects_are_priced_before_they_begin() -> None:

@@ -22,7 +22,7 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers, load
 from poolproof.suites.cli import main
-from real_runs import FAILING, SEEDED, RealRun, all_failing, bundle_of, honest, run_of, variables
+from real_runs import FAILING, SEEDED, RealRun, bundle_of, honest, run_of, variables
 from reports_links import broken_links
 
 RACING = ("streams",)
@@ -43,13 +43,8 @@ def failed_rows(run: Path) -> list[Row]:
 
 
 @every_kind
-def test_the_defect_shows(real: RealRun, shared: Path) -> None:
-    violated = {check for row in failed_rows(run_of(real, shared)) for check in row["checks_violated"]}
-    assert real.violated in violated
-
-
-@every_kind
-def test_its_bundle_stands(real: RealRun, shared: Path) -> None:
+def test_the_defect_shows_and_its_bundle_stands(real: RealRun, shared: Path) -> None:
+    assert real.violated in {check for row in failed_rows(run_of(real, shared)) for check in row["checks_violated"]}
     bundle = bundle_of(real, shared)
     checked = poolproof("verify", bundle, "--fingerprint", bundle.with_suffix(".sha256").read_text(encoding="utf-8"))
     assert checked.exit_code == 0, checked.output
@@ -112,28 +107,16 @@ def test_a_comparison_tells_the_defect_from_the_honest_library(real: RealRun, sh
     assert better.fixed["cases"].sum() == sum(line["cases"] for line in lines) == len(failed_rows(wrong))
 
 
-@pytest.fixture(scope="module")
-def history(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("duckdb")
-    folder = tmp_path_factory.mktemp("real") / "history"
-    for run in all_failing(shared).values():
-        add(folder, run)
-    return folder
-
-
-def test_a_history_counts_what_failed(history: Path, shared: Path) -> None:
-    counted = query(read_entries(history), "SELECT violates FROM runs").violates.tolist()
-    assert sorted(counted) == sorted(len(failed_rows(run)) for run in all_failing(shared).values())
-
-
 @every_kind
-def test_a_dashboard_leads_to_each_failure(real: RealRun, shared: Path, tmp_path: Path) -> None:
+def test_a_history_counts_what_failed_and_a_dashboard_leads_to_it(real: RealRun, shared: Path, tmp_path: Path) -> None:
     """Of a history of one run: in a longer one the newest run of a square hides those before it."""
     pytest.importorskip("duckdb")
     pytest.importorskip("vl_convert")
     run, site = run_of(real, shared), tmp_path / "site"
     add(tmp_path / "history", run)
-    write_dashboard(read_entries(tmp_path / "history"), site)
+    entries = read_entries(tmp_path / "history")
+    assert query(entries, "SELECT violates FROM runs").violates.tolist() == [len(failed_rows(run))]
+    write_dashboard(entries, site)
     assert not broken_links(site)
     cases = [page.read_text(encoding="utf-8") for page in (site / "cases").glob("*.html")]
     assert len(cases) == len(read_digest(run).failures)

@@ -3,11 +3,8 @@ has waivers in every state, and crashes."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,35 +18,25 @@ from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.recorder import CannotOpen, require_same_run
 from poolproof.reports.rows.evidence import read_evidence
-from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
-from sessions import ASKED, run_session
-from shared_runs import made_once
+from sessions import run_session
 
 SOON = date.today() + timedelta(days=90)
-WAIVERS = f"""
+WAIVER = """
 [[waiver]]
-id = "lost"
-reason = "loses its largest gradient"
+id = "{}"
+reason = "known"
 owner = "somebody"
-expires = {SOON}
-scope = {{ backend = "reports_backends:Lossy", dtype = "float32" }}
-
-[[waiver]]
-id = "old"
-reason = "was accepted once"
-owner = "somebody"
-expires = 2020-01-01
-scope = {{ backend = "reports_backends:Lossy" }}
-
-[[waiver]]
-id = "aimless"
-reason = "is about nothing that is judged"
-owner = "somebody"
-expires = {SOON}
-checks = ["interval"]
-scope = {{ operator = "Nothing" }}
+expires = {}
+scope = {{ {} }}
 """
+WAIVERS = (
+    WAIVER.format("lost", SOON, 'backend = "reports_backends:Lossy", dtype = "float32"')
+    + WAIVER.format("old", "2020-01-01", 'backend = "reports_backends:Lossy"')
+    + WAIVER.format("aimless", SOON, 'operator = "Nothing"')
+    + 'checks = ["interval"]'
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,27 +51,13 @@ def test_a_run_that_conforms(tmp_path: Path) -> None:
     assert "<strong>conforms</strong>" in ended.page
 
 
-@pytest.fixture(scope="module")
-def lossy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a ``run`` that violates, and what it ``printed``; to be read."""
-
-    def make(folder: Path) -> None:
-        ended = run_session(folder / "run", "reports_backends:Lossy", "--dtype", "float32", "-n", "2")
-        assert ended.status == Overall.VIOLATES, ended.output
-        (folder / "printed").write_text(ended.output, encoding="utf-8")
-
-    return made_once(tmp_path_factory, "lossy", make)
-
-
-def test_a_run_that_violates(lossy: Path) -> None:
-    assert "VIOLATES (exit status 1): deviating and not waived" in (lossy / "printed").read_text(encoding="utf-8")
-    page = (lossy / "run" / "index.html").read_text(encoding="utf-8")
-    assert "<strong>violates</strong>" in page
-    assert "poolproof replay --backend reports_backends:Lossy" in page
-
-
-def test_the_evidence_of_a_run_stands_in_its_bundle(lossy: Path, tmp_path: Path) -> None:
-    run = lossy / "run"
+def test_a_run_that_violates_leaves_evidence_that_stands_in_its_bundle(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", "reports_backends:Lossy", "--dtype", "float32", "-n", "2")
+    assert ended.status == Overall.VIOLATES, ended.output
+    assert "VIOLATES (exit status 1): deviating and not waived" in ended.output
+    assert "<strong>violates</strong>" in ended.page
+    assert "poolproof replay --backend reports_backends:Lossy" in ended.page
+    run = ended.folder
     rejects = {row["case_id"]: row["n_reject"] for row in read_rows(run, ["case_id", "n_reject"]).to_pylist()}
     paths = list((run / "evidence").glob("*.npz"))
     assert paths
@@ -100,14 +73,9 @@ def test_an_incomplete_run(tmp_path: Path) -> None:
     ended = run_session(tmp_path / "run", "reports_backends:Busy", "--dtype", "float16", "--dtype", "float32")
     assert ended.status == Overall.INCOMPLETE
     assert "INCOMPLETE (exit status 2): not judged: 12 of 24 planned cases, in 1 group" in ended.output
-    assert "<strong>incomplete</strong>" in ended.page
-    assert "no device is free" in ended.page
-
-
-def test_a_run_that_was_never_asked_anything(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "torch-cpu", "--collect-only")
-    assert ended.status == Overall.INCOMPLETE
-    assert "never asked" in ended.output
+    assert "<strong>incomplete</strong>" in ended.page and "no device is free" in ended.page
+    ended = run_session(tmp_path / "collected", "torch-cpu", "--collect-only")
+    assert (ended.status, "never asked" in ended.output) == (Overall.INCOMPLETE, True)
 
 
 @pytest.mark.parametrize("options", [("-k", "values and float32"), ("-k", "float32", "-n", "2"), ()])
@@ -144,10 +112,9 @@ def test_a_run_with_waivers(tmp_path: Path, options: list[str], status: Overall)
     given = ["--waivers", str(tmp_path / "waivers.toml"), "--dtype", "float32", *options]
     ended = run_session(tmp_path / "run", "reports_backends:Lossy", *given)
     assert ended.status == status, ended.output
+    lines = [" ".join(line.split()[1:]) for line in ended.output.splitlines()]
     for waiver, state in (("lost", "used, wide"), ("old", "expired, wide"), ("aimless", "unmatched")):
-        assert [*state.split(), waiver] in [
-            line.split()[1 : 2 + len(state.split())] for line in ended.output.splitlines()
-        ]
+        assert any(f"{line} ".startswith(f"{state} {waiver} ") for line in lines), ended.output
         assert f"<td>{waiver}</td>" in ended.page
     assert ("old (expired), aimless (unmatched)" in ended.output) == bool(options)
 
@@ -160,6 +127,8 @@ def test_a_run_with_waivers(tmp_path: Path, options: list[str], status: Overall)
         (["--operator", "MaxPool9d"], "MaxPool9d"),
         (["--dtype", "float32", "--operator", "MaxPool2dWithMask"], "nothing to judge"),
         (["--resume"], "nothing to resume"),
+        (["--cases", "0"], "--cases 0: a plan needs 1 to 100,000 cases"),
+        (["--case-timeout", "nan"], "--case-timeout nan: a case needs a number of seconds above 0"),
     ],
 )
 def test_a_run_that_cannot_start(tmp_path: Path, options: list[str], complaint: str) -> None:
@@ -167,17 +136,6 @@ def test_a_run_that_cannot_start(tmp_path: Path, options: list[str], complaint: 
     assert ended.status == Overall.COULD_NOT_RUN
     assert complaint in ended.output
     assert "Traceback" not in ended.output
-
-
-def test_a_run_that_is_resumed_owes_the_whole_plan(tmp_path: Path) -> None:
-    first = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
-    second = run_session(tmp_path / "run", "torch-cpu", "--resume")
-    assert (first.status, second.status) == (Overall.CONFORMS, Overall.CONFORMS)
-    assert "; narrowed: 12 of " in first.output
-    assert "48 of 48 planned cases judged" in second.output
-    assert "; narrowed: 48 of " in second.output
-    again = run_session(tmp_path / "run", "torch-cpu", "--resume")
-    assert again.status == Overall.CONFORMS
 
 
 def test_the_sample_for_ci_gives_each_worker_a_card(tmp_path: Path) -> None:
@@ -193,12 +151,23 @@ def test_the_sample_for_ci_gives_each_worker_a_card(tmp_path: Path) -> None:
     assert set(routes.to_pylist()) == {"card 0", "card 1"}
 
 
-def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_owes_the_whole_plan_and_goes_on_as_it_was_begun(tmp_path: Path) -> None:
     begun = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
     ended = run_session(tmp_path / "run", "torch-cpu", "--resume", "--seed", "3")
     assert ended.status == Overall.COULD_NOT_RUN
     assert "whose selection seed is 0, and now it would be 3" in ended.output
     record = read_run(begun.folder)
+    second = run_session(tmp_path / "run", "torch-cpu", "--resume")
+    assert (begun.status, second.status) == (Overall.CONFORMS, Overall.CONFORMS)
+    assert "; narrowed: 12 of " in begun.output
+    assert "48 of 48 planned cases judged" in second.output
+    assert "; narrowed: 48 of " in second.output
+    again = run_session(tmp_path / "run", "torch-cpu", "--resume")
+    assert again.status == Overall.CONFORMS
+    rows = read_rows(tmp_path / "run", ["dtype", "index_dtype"], pc.field("verdict") == "not supported")
+    assert rows["index_dtype"].to_pylist() == ["int32"] * 4, "what is not supported is noted once"
+    assert set(rows["dtype"].to_pylist()) == {"float64", "float32", "float16", "bfloat16"}
+    write_run(tmp_path / "run", record)
     require_same_run(begun.folder, record)
     for name in ("suite", "selection", "backends"):
         key = next(iter(record[name]))
@@ -217,48 +186,15 @@ def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
             require_same_run(begun.folder, record | {"waivers": waivers})
 
 
-def test_what_is_not_supported_is_noted_once(tmp_path: Path) -> None:
-    for options in ([], ["--resume"]):
-        ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=[*ASKED, "--dtype", "float32"])
-        assert ended.status == Overall.CONFORMS, ended.output
-    rows = read_rows(tmp_path / "run", ["verdict", "index_dtype"], pc.field("verdict") == "not supported")
-    assert rows["index_dtype"].to_pylist() == ["int32"]
-
-
 def test_a_folder_has_one_session_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    program = "import sys, pathlib, poolproof.reports.rows.store as s; s.lock(pathlib.Path(sys.argv[1])); input()"
-    with subprocess.Popen([sys.executable, "-c", program, folder], stdin=subprocess.PIPE) as holder:
-        wait_for_lock(folder)
+    program = "import sys, pathlib, poolproof.reports.rows.store as s; s.lock(pathlib.Path(sys.argv[1])); "
+    command = [sys.executable, "-c", program + "print(); sys.stdout.flush(); input()", folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"\n"
         ended = run_session(folder, "torch-cpu")
         assert ended.status == Overall.COULD_NOT_RUN
         assert f"another session writes to {folder}" in ended.output
         holder.kill()
     assert run_session(folder, "torch-cpu").status == Overall.CONFORMS
-
-
-def wait_for_lock(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        for _ in range(1200):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            time.sleep(0.05)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(descriptor)
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--cases", "0"], "--cases 0: a plan needs 1 to 100,000 cases"),
-        (["--case-timeout", "nan"], "--case-timeout nan: a case needs a number of seconds above 0"),
-    ],
-)
-def test_options_out_of_range(tmp_path: Path, options: list[str], complaint: str) -> None:
-    ended = run_session(tmp_path / "run", "torch-cpu", *options)
-    assert ended.status == Overall.COULD_NOT_RUN
-    assert complaint in ended.output

@@ -34,10 +34,15 @@ def test_rows_are_readable_the_moment_they_are_written(tmp_path: Path) -> None:
         assert numbers(tmp_path) == list(range(number + 1))
     writer.compact()
     writer.append(row(3))
-    assert numbers(tmp_path) == [0, 1, 2, 3]
-    writer.close()
-    assert numbers(tmp_path) == [0, 1, 2, 3]
+    for end in (lambda: None, writer.close):
+        end()
+        assert numbers(tmp_path) == [0, 1, 2, 3]
+        assert read_rows(tmp_path, ["n"]).to_pylist() == [{"n": number} for number in range(4)]
     assert not list(tmp_path.glob("rows/*.jsonl"))
+    again = RowWriter(tmp_path, "gw0")  # of the same name: overwrites nothing
+    again.append(row(4))
+    again.close()
+    assert numbers(tmp_path) == [0, 1, 2, 3, 4]
 
 
 def test_a_line_that_was_cut_off_costs_that_row_alone(tmp_path: Path) -> None:
@@ -50,35 +55,16 @@ def test_a_line_that_was_cut_off_costs_that_row_alone(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_the_dead_are_kept(tmp_path: Path) -> None:
-    RowWriter(tmp_path, "gw0").append(row(7))
+    dead = RowWriter(tmp_path, "gw0")
+    dead.append(row(7))
+    dead.finish_block("a")
     alive = RowWriter(tmp_path, "gw1")
     alive.append(row(8))
+    alive.finish_block("b")
     alive.close()
     compact_leftovers(tmp_path)
     assert not list(tmp_path.glob("rows/*.jsonl"))
     assert numbers(tmp_path) == [7, 8]
-
-
-def test_a_second_writer_of_the_same_name_overwrites_nothing(tmp_path: Path) -> None:
-    for number in range(3):
-        writer = RowWriter(tmp_path, "main")
-        writer.append(row(number))
-        writer.close()
-    assert numbers(tmp_path) == [0, 1, 2]
-
-
-def test_columns_can_be_chosen(tmp_path: Path) -> None:
-    writer = RowWriter(tmp_path, "main")
-    writer.append(row(5))
-    assert read_rows(tmp_path, ["n"]).to_pylist() == [{"n": 5}]
-    writer.close()
-    assert read_rows(tmp_path, ["n"]).to_pylist() == [{"n": 5}]
-
-
-def test_finished_blocks_are_remembered(tmp_path: Path) -> None:
-    writer = RowWriter(tmp_path, "gw0")
-    writer.finish_block("a")
-    RowWriter(tmp_path, "gw1").finish_block("b")
     assert finished_blocks(tmp_path) == {"a", "b"}
 
 

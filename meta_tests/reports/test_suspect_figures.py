@@ -77,36 +77,27 @@ def test_a_terminal_names_backends_where_there_are_several(tmp_path: Path) -> No
     assert " 1 mine: every case with dtype = float16" in text or " 2 mine: every case with dtype = float16" in text
 
 
-def test_a_summary_begins_with_them(digest: Digest, tmp_path: Path) -> None:
+def test_summary_junit_and_annotations_begin_with_them(digest: Digest, tmp_path: Path) -> None:
+    line = replay_line(digest.root_causes[0].smallest)
     text = write_run_summary(digest, tmp_path / "summary.md").read_text(encoding="utf-8")
     before, _, after = text.partition("### One thing is wrong")
     assert "| backend | operator |" not in before
     assert f"1. **{SENTENCE}**" in after
     assert text.count("poolproof replay") == 2
     assert "### Violations that none of these things explains, one of each kind" in after
-
-
-def test_a_junit_begins_with_them(digest: Digest, tmp_path: Path) -> None:
     root = ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot()
     first, second, *_ = root.iter("testcase")
     assert first.attrib == {"classname": "torch-cpu.suspects", "name": SENTENCE}
     assert second.get("classname") != "torch-cpu.suspects"
-    assert replay_line(digest.root_causes[0].smallest) in (first.findtext("failure") or "")
+    assert line in (first.findtext("failure") or "")
     assert root.get("failures") == str(1 + len(HALF | ALONE))
-
-
-def test_annotations_begin_with_them(digest: Digest) -> None:
     suspect, other = ci.remarks_about(digest)
-    assert suspect.title == f"torch-cpu: {SENTENCE}"
-    assert suspect.place == "torch-cpu/suspects/dtype = float16"
-    assert replay_line(digest.root_causes[0].smallest) in suspect.text
+    assert (suspect.title, suspect.place) == (f"torch-cpu: {SENTENCE}", "torch-cpu/suspects/dtype = float16")
+    assert line in suspect.text
     assert "crashed" in other.title
-
-
-def test_an_annotation_stays_that_of_its_condition_in_another_run(digest: Digest, tmp_path: Path) -> None:
-    more = read_digest(make_run(tmp_path / "more", Recipe(verdicts=HALF, cases=5, seed=1)))
-    (first, *_), (second,) = ci.remarks_about(digest), ci.remarks_about(more)
-    assert first.place == second.place
+    # An annotation stays that of its condition in another run.
+    (again,) = ci.remarks_about(read_digest(make_run(tmp_path / "more", Recipe(verdicts=HALF, cases=5, seed=1))))
+    assert again.place == suspect.place
 
 
 def test_of_a_run_that_conforms_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

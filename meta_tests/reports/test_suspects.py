@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -44,59 +45,46 @@ def counted(suspect: FailureCluster) -> tuple[int, int, int, int]:
     return suspect.failing, suspect.conforming, suspect.failing_others, suspect.conforming_others
 
 
-def test_nothing_fails_nothing_is_suspected() -> None:
-    assert not found(made_up())
-
-
-def test_a_flag() -> None:
-    rows = failing(made_up(), dilated)
-    number = sum(map(dilated, rows))
+@pytest.mark.parametrize(
+    ("fails", "terms"),
+    [
+        (dilated, ["dilation > 1"]),
+        (lambda row: planes(row) % 8 > 0, ["N*C mod 8 >= 1"]),
+        (lambda row: dilated(row) and row["dtype"] == "float16", ["dilation > 1", "half precision"]),
+        (lambda row: row["gradient"] in ("ones", "special"), ["gradient recipe among ones, special"]),
+    ],
+    ids=["a flag", "a remainder", "two terms", "a set of words"],
+)
+def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[str]) -> None:
+    rows = failing(made_up(), fails)
+    number = sum(map(fails, rows))
     (suspect,) = found(rows)
     assert suspect.is_exact
+    assert sorted(map(str, suspect.terms)) == terms
     assert counted(suspect) == (number, 0, 0, 300 - number)
     assert suspect.sentence == (
-        f"every case with dilation > 1 fails ({number} of {number}), none of {300 - number} others does"
+        f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}), "
+        f"none of {300 - number} others does"
     )
     assert suspect.kinds == ((("violates", "interval"), number),)
+    if len(terms) > 1:
+        assert "dtype = float16" in {str(term) for tie in suspect.ties for term in tie}
 
 
-def test_a_threshold_with_what_was_observed_beside_it() -> None:
-    rows = failing(made_up(), lambda row: planes(row) >= 64)
-    (suspect,) = found(rows)
+def test_numbers_have_thresholds_with_what_was_observed_beside_them() -> None:
+    (suspect,) = found(failing(made_up(), lambda row: planes(row) >= 64))
     assert suspect.is_exact
-    assert [bound.feature for bound in suspect.bounds] == ["N*C"]
-    assert suspect.bounds[0].fails == min(planes(row) for row in rows if planes(row) >= 64)
-    assert suspect.bounds[0].conforms == max(planes(row) for row in rows if planes(row) < 64)
-
-
-def test_a_number_is_said_rather_than_its_remainder() -> None:
+    (bound,) = suspect.bounds
+    assert bound.feature == "N*C"
+    assert bound.fails == min(planes(row) for row in made_up() if planes(row) >= 64)
+    assert bound.conforms == max(planes(row) for row in made_up() if planes(row) < 64)
+    few = failing(made_up(), lambda row: planes(row) in (12, 13, 33, 34))
+    assert not any("among" in suspect.sentence for suspect in found(few))
+    # A number is said rather than its remainder.
     rows = [row for row in made_up() if planes(row) == 36 or planes(row) % 64 != 36]
     (suspect,) = found(failing(rows, lambda row: planes(row) == 36))
     assert list(map(str, suspect.terms)) == ["N*C = 36"]
     assert ("N*C mod 64 = 36",) in [tuple(map(str, tie)) for tie in suspect.ties]
-
-
-def test_a_remainder() -> None:
-    (suspect,) = found(failing(made_up(), lambda row: planes(row) % 8 > 0))
-    assert suspect.is_exact
-    assert list(map(str, suspect.terms)) == ["N*C mod 8 >= 1"]
-
-
-def test_two_terms() -> None:
-    rows = failing(made_up(), lambda row: dilated(row) and row["dtype"] == "float16")
-    (suspect,) = found(rows)
-    assert suspect.is_exact
-    assert sorted(map(str, suspect.terms)) == ["dilation > 1", "half precision"]
-    assert {"dtype = float16"} <= {str(term) for tie in suspect.ties for term in tie}
-
-
-def test_a_set_of_words_and_none_of_numbers() -> None:
-    rows = failing(made_up(), lambda row: row["gradient"] in ("ones", "special"))
-    (suspect,) = found(rows)
-    assert suspect.is_exact
-    assert list(map(str, suspect.terms)) == ["gradient recipe among ones, special"]
-    few = failing(made_up(), lambda row: planes(row) in (12, 13, 33, 34))
-    assert not any("among" in suspect.sentence for suspect in found(few))
 
 
 def test_not_all_that_meet_it_fail() -> None:
@@ -108,44 +96,36 @@ def test_not_all_that_meet_it_fail() -> None:
     assert f"{suspect.failing} of {suspect.failing + suspect.conforming} cases with" in suspect.sentence
 
 
-def test_a_cause_that_breaks_several_checks_is_one_suspect() -> None:
-    rows = failing(made_up(), dilated)
-    rows = failing(rows, lambda row: dilated(row) and planes(row) % 2 == 0, "written")
+def test_several_checks_that_one_cause_breaks_are_one_suspect_and_two_causes_two() -> None:
+    rows = failing(failing(made_up(), dilated), lambda row: dilated(row) and planes(row) % 2 == 0, "written")
     (suspect,) = found(rows)
     assert suspect.is_exact
     assert {kind for kind, _ in suspect.kinds} == {("violates", "interval"), ("violates", "written")}
-
-
-def test_two_causes_are_two_suspects() -> None:
-    rows = failing(made_up(800), dilated)
-    rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
+    rows = failing(failing(made_up(800), dilated), lambda row: not dilated(row) and planes(row) >= 90, "written")
     first, second = found(rows)
     assert list(map(str, first.terms)) == ["dilation > 1"]
     assert [bound.feature for bound in second.bounds] == ["N*C"]
     assert first.failing + second.failing == sum(row["verdict"] == "violates" for row in rows)
-    assert (first.is_exact, second.is_exact) == (True, True)
+    assert first.is_exact and second.is_exact
 
 
-def test_all_cases_fail() -> None:
-    (suspect,) = found(failing(made_up(30), lambda _: True))
-    assert suspect.has_condition
-    assert suspect.sentence == "every case held to interval fails (30 of 30)"
-
-
-def test_one_failing_case_is_too_few() -> None:
+def test_all_none_and_too_few() -> None:
     rows = made_up()
+    assert not found(rows)
+    (suspect,) = found(failing(made_up(30), lambda _: True))
+    assert suspect.sentence == "every case held to interval fails (30 of 30)" and suspect.has_condition
     (suspect,) = found(failing(rows, lambda row: row is rows[17]))
     assert not suspect.has_condition
     assert suspect.sentence == "one case fails (interval): too few to tell what brings it about"
     assert suspect.smallest["case_id"] == rows[17]["case_id"]
-
-
-def test_two_failing_cases_are_too_few_whatever_they_have_in_common() -> None:
-    rows = made_up()
+    # Whatever they have in common.
     broken = [row | {"gradient": "cancellation"} if number in (17, 60) else row for number, row in enumerate(rows)]
     (suspect,) = found(failing(broken, lambda row: row["gradient"] == "cancellation"))
     assert not suspect.has_condition
     assert suspect.sentence == "2 cases fail (interval): too few to tell what brings them about"
+    # Deaths are held against all that survived.
+    (suspect,) = found([row | {"verdict": "crashed"} if dilated(row) else row for row in rows])
+    assert suspect.is_exact and suspect.kinds[0][0] == ("crashed", "survival")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -170,54 +150,24 @@ def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:
     assert suspect.conforming_others == sum(row["dtype"] == "float16" and not dilated(row) for row in rows)
 
 
-@pytest.mark.parametrize("verdict", ["waived", "refused as documented", "not run", "suite error"])
-def test_what_was_not_judged_or_is_waived_says_nothing(verdict: str) -> None:
-    others = [row | {"verdict": verdict} for row in made_up(seed=1)]
+def test_what_was_not_judged_or_is_waived_or_of_another_backend_says_nothing() -> None:
     rows = failing(made_up(), dilated)
-    (suspect,), (alone,) = found([*rows, *others]), found(rows)
-    assert counted(suspect) == counted(alone)
-    assert not found([*made_up(), *others])
-
-
-def test_deaths_are_held_against_all_that_survived() -> None:
-    rows = [row | {"verdict": "crashed"} if dilated(row) else row for row in made_up()]
-    (suspect,) = found(rows)
-    assert suspect.is_exact
-    assert suspect.kinds[0][0] == ("crashed", "survival")
-
-
-def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "MAX_CONFORMING", 100)
-    rows = failing(made_up(), dilated)
-    (suspect,), (again,) = found(rows), found(rows[::-1])
-    number = sum(map(dilated, rows))
-    assert counted(suspect) == counted(again) == (number, 0, 0, 100)
-    assert str(suspect.terms[0]) == "dilation > 1"
-
-
-def test_backends_have_their_own() -> None:
+    (alone,) = found(rows)
+    for verdict in ("waived", "refused as documented", "not run", "suite error"):
+        others = [row | {"verdict": verdict} for row in made_up(seed=1)]
+        (suspect,) = found([*rows, *others])
+        assert counted(suspect) == counted(alone), verdict
+        assert not found([*made_up(), *others]), verdict
     other = [row | {"backend": "other"} for row in failing(made_up(), lambda row: planes(row) >= 64)]
-    told = found([*failing(made_up(), dilated), *other])
-    assert {suspect.backend: str(suspect.terms[0]) for suspect in told}["mine"] == "dilation > 1"
-    assert {suspect.backend for suspect in told} == {"mine", "other"}
-
-
-def test_every_column_that_is_read_is_one() -> None:
-    assert set(READ) <= {column.name for column in COLUMNS}
+    told = {suspect.backend: str(suspect.terms[0]) for suspect in found([*rows, *other])}
+    assert told.keys() == {"mine", "other"} and told["mine"] == "dilation > 1"
 
 
 def test_windows_are_those_of_the_reference() -> None:
     lines = [
         {"operator": "MaxPool2dWithIndices", "shape": [2, 7, 9], "kernel_size": [3], "ceil_mode": True},
-        {
-            "operator": "MaxPool3dWithArgmax",
-            "shape": [1, 1, 7, 8, 9],
-            "kernel_size": [2, 3, 4],
-            "stride": [3, 2, 5],
-            "padding": [1, 1, 2],
-            "dilation": [1, 2, 1],
-            "ceil_mode": True,
-        },
+        {"operator": "MaxPool3dWithArgmax", "shape": [1, 1, 7, 8, 9], "kernel_size": [2, 3, 4], "stride": [3, 2, 5]}
+        | {"padding": [1, 1, 2], "dilation": [1, 2, 1], "ceil_mode": True},
         {"operator": "MaxPool2dWithMask", "shape": [1, 5, 5], "kernel_size": [2, 2], "stride": [4], "padding": [1]},
         {"operator": "AdaptiveMaxPool3d", "shape": [1, 4, 5, 6], "output_size": [2, 3, 4]},
     ]
@@ -232,46 +182,52 @@ def test_windows_are_those_of_the_reference() -> None:
             assert list(windows.beyond) == lasts
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_layouts_are_told_by_their_names(name: str) -> None:
+def test_layouts_are_told_by_their_names_and_columns_by_theirs() -> None:
     shape = (2, 3, 4, 5, 6)
-    placed, named = MemoryLayout(name).place(shape, 3), Named(name)
-    assert named.repeats == bool(LAYOUTS[name].shared)
-    assert named.has_offset == (placed.start > 0)
-    assert named.has_gaps == (placed.strides != _dense(shape) and extent(shape, placed.strides) > 0)
-
-
-def test_a_line_that_is_no_case_has_what_its_columns_say() -> None:
+    for name, layout in LAYOUTS.items():
+        placed, named = MemoryLayout(name).place(shape, 3), Named(name)
+        assert named.repeats == bool(layout.shared), name
+        assert named.has_offset == (placed.start > 0), name
+        assert named.has_gaps == (placed.strides != _dense(shape) and extent(shape, placed.strides) > 0), name
+    assert set(READ) <= {column.name for column in COLUMNS}
     rows = pd.DataFrame([{"case": "{", "operator": "MaxPool2dWithMask", "clause": "c", "dtype": "", "aspect": "x"}])
-    assert feature_table(rows) == {"operator": ["MaxPool2dWithMask"], "clause": ["c"], "aspect": ["x"]}
-
-
-def _failing(run: Path) -> pd.DataFrame:
-    rows = load(run).rows
-    return rows[rows["verdict"].isin(FAILED)]
+    assert feature_table(rows) == {"operator": ["MaxPool2dWithMask"], "clause": ["c"], "aspect": ["x"]}, "no case"
 
 
 @pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
 def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, shared: Path) -> None:
-    run = run_of(real, shared)
-    told = cluster_failures(load(run).rows)
-    assert sum(number for suspect in told for _, number in suspect.kinds) == len(_failing(run))
+    rows = load(run_of(real, shared)).rows
+    failed, told = rows[rows["verdict"].isin(FAILED)], cluster_failures(rows)
+    assert sum(number for suspect in told for _, number in suspect.kinds) == len(failed)
     assert 1 <= len(told) <= 2
-    assert all(suspect.smallest["case_id"] in set(_failing(run)["case_id"]) for suspect in told)
+    assert {suspect.smallest["case_id"] for suspect in told} <= set(failed["case_id"])
+
+
+CLUSTERING = import_module("poolproof.reports.clusters.clustering")
+
+
+def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CLUSTERING, "MAX_CONFORMING", 100)
+    rows = failing(made_up(), dilated)
+    (suspect,), (again,) = found(rows), found(rows[::-1])
+    assert counted(suspect) == counted(again) == (sum(map(dilated, rows)), 0, 0, 100)
+    assert str(suspect.terms[0]) == "dilation > 1"
 
 
 def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = failing(made_up(800), dilated)
     rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
     everything = found(rows)
-    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "MAX_FAILING", 150)
-    monkeypatch.setattr(import_module("poolproof.reports.clusters.clustering"), "CHUNK_ROWS", 64)
+    monkeypatch.setattr(CLUSTERING, "MAX_FAILING", 150)
+    monkeypatch.setattr(CLUSTERING, "CHUNK_ROWS", 64)
     some = found(rows)
-    assert [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in some if dilated(each.smallest)] == [
-        (each.terms, each.failing, each.cases, dict(each.kinds)) for each in everything if dilated(each.smallest)
-    ]
+    of_dilation, expected = (
+        [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in told if dilated(each.smallest)]
+        for told in (some, everything)
+    )
+    assert of_dilation == expected
     assert sum(each.failing for each in some) == sum(row["verdict"] == "violates" for row in rows)
-    assert frozenset().union(*(each.cases for each in some)) == frozenset().union(*(each.cases for each in everything))
+    assert set().union(*(each.cases for each in some)) == set().union(*(each.cases for each in everything))
     assert not set(some[0].cases) & set(some[1].cases)
 
 
@@ -311,86 +267,72 @@ def test_a_term_that_does_away_with_most_exceptions_is_said() -> None:
     assert (suspect.conforming, suspect.failing_others) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("operator", "layouts", "strided"),
-    [
-        ("MaxPool2dWithIndices", {"out": "sliced"}, {"a strided output", "a strided out"}),
-        ("MaxPool2dWithIndices", {"indices": "sliced+3"}, {"a strided output", "a strided indices"}),
-        ("MaxPool2dWithIndices", {"self": "sliced"}, {"a strided input", "a strided self"}),
-        ("MaxPool2dWithIndicesBackward", {"indices": "sliced"}, {"a strided input", "a strided indices"}),
-        ("MaxPool2dWithIndicesBackward", {"grad_input": "sliced"}, {"a strided output", "a strided grad_input"}),
-        ("MaxPool2dWithIndicesBackward", {"grad_output": "contiguous_slice"}, set()),
-    ],
-)
-def test_inputs_and_outputs_of_a_call_are_told_apart(operator: str, layouts: Row, strided: set[str]) -> None:
-    case = {"operator": operator, "shape": [1, 2, 4, 4], "kernel_size": [2], "layouts": layouts}
-    told = feature_table(pd.DataFrame([{"case": json.dumps(case), "operator": operator}]))
-    assert {name for name, (value,) in told.items() if name.startswith("a strided") and value} == strided
+def test_inputs_and_outputs_of_a_call_are_told_apart() -> None:
+    forward, backward = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
+    for operator, layouts, strided in (
+        (forward, {"out": "sliced"}, {"a strided output", "a strided out"}),
+        (forward, {"indices": "sliced+3"}, {"a strided output", "a strided indices"}),
+        (forward, {"self": "sliced"}, {"a strided input", "a strided self"}),
+        (backward, {"indices": "sliced"}, {"a strided input", "a strided indices"}),
+        (backward, {"grad_input": "sliced"}, {"a strided output", "a strided grad_input"}),
+        (backward, {"grad_output": "contiguous_slice"}, set()),
+    ):
+        case = {"operator": operator, "shape": [1, 2, 4, 4], "kernel_size": [2], "layouts": layouts}
+        told = feature_table(pd.DataFrame([{"case": json.dumps(case), "operator": operator}]))
+        assert {name for name, (value,) in told.items() if name.startswith("a strided") and value} == strided
 
 
 # What is wrong over a history: it begins, stays, moves its threshold, ends, and comes back.
 
 
 HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
-FULL = {(operator, "float32", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
-DAY = 86_400.0
 
 
-def history(folder: Path, *verdicts: dict[tuple[str, ...], list[str]], plan: str = "smoke") -> list[IssueHistory]:
-    """The courses over runs a day apart, each with these verdicts."""
-    for day, verdict in enumerate(verdicts):
-        run = make_run(folder / f"run{day}", Recipe(verdicts=verdict))
-        began = 1_800_000_000.0 + day * DAY
-        write_run(run, read_run(run) | {"id": f"{day:032x}", "plan": plan, "started": began, "finished": began + 60})
-        add(folder / "history", run)
+BEGAN, DAY = 1_800_000_000.0, 86_400.0
+
+
+def enter(folder: Path, day: int, recipe: Recipe, plan: str = "smoke") -> None:
+    """Add a run of that day to the history in ``folder``."""
+    run, began = make_run(folder / f"run{day}", recipe), BEGAN + day * DAY
+    write_run(run, read_run(run) | {"id": f"{day:032x}", "plan": plan, "started": began, "finished": began + 60})
+    add(folder / "history", run)
+
+
+def courses(folder: Path) -> list[IssueHistory]:
     return issue_histories(read_entries(folder / "history"))
 
 
-def days(course: IssueHistory) -> tuple[int, int, int | None]:
-    gone = None if course.gone is None else day_of(course.gone)
-    return day_of(course.since), day_of(course.last), gone
-
-
-def day_of(time: float) -> int:
-    return round((time - 1_800_000_000.0) / DAY)
-
-
-def test_what_stays_is_one_thing(tmp_path: Path) -> None:
-    (course,) = history(tmp_path, {}, HALF, HALF)
-    assert (course.condition, days(course), course.runs) == (("dtype",), (1, 2, None), 2)
+@pytest.mark.parametrize(
+    ("failing_days", "days", "since", "last", "gone", "runs"),
+    [
+        ((1, 2), 3, 1, 2, None, 2),  # stays
+        ((0, 1), 4, 0, 1, 2, 2),  # is gone
+        ((0, 2), 3, 2, 2, None, 1),  # comes back, and begins anew
+    ],
+)
+def test_the_course_of_an_issue(
+    tmp_path: Path, failing_days: tuple[int, ...], days: int, since: int, last: int, gone: int | None, runs: int
+) -> None:
+    for day in range(days):
+        enter(tmp_path, day, Recipe(verdicts=HALF if day in failing_days else {}))
+    (course,) = courses(tmp_path)
+    assert (course.condition, course.runs) == (("dtype",), runs)
+    times = [None if time is None else round((time - BEGAN) / DAY) for time in (course.since, course.last, course.gone)]
+    assert times == [since, last, gone]
     assert course.sentence.startswith("every case with dtype = float16 fails")
 
 
-def test_what_is_gone_says_when(tmp_path: Path) -> None:
-    (course,) = history(tmp_path, HALF, HALF, {}, {})
-    assert (days(course), course.runs) == ((0, 1, 2), 2)
-
-
-def test_what_comes_back_begins_anew(tmp_path: Path) -> None:
-    (course,) = history(tmp_path, HALF, {}, HALF)
-    assert (days(course), course.runs) == ((2, 2, None), 1)
-
-
-def test_a_history_without_violations_has_none(tmp_path: Path) -> None:
-    assert history(tmp_path, {}, {}) == []
-
-
-@pytest.mark.parametrize("later", ["acceptance"])
-def test_a_run_of_another_plan_ends_nothing(tmp_path: Path, later: str) -> None:
-    history(tmp_path, HALF)
-    run = make_run(tmp_path / "other", Recipe())
-    began = 1_800_000_000.0 + 5 * DAY
-    write_run(run, read_run(run) | {"id": "f" * 32, "plan": later, "started": began, "finished": began + 60})
-    add(tmp_path / "history", run)
-    (course,) = issue_histories(read_entries(tmp_path / "history"))
+def test_a_run_of_another_plan_ends_nothing(tmp_path: Path) -> None:
+    enter(tmp_path, 0, Recipe())
+    assert courses(tmp_path) == []
+    enter(tmp_path, 1, Recipe(verdicts=HALF))
+    enter(tmp_path, 5, Recipe(), "acceptance")
+    (course,) = courses(tmp_path)
     assert course.gone is None
 
 
 def test_products_are_gathered(tmp_path: Path) -> None:
     for number, product in enumerate(("A2", "A3")):
-        run = make_run(tmp_path / f"run{number}", Recipe(backends={"npu": product}, verdicts=HALF))
-        began = 1_800_000_000.0 + number * DAY
-        write_run(run, read_run(run) | {"id": f"{number:032x}", "started": began, "finished": began + 60})
-        add(tmp_path / "history", run)
-    (course,) = issue_histories(read_entries(tmp_path / "history"))
+        enter(tmp_path, number, Recipe(backends={"npu": product}, verdicts=HALF))
+    (course,) = courses(tmp_path)
     assert (course.products, course.runs) == (["A2", "A3"], 2)

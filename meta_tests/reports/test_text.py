@@ -12,13 +12,10 @@ from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.terminal.painting import SafeConsole
 
 
-def test_what_a_terminal_would_obey_is_spelled_out() -> None:
+def test_what_a_terminal_would_obey_is_spelled_out_and_what_people_write_stays() -> None:
     assert visible("a\x1b[2Jb\rc\x00\x9b") == "a\\x1b[2Jb\\rc\\x00\\x9b"
     assert visible("right\u202eto left") == "right\\u202eto left"
     assert visible("half \ud800") == "half \\ud800"
-
-
-def test_what_people_write_stays_as_it_is() -> None:
     for text in ("two\nlines", "a\ttab", "ünïcödé 中文 ≤ 😀", ""):
         assert visible(text) == text
 

@@ -23,13 +23,10 @@ def test_the_graver_outweighs() -> None:
         assert gravest({lighter: True, graver: True}) is graver
         assert gravest({lighter: ["a cause"], graver: []}) is lighter
     assert gravest({}) is Overall.CONFORMS
-
-
-@pytest.mark.parametrize("verdict", Verdict)
-def test_every_verdict_has_its_ending(verdict: Verdict) -> None:
-    assert (verdict.overall is Overall.VIOLATES) is (verdict in FAILED)
-    assert (verdict.overall is Overall.INCOMPLETE) is (verdict in SKIPPED)
-    assert Overall.of_word(verdict.overall.word) is verdict.overall
+    for verdict in Verdict:
+        assert (verdict.overall is Overall.VIOLATES) is (verdict in FAILED)
+        assert (verdict.overall is Overall.INCOMPLETE) is (verdict in SKIPPED)
+        assert Overall.of_word(verdict.overall.word) is verdict.overall
 
 
 def test_a_row_and_a_table_of_rows_agree_on_the_kind() -> None:
@@ -40,24 +37,18 @@ def test_a_row_and_a_table_of_rows_agree_on_the_kind() -> None:
     assert replay_line(WRONG) == """poolproof replay --backend b:C '{"a":0}'"""
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_record_is_read_or_one_sentence_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    for text, said in (
         (None, "it is none: it has no x.json"),
         ('{"a":', "x.json is damaged: "),
         ("[1]", "x.json is damaged: it holds no JSON object"),
         ('{"b": 1}', "x.json has no entry 'a': it was written by something else"),
-    ],
-)
-def test_one_sentence_says_what_is_wrong_with_a_record(tmp_path: Path, text: str | None, said: str) -> None:
-    path = tmp_path / "x.json"
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
-    with pytest.raises(BadInput) as told:
-        read_record(path, BadInput, "it is none", ["a"])
-    assert said in str(told.value)
-
-
-def test_a_record_is_read(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"a": 1, "b": 2}', encoding="utf-8")
-    assert read_record(tmp_path / "x.json", BadInput, "it is none", ["a"]) == {"a": 1, "b": 2}
+    ):
+        if text is not None:
+            path.write_text(text, encoding="utf-8")
+        with pytest.raises(BadInput) as told:
+            read_record(path, BadInput, "it is none", ["a"])
+        assert said in str(told.value)
+    path.write_text('{"a": 1, "b": 2}', encoding="utf-8")
+    assert read_record(path, BadInput, "it is none", ["a"]) == {"a": 1, "b": 2}

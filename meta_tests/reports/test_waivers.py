@@ -1,17 +1,25 @@
-"""Waivers cover what they say and nothing else, and a wrong file is named."""
+"""Waivers cover what they say and nothing else; what a run says about each, and how one is written."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.rows.checks import CHECK_IDS
-from poolproof.reports.rows.verdicts import Verdict
-from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, matches_any, shipped
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall, Verdict
+from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, loads, matches_any, shipped
+from poolproof.reports.waivers.review import State
+from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
+from poolproof.suites.cli import main
 from poolproof.suites.plan.aspects import ALL_CHECKS
+from reports_made_up import Recipe, make_run
 
 TODAY = date(2026, 11, 21)
 ROW = {
@@ -43,70 +51,52 @@ def waivers(tmp_path: Path, more: str = "", today: date = TODAY) -> Waivers:
 
 
 def test_a_row_in_scope_is_waived_and_keeps_its_findings(tmp_path: Path) -> None:
-    known = waivers(tmp_path)
-    waived = known.apply(ROW, {"torch": "2.13.0"})
+    waived = waivers(tmp_path).apply(ROW, {"torch": "2.13.0"})
     assert waived == ROW | {"verdict": Verdict.WAIVED, "waivers": ["strided"]}
 
 
-@pytest.mark.parametrize(
-    "change", [{"backend": "aclnn"}, {"operator": "MaxPool2dWithIndices"}, {"layouts": "self:sliced"}]
-)
-def test_a_row_out_of_scope_is_not(tmp_path: Path, change: dict[str, str]) -> None:
-    assert waivers(tmp_path).apply(ROW | change, {})["verdict"] == "violates"
-
-
-def test_a_waiver_for_some_checks_does_not_cover_others(tmp_path: Path) -> None:
-    assert waivers(tmp_path, 'checks = ["written"]').apply(ROW, {})["verdict"] == "violates"
-    assert waivers(tmp_path, 'checks = ["written", "maximum"]').apply(ROW, {})["verdict"] == Verdict.WAIVED
-
-
-def test_crashes_are_waived_only_as_survival(tmp_path: Path) -> None:
-    crash = ROW | {"verdict": Verdict.CRASHED, "checks_violated": []}
-    assert waivers(tmp_path, 'checks = ["written"]').apply(crash, {})["verdict"] == Verdict.CRASHED
-    assert waivers(tmp_path, 'checks = ["survival"]').apply(crash, {})["verdict"] == Verdict.WAIVED
-
-
-@pytest.mark.parametrize("check", ["survival", "memory_untouched"])
-def test_what_harms_the_program_is_waived_only_by_name(tmp_path: Path, check: str) -> None:
-    row = ROW | {"checks_violated": ["written", check]}
-    assert waivers(tmp_path).apply(row, {})["verdict"] == "violates"
-    named = waivers(tmp_path, f'checks = ["written", "{check}"]')
-    assert named.apply(row, {})["verdict"] == Verdict.WAIVED
+CRASH = {"verdict": Verdict.CRASHED, "checks_violated": []}
+VERSIONS = 'versions = { torch = "2.13.*" }'
 
 
 @pytest.mark.parametrize(
-    ("checks", "message"),
+    ("more", "change", "torch", "is_waived"),
     [
-        ('"interval"', "checks must be a list of names"),
-        ("[3]", "checks must be a list of names"),
-        ('["interval", "intervall"]', "there is no check 'intervall'"),
+        ("", {"backend": "aclnn"}, None, False),
+        ("", {"operator": "MaxPool2dWithIndices"}, None, False),
+        ("", {"layouts": "self:sliced"}, None, False),
+        ("", {"verdict": Verdict.CONFORMS}, None, False),
+        # Some checks are not all.
+        ('checks = ["written"]', {}, None, False),
+        ('checks = ["written", "maximum"]', {}, None, True),
+        # Crashes as survival alone.
+        ('checks = ["written"]', CRASH, None, False),
+        ('checks = ["survival"]', CRASH, None, True),
+        # What harms the program by name alone.
+        ("", {"checks_violated": ["written", "survival"]}, None, False),
+        ("", {"checks_violated": ["written", "memory_untouched"]}, None, False),
+        ('checks = ["written", "survival"]', {"checks_violated": ["written", "survival"]}, None, True),
+        ('checks = ["written", "memory_untouched"]', {"checks_violated": ["written", "memory_untouched"]}, None, True),
+        (VERSIONS, {}, "2.13.0+cpu", True),
+        (VERSIONS, {}, "2.14.0", False),
+        (VERSIONS, {}, None, False),
     ],
 )
-def test_checks_are_a_list_of_known_names(tmp_path: Path, checks: str, message: str) -> None:
-    with pytest.raises(WaiverError, match=message):
-        waivers(tmp_path, f"checks = {checks}")
+def test_a_waiver_covers_what_it_says(
+    tmp_path: Path, more: str, change: dict[str, Any], torch: str | None, is_waived: bool
+) -> None:
+    row = ROW | change
+    judged = waivers(tmp_path, more).apply(row, {"torch": torch} if torch else {})
+    assert judged["verdict"] == (Verdict.WAIVED if is_waived else row["verdict"])
 
 
-def test_the_known_names_are_those_of_the_suites() -> None:
-    assert sorted(CHECK_IDS) == sorted(ALL_CHECKS)
-
-
-@pytest.mark.parametrize(("today", "lasts_too_long"), [(date(2025, 1, 30), True), (date(2025, 1, 31), False)])
-def test_a_waiver_lasts_two_years_at_most(tmp_path: Path, today: date, lasts_too_long: bool) -> None:
+def test_a_waiver_ends_with_its_day(tmp_path: Path) -> None:
+    assert waivers(tmp_path, today=date(2027, 2, 1)).apply(ROW, {})["verdict"] == "violates"
+    assert waivers(tmp_path, today=date(2027, 1, 31)).apply(ROW, {})["verdict"] == Verdict.WAIVED
     known = waivers(tmp_path).all
-    with (
-        pytest.raises(WaiverError, match="strided expires on 2027-01-31, more than two")
-        if lasts_too_long
-        else nullcontext()
-    ):
-        check_terms(known, today)
-
-
-def test_versions_bound_a_waiver(tmp_path: Path) -> None:
-    known = waivers(tmp_path, 'versions = { torch = "2.13.*" }')
-    assert known.apply(ROW, {"torch": "2.13.0+cpu"})["verdict"] == Verdict.WAIVED
-    assert known.apply(ROW, {"torch": "2.14.0"})["verdict"] == "violates"
-    assert known.apply(ROW, {})["verdict"] == "violates"
+    check_terms(known, date(2025, 1, 31))
+    with pytest.raises(WaiverError, match="strided expires on 2027-01-31, more than two"):
+        check_terms(known, date(2025, 1, 30))
 
 
 @pytest.mark.parametrize(
@@ -147,15 +137,13 @@ def test_time_outs_of_mindspore_are_waived_on_large_planes_alone(change: dict[st
     assert known.apply(row, {"mindspore": "2.10.0"})["verdict"] == verdict
 
 
-def test_an_expired_waiver_waives_nothing(tmp_path: Path) -> None:
-    late = waivers(tmp_path, today=date(2027, 2, 1))
-    assert late.apply(ROW, {})["verdict"] == "violates"
-    assert waivers(tmp_path, today=date(2027, 1, 31)).apply(ROW, {})["verdict"] == Verdict.WAIVED
+# Files.
+
+ENTRIES = {"id": "'a'", "reason": "'r'", "owner": "'o'", "expires": "2027-01-01", "scope": "{ dtype = 'x' }"}
 
 
-def test_what_conforms_is_left_alone(tmp_path: Path) -> None:
-    known = waivers(tmp_path)
-    assert known.apply(ROW | {"verdict": "conforms"}, {})["verdict"] == "conforms"
+def written(**changes: str) -> str:
+    return "[[waiver]]\n" + "\n".join(f"{name} = {value}" for name, value in (ENTRIES | changes).items())
 
 
 @pytest.mark.parametrize(
@@ -164,18 +152,19 @@ def test_what_conforms_is_left_alone(tmp_path: Path) -> None:
         ("waiver", "is not TOML"),
         ("", "must consist of"),
         ('[[waiver]]\nid = "a"', "entry 'reason' is missing"),
-        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires="soon"\nscope={operator="x"}', "expires must be a date"),
-        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={planet="x"}', "column names"),
-        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={}', "column names"),
-        ('[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator=3}', "must be a pattern"),
-        (
-            '[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={elements=[">= 5", "> many"]}',
-            "elements: '> many' is no bound",
-        ),
-        (
-            '[[waiver]]\nid="a"\nreason="r"\nowner="o"\nexpires=2027-01-01\nscope={operator="x"}\ncolour="red"',
-            "unknown entry 'colour'",
-        ),
+        (written(owner="''"), "owner must be a text"),
+        (written(expires="2027-01-01T00:00:00"), "expires must be a date"),
+        (written(expires="'2027-01-01'"), "expires must be a date"),
+        (written(scope="{ planet = 'x' }"), "column names"),
+        (written(scope="{ checks_violated = 'interval' }"), "column names"),
+        (written(scope="{}"), "column names"),
+        (written(scope="{ operator = 3 }"), "must be a pattern"),
+        (written(scope="{ elements = ['>= 5', '> many'] }"), "elements: '> many' is no bound"),
+        (written(until="1"), "unknown entry 'until'"),
+        (written(checks="'interval'"), "checks must be a list of names"),
+        (written(checks="[3]"), "checks must be a list of names"),
+        (written(checks="['interval', 'intervall']"), "there is no check 'intervall'"),
+        (TEXT.format(more="") * 2, "several waivers called 'strided'"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str, message: str) -> None:
@@ -186,16 +175,156 @@ def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str, messa
     assert "known.toml" in str(error.value)
 
 
-def test_ids_are_unique(tmp_path: Path) -> None:
-    path = tmp_path / "known.toml"
-    path.write_text(TEXT.format(more="") * 2)
-    with pytest.raises(WaiverError, match="several waivers called 'strided'"):
-        load(path)
+def test_the_shipped_waivers_are_in_order_and_survive_being_written() -> None:
+    assert sorted(CHECK_IDS) == sorted(ALL_CHECKS)
+    for path in shipped():
+        found = load(path)
+        assert all(waiver.scope["backend"] and waiver.versions for waiver in found)
+        assert loads(to_toml(found), "written") == found != []
 
 
-def test_the_shipped_waivers_are_in_order() -> None:
-    found = [waiver for path in shipped() for waiver in load(path)]
-    assert found
-    for waiver in found:
-        assert waiver.scope["backend"]
-        assert waiver.versions
+# What a run says about each waiver, and how one is written from a failing row.
+
+JUDGED = date(2027, 1, 15)
+"""The day of made-up runs."""
+
+CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
+ENVIRONMENT = {"torch": "2.13.0", "device": "x86_64"}
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    """A waiver of run.json that covers `CELL`."""
+    scope = {"backend": "torch-cpu", "operator": CELL[0]}
+    base = {"id": "known", "reason": "a reason", "owner": "somebody", "expires": "2027-12-31", "scope": scope}
+    return base | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "state", "stands_strictly"),
+    [
+        ({}, "waived", State.USED, True),
+        ({"expires": "2027-01-14"}, "violates", State.EXPIRED, False),
+        ({"expires": "2027-01-15"}, "waived", State.USED, True),
+        ({"scope": {"operator": "Nothing*"}}, "conforms", State.UNMATCHED, False),
+        ({"scope": {"operator": CELL[0], "dtype": "float64"}}, "conforms", State.UNMATCHED, False),
+        ({}, "conforms", State.NOT_NEEDED, False),
+        ({"scope": {"backend": "torch-npu"}}, "conforms", State.ELSEWHERE, True),
+        ({"versions": {"torch": "2.12.*"}}, "conforms", State.ELSEWHERE, True),
+    ],
+)
+def test_states_of_which_a_strict_run_accepts_no_stale_one(
+    tmp_path: Path, changes: dict[str, Any], verdict: str, state: State, stands_strictly: bool
+) -> None:
+    recipe = Recipe(waivers=[record(**changes)], verdicts={CELL: [verdict]}, record={"strict_waivers": True})
+    digest = read_digest(make_run(tmp_path, recipe))
+    assert digest.waivers[0].state is state
+    assert digest.conclusion.overall is (Overall.CONFORMS if stands_strictly else Overall.VIOLATES)
+    assert any("known" in reason for reason in digest.conclusion.reasons) is not stands_strictly
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_wide"),
+    [
+        ({}, True),
+        ({"checks": ["interval"]}, False),
+        ({"scope": {"operator": CELL[0], "layouts": "*"}}, False),
+        ({"scope": {"layouts": "*"}}, True),
+    ],
+)
+def test_a_waiver_without_checks_for_whole_operators_or_several_kinds_is_wide(
+    tmp_path: Path, changes: dict[str, Any], is_wide: bool
+) -> None:
+    of_one = "operator" in changes.get("scope", "operator")
+    others = {} if of_one else {("MaxPool3dWithArgmaxBackward", *CELL[1:]): ["waived"]}
+    recipe = Recipe(waivers=[record(**changes)], verdicts={CELL: ["waived"], **others})
+    review = read_digest(make_run(tmp_path / "run", recipe)).waivers[0]
+    assert review.is_wide is is_wide
+    assert ("wide" in review.description) is is_wide
+    expired = Recipe(waivers=[record(expires="2026-01-01")], verdicts={CELL: ["violates", "crashed"]})
+    assert read_digest(make_run(tmp_path / "expired", expired)).waivers[0].cases == 2
+
+
+def made_row(**changes: Any) -> dict[str, Any]:
+    row = {"backend": "torch-cpu", "operator": CELL[0], "dtype": "float32", "case_id": "0123456789ab"}
+    row |= {"case": '{"operator":"x","shape":[1,2]}', "layouts": "self:sliced"}
+    return row | {"verdict": "violates", "checks_violated": ["interval", "repeat"]} | changes
+
+
+def accepted(**changes: Any) -> Approval:
+    return Approval(**({"reason": "why", "owner": "who", "expires": date(2027, 6, 1)} | changes))
+
+
+def test_a_written_waiver_covers_its_row_and_no_other(tmp_path: Path) -> None:
+    row, path = made_row(), tmp_path / "waivers.toml"
+    append(waiver_for(row, ENVIRONMENT, accepted()), path)
+    written = Waivers(load(path), JUDGED)
+    assert written.apply(row, ENVIRONMENT)["verdict"] == "waived"
+    assert written.apply(row, {"torch": "2.14.0"})["verdict"] == "violates"
+    for change in (
+        {"case_id": "ba9876543210"},
+        {"backend": "torch-npu"},
+        {"checks_violated": ["interval", "survival"]},
+    ):
+        assert written.apply(made_row(**change), ENVIRONMENT)["verdict"] == "violates"
+    literal = waiver_for(row, ENVIRONMENT, accepted(scope=("case", "layouts")))
+    assert literal.covers(row, ENVIRONMENT)
+    assert not literal.covers(made_row(case='{"operator":"x","shape":1}'), ENVIRONMENT)
+
+
+def test_appending_keeps_what_the_file_says_and_nothing_is_appended_twice(tmp_path: Path) -> None:
+    path = tmp_path / "waivers.toml"
+    path.write_text("# ours\n" + to_toml([waiver_for(made_row(case_id="a"), ENVIRONMENT, accepted())]))
+    another = waiver_for(made_row(case_id="b"), ENVIRONMENT, accepted(issue="https://example.org/7"))
+    append(another, path)
+    before = path.read_text()
+    assert before.startswith("# ours\n")
+    assert [(waiver.scope["case_id"], waiver.issue) for waiver in load(path)] == [
+        (("a",), ""),
+        (("b",), "https://example.org/7"),
+    ]
+    with pytest.raises(WaiverError, match="several waivers called"):
+        append(another, path)
+    assert path.read_text() == before
+
+
+ACCEPT = ["--reason", "known", "--owner", "somebody", "--expires", "2027-06-30"]
+
+
+def waive(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["waive", *arguments])
+
+
+def test_the_command_waives_a_failing_case(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Recipe(verdicts={CELL: ["violates"]}))
+    (case_id,) = read_digest(run).failures["case_id"]
+    target = tmp_path / "ours.toml"
+    result = waive(str(run), case_id, *ACCEPT, "-o", str(target))
+    assert result.exit_code == 0, result.output
+    row = failing_row(run, case_id)
+    assert Waivers(load(target), JUDGED).apply(row, ENVIRONMENT)["verdict"] == "waived"
+    case_id = next(each for each in read_rows(run, ["case_id"])["case_id"].to_pylist() if each != case_id)
+    assert "does not fail: it is conforms on torch-cpu" in waive(str(run), case_id, *ACCEPT).output
+
+
+def test_the_command_wants_a_backend_where_several_fail(tmp_path: Path) -> None:
+    backends = {"torch-cpu": "", "torch-npu": "A2"}
+    run = make_run(tmp_path / "run", Recipe(backends=backends, verdicts={CELL: ["violates", "conforms"]}))
+    asked = [str(run), read_digest(run).failures["case_id"].iloc[0], *ACCEPT, "-o", str(tmp_path / "w.toml")]
+    result = waive(*asked)
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert "choose one of torch-cpu, torch-npu" in result.output
+    assert waive(*asked, "--backend", "torch-npu").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["000000000000", *ACCEPT], "has no case 000000000000"),
+        (["000000000000", "--reason", "x", "--owner", "y", "--expires", "soon"], "does not match the format"),
+        (["000000000000", "--reason", "x", "--owner", "y"], "--expires"),
+    ],
+)
+def test_the_command_refuses_with_one_sentence(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    result = waive(str(make_run(tmp_path)), *arguments)
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert complaint in result.output
