@@ -1,17 +1,6 @@
 """The interval criterion of one cell: which outputs a kernel that obeys its accumulation model may produce.
 
-The exact sum, the number of terms and the lattice on which they lie leave an interval of admissible outputs, most often
-a single value. A correct kernel is never outside, whatever its order of additions; no tolerance is chosen. The code
-cites these bounds as B1 ... B8.
-
-B1  any order of k terms, rounding to nearest: |error| <= (k - 1) u A, with A = sum |g|  (Jeannerod and Rump 2013)
-B4  an addition with a subnormal result is exact, so gradual underflow adds nothing  (Hauser 1996)
-B5  every partial sum is a subset sum, hence within [-N, P], plus the error so far. With M = max(P, N) and the
-    smallest L such that M + (k - 1) u 2**L < 2**(L + 1), each of the k - 1 roundings is at most u 2**L:
-    |error| <= (k - 1) u 2**L
-B6  M <= 2**(q + p) with all terms multiples of 2**q: every partial sum is representable, the error is zero
-B7  two terms: rounding to float32 first and to float16 or bfloat16 then equals rounding once  (Figueroa 1995)
-B8  every result is a multiple of 2**q
+What B1 ... B8 are, and the criterion in plain words, is in `poolproof.references.specification`, to which it is held.
 """
 
 from __future__ import annotations
