@@ -14,7 +14,6 @@ from poolproof.backends.aclnn.modes import uncached
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.aclnn.streams import AclnnStreams, Queue
 from poolproof.backends.base import Call, Outcome, ScenarioResult, Status
-from poolproof.references.contract import scenarios
 from poolproof.references.contract.scenarios import ExecutorScenario
 
 _POISON = 0xFF
@@ -212,23 +211,23 @@ def _interleaved(context: ScenarioContext) -> ScenarioResult:
     return ScenarioResult(SUCCESS, ran=2)
 
 
-RUNNERS: Mapping[ExecutorScenario, Callable[[ScenarioContext], ScenarioResult]] = {
-    scenarios.WORKSPACE_NULL: _workspace_null,
-    scenarios.WORKSPACE_NULL_UNASKED: _workspace_null_unasked,
-    scenarios.WORKSPACE_UNDERSTATED: _workspace_understated,
-    scenarios.EXECUTOR_NULL: _executor_null,
-    scenarios.REPEATABLE_NULL: _null_passed_to("aclSetAclOpExecutorRepeatable"),
-    scenarios.DESTROY_NULL: _null_passed_to("aclDestroyAclOpExecutor"),
-    scenarios.REPEATABLE_RUN_AGAIN: _repeatable_run_again,
-    scenarios.REPEATABLE_FROM_CACHE: _repeatable_from_cache,
-    scenarios.DESTROYED_UNUSED: _destroyed_unused,
-    scenarios.DEFAULT_STREAM: _default_stream,
-    scenarios.STREAM_MADE_BETWEEN: _stream_made_between,
-    scenarios.OTHER_THREAD: _other_thread,
-    scenarios.PHASE_ONE_IN_OTHER_THREAD: _phase_one_in_other_thread,
-    scenarios.DATA_AFTER_PHASE_ONE: _data_after_phase_one,
-    scenarios.DESTROYED_BEHIND: _destroyed_behind,
-    scenarios.INTERLEAVED: _interleaved,
+RUNNERS: Mapping[str, Callable[[ScenarioContext], ScenarioResult]] = {
+    "phase_two.workspace_null": _workspace_null,
+    "phase_two.workspace_unasked": _workspace_null_unasked,
+    "phase_two.workspace_understated": _workspace_understated,
+    "phase_two.executor_null": _executor_null,
+    "executor.repeatable_null": _null_passed_to("aclSetAclOpExecutorRepeatable"),
+    "executor.destroy_null": _null_passed_to("aclDestroyAclOpExecutor"),
+    "executor.repeatable_run_again": _repeatable_run_again,
+    "executor.repeatable_from_cache": _repeatable_from_cache,
+    "executor.destroyed_unused": _destroyed_unused,
+    "phase_two.default_stream": _default_stream,
+    "phase_two.stream_made_between": _stream_made_between,
+    "phase_two.other_thread": _other_thread,
+    "phase_two.first_thread_gone": _phase_one_in_other_thread,
+    "phase_two.data_after_phase_one": _data_after_phase_one,
+    "phase_two.descriptors_destroyed_behind": _destroyed_behind,
+    "phase_two.interleaved": _interleaved,
 }
 
 
@@ -252,7 +251,7 @@ class AclnnPhases:
             self._device.set_deterministic(call.deterministic)
             self._device.recent_error()  # forget what earlier calls left: reading it clears it
             operator = self._operators[call.operator.name]
-            return RUNNERS[scenario](ScenarioContext(self._device, operator, self._streams.queue, call, other))
+            return RUNNERS[scenario.id](ScenarioContext(self._device, operator, self._streams.queue, call, other))
         except AclError as error:
             is_answer = error.code != SUCCESS and self._outcome_of(error).status is Status.REFUSED
             return ScenarioResult(error.code if is_answer else None, str(error))
