@@ -111,11 +111,21 @@ class ContractCall:
             raise ContractError(f"{name} is a null pointer in this call")
         return values
 
+    def is_null(self, name: str) -> bool:
+        """Check whether a tensor, a list or an out-pointer is null."""
+        return name in self.null_outputs or None in (self.tensors.get(name, self), self.lists.get(name, self))
+
     def with_tensors(self, tensors: Mapping[str, TensorArgument | None]) -> ContractCall:
         return replace(self, tensors={**self.tensors, **tensors})
 
     def with_lists(self, lists: Mapping[str, tuple[int, ...] | None]) -> ContractCall:
         return replace(self, lists={**self.lists, **lists})
+
+    def with_null(self, name: str) -> ContractCall:
+        """Make a tensor, a list or an out-pointer null."""
+        if name in OUT_POINTERS:
+            return replace(self, null_outputs=self.null_outputs | {name})
+        return self.with_lists({name: None}) if name in self.lists else self.with_tensors({name: None})
 
     def to_record(self) -> dict[str, Any]:
         """Make the JSON object of the module's docstring, with every field."""

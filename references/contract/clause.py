@@ -84,17 +84,17 @@ class Breach:
     template
         Fields of `Template` to replace; the call built from them is consistent in everything else.
     tensors
-        Per tensor: None for a null pointer, or fields to replace by values or by functions of the old value.
+        Per tensor: fields to replace by values or by functions of the old value.
     lists
         Attribute lists to replace in the built call, without touching shapes.
-    null_outputs
-        Out-pointers to make null.
+    nulls
+        Tensors, lists and out-pointers to make null.
     """
 
     template: Mapping[str, Any] = field(default_factory=dict)
-    tensors: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    lists: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
-    null_outputs: tuple[str, ...] = ()
+    tensors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lists: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    nulls: tuple[str, ...] = ()
 
 
 NOTHING_TO_BREAK = Breach()
@@ -104,7 +104,7 @@ BreachOf = Callable[[Product], Breach]
 """A breach that depends on the product."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Clause:
     """One clause of one API's contract.
 
