@@ -246,7 +246,7 @@ STAGES = (
     ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),
     (
         "facts and criterion",
-        ("references/oracle.py", "references/forward.py", "references/criterion.py", "references/kernels/"),
+        ("references/forward.py", "references/criterion.py", "references/kernels/"),
     ),
     (
         "measure",

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from definition import MODELS, hold_candidates, hold_sums, of_each
 from distributions import DISTRIBUTIONS, draw_terms
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Admissible, admissible
+from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
-from poolproof.references.kernels import criterion, facts, numbers
+from poolproof.references.kernels import criterion, numbers, sums
 from poolproof.references.kernels.compiled import Compiled, in_numpy
-from poolproof.references.oracle import scatter_sums
+from poolproof.references.kernels.criterion import Admissible
 from poolproof.references.specification import rounded as correctly_rounded
 from simulated import ORDERS, simulate
 
@@ -30,7 +30,7 @@ CASES, UNCOMPILED_CASES = 2000, 100
 @pytest.fixture
 def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels run as they are written, not compiled."""
-    for module in (numbers, facts, criterion):
+    for module in (numbers, sums, criterion):
         for function in vars(module).values():
             if isinstance(function, Compiled):
                 monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))
@@ -62,7 +62,7 @@ def test_sums_longer_than_float64_are_rounded_once() -> None:
 
 def test_a_term_sent_nowhere_lands_nowhere_and_none_behind_the_plane() -> None:
     sums = scatter_sums(np.array([0, -1, 1, -1]), np.array([1.0, 2.0, 4.0, np.nan]), 2)
-    assert sums.sum.tolist() == [1.0, 4.0] and sums.count.tolist() == [1, 1] and not sums.nan.any()
+    assert sums.sum.tolist() == [1.0, 4.0] and sums.k.tolist() == [1, 1] and not sums.kinds.any()
     with pytest.raises(IndexError, match="behind its plane"):
         scatter_sums(np.array([0, 2]), np.array([1.0, 2.0]), 2)
 

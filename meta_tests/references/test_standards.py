@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from poolproof.references.criterion import scatter_sums
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.operators import BACKWARDS
-from poolproof.references.oracle import scatter_sums
 from poolproof.references.standards import (
     APPLICATIONS,
     STANDARDS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,9 +11,11 @@ import numpy as np
 from distributions import DISTRIBUTIONS, draw_terms
 from poolproof.references import specification
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Admissible, admissible
+from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
-from poolproof.references.oracle import NO_LATTICE, ExactSums, scatter_sums
+from poolproof.references.kernels.criterion import Admissible
+from poolproof.references.kernels.numbers import NO_LATTICE
+from poolproof.references.kernels.sums import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ExactSums
 
 MODELS = (
     *("acc32", "native", "mixed(2)", "mixed(3)", "acc32+ftz", "native+ftz", "acc32+cast-ftz", "native+saturate"),
@@ -45,14 +46,18 @@ def hold_sums(number: int) -> None:
     _, _, cells, sums = small_case(number)
     for cell, terms in enumerate(cells):
         facts = specification.summed(terms)
-        assert sums.count[cell] == facts.k
+        assert sums.k[cell] == facts.k
         assert sums.sum[cell] == float(facts.exact)
         assert sums.residue[cell] == float(facts.exact - Fraction(sums.sum[cell]))
         assert Fraction(sums.positive[cell]) >= facts.positive
         assert Fraction(sums.negative[cell]) >= facts.negative
         assert sums.lattice[cell] == (NO_LATTICE if facts.lattice is None else facts.lattice)
-        found = (sums.nan[cell], sums.positive_infinity[cell], sums.negative_infinity[cell])
-        assert found == (any(map(math.isnan, terms)), math.inf in terms, -math.inf in terms)
+        kinds = {
+            NAN: any(map(math.isnan, terms)),
+            POSITIVE_INFINITY: math.inf in terms,
+            NEGATIVE_INFINITY: -math.inf in terms,
+        }
+        assert sums.kinds[cell] == sum(kind for kind, lands in kinds.items() if lands)
 
 
 def hold_candidates(number: int) -> int:
@@ -84,5 +89,5 @@ def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
 
 
 def of_each(allowed: Admissible, change: Callable[[np.ndarray], np.ndarray]) -> Admissible:
-    arrays = {field.name: getattr(allowed, field.name) for field in fields(allowed)}
-    return replace(allowed, **{name: change(a) for name, a in arrays.items() if isinstance(a, np.ndarray)})
+    arrays = {name: a for name, a in allowed._asdict().items() if isinstance(a, np.ndarray)}
+    return allowed._replace(**{name: change(a) for name, a in arrays.items()})

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
-    from poolproof.references.contract.clause import Clause
-    from poolproof.references.contract.errata import ERRATA
+    from poolproof.references.contract.clause import ERRATA, Clause
     from poolproof.references.contract.examples import (
         legal_calls,
         supporting_products,
@@ -59,7 +58,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what is used: the host of a backend makes calls, and knows none of the clauses."""
-    for module in ("call", "clause", "errata", "examples", "expectation") if name in __all__ else ():
+    for module in ("call", "clause", "examples", "expectation") if name in __all__ else ():
         found = vars(import_module(f"{__name__}.{module}"))
         if name in found:
             return found[name]

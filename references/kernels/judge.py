@@ -16,18 +16,18 @@ from poolproof.references.kernels.criterion import (
     is_single_valued,
     limit_of,
 )
-from poolproof.references.kernels.facts import (
+from poolproof.references.kernels.forward import is_same
+from poolproof.references.kernels.numbers import NO_LATTICE, exponent_of, rounded, ulp
+from poolproof.references.kernels.sums import (
     BOTH_INFINITIES,
     NAN,
     POSITIVE_INFINITY,
     Cell,
-    Facts,
+    ExactSums,
     cell_of,
-    empty_facts,
+    empty_sums,
     gather,
 )
-from poolproof.references.kernels.forward import is_same
-from poolproof.references.kernels.numbers import NO_LATTICE, exponent_of, rounded, ulp
 
 COUNTS = (
     *("cells", "reached", "rejected_reached", "rejected_unreached", "single_valued", "special"),
@@ -85,14 +85,14 @@ def judge_planes(
     Any output in ``open_cells`` is right; empty where there are none. ``guard`` is added to the denominator of relative
     errors.
     """
-    facts = empty_facts(size)
+    exact = empty_sums(size)
     planes = outputs.size // size
     windows = terms.size // planes
     for plane in range(planes):
         first, start = plane * windows, plane * size
-        gather(cells, terms, first, first + windows, facts)
+        gather(cells, terms, first, first + windows, exact)
         plane_of_outputs = outputs[start : start + size]
-        _judge_cells(plane_of_outputs, open_cells[start : start + size], parameters, guard, facts, totals)
+        _judge_cells(plane_of_outputs, open_cells[start : start + size], parameters, guard, exact, totals)
         if plane_of_outputs.sum() != terms[first : first + windows].sum():
             totals.counts[PLANES_OFF] += 1
 
@@ -136,7 +136,7 @@ def _judge_cells(
     open_cells: Flags,
     parameters: AccumulationParameters,
     guard: float,
-    facts: Facts,
+    exact: ExactSums,
     totals: RunningTotals,
 ) -> None:
     """Check every cell against its admissible outputs, and measure its error.
@@ -148,10 +148,10 @@ def _judge_cells(
     errors = Errors(0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for i in range(outputs.size):
         output, is_open = outputs[i], open_cells.size > 0 and open_cells[i]
-        if facts.k[i] == 0 and output == 0.0 and not is_open:
+        if exact.k[i] == 0 and output == 0.0 and not is_open:
             idle += 1
             continue
-        cell = cell_of(facts, i)
+        cell = cell_of(exact, i)
         low, high, specials = admissible(cell, parameters)
         is_right = is_open or accepts(low, high, cell.lattice, specials, limit, output)
         single_valued = is_single_valued(low, high, specials) and not is_open
