@@ -55,7 +55,7 @@ def relative(specials: str = "silent") -> dict[str, Any]:
 
 
 def ratios(mare: float, mere: float, rmse: float) -> dict[str, Any]:
-    return {"level": commercial.Level(mare, mere, rmse), "specials": "silent"}
+    return {"limits": {"mare_ratio": mare, "mere_ratio": mere, "rmse_ratio": rmse}, "specials": "silent"}
 
 
 def everywhere(value: float) -> dict[str, float]:
