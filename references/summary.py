@@ -116,22 +116,15 @@ def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat
 
     A chunk of fewer cells is a part of a plane.
     """
-    numbers, totals = accumulation_parameters(output, model), _empty_totals()
-    for chunk in chunks:
-        if chunk.outputs.size:
-            judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, chunk.outputs.size), totals)
-    return _summary(totals)
-
-
-def _empty_totals() -> RunningTotals:
+    numbers = accumulation_parameters(output, model)
     counts, reals = np.zeros(len(COUNTS), np.int64), np.zeros(len(REALS))
     counts[LEAST_LATTICE], reals[LEAST_MARGIN] = NO_LATTICE, np.inf
     ulps, k_cells = np.zeros(len(ULP_EDGES) + 1, np.int64), np.zeros(MOST_CLASSES, np.int64)
-    return RunningTotals(counts, reals, ulps, k_cells, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
-
-
-def _summary(totals: RunningTotals) -> Summary:
+    totals = RunningTotals(counts, reals, ulps, k_cells, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
+    for chunk in chunks:
+        if chunk.outputs.size:
+            judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, chunk.outputs.size), totals)
     used = np.flatnonzero(totals.k_cells)
     classes = int(used[-1]) + 1 if len(used) else 0
     by_class = (tuple(column[:classes].tolist()) for column in (totals.k_cells, totals.k_error, totals.k_bound))
-    return Summary._make((*totals.counts.tolist(), *totals.reals.tolist(), tuple(totals.ulps.tolist()), *by_class))
+    return Summary._make((*counts.tolist(), *reals.tolist(), tuple(ulps.tolist()), *by_class))

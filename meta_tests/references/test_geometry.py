@@ -104,7 +104,7 @@ def test_coverage_and_covering_windows_agree(
     if pooled_size(size, kernel, stride, kernel // 2, dilation, ceil_mode) < 1:
         return
     axis = windowed_axis(size, kernel, stride, kernel // 2, dilation, ceil_mode)
-    assert axis.coverage().tolist() == [len(axis.windows_covering(cell)) for cell in range(size)]
+    assert axis.coverage().tolist() == [((axis.positions == cell) & axis.valid).sum() for cell in range(size)]
 
 
 def test_the_last_window_may_not_start_in_the_trailing_padding() -> None:
@@ -114,8 +114,8 @@ def test_the_last_window_may_not_start_in_the_trailing_padding() -> None:
 
 
 def test_a_dilated_window_can_miss_its_input() -> None:
-    assert windowed_axis(2, 2, 1, 1, 3, False).has_empty_window()
-    assert not windowed_axis(3, 2, 1, 1, 3, False).has_empty_window()
+    assert windowed_axis(2, 2, 1, 1, 3, False).has_empty_window
+    assert not windowed_axis(3, 2, 1, 1, 3, False).has_empty_window
 
 
 def test_windows_that_miss_their_input_are_known_without_their_table() -> None:
@@ -124,7 +124,7 @@ def test_windows_that_miss_their_input_are_known_without_their_table() -> None:
         for padding, ceil_mode in product(range(kernel + 1), (False, True)):
             windows = size, kernel, stride, padding, dilation, ceil_mode
             if pooled_size(*windows) > 0:
-                assert misses_input(*windows) is windowed_axis(*windows).has_empty_window(), windows
+                assert misses_input(*windows) is windowed_axis(*windows).has_empty_window, windows
                 told[misses_input(*windows)] += 1
     assert min(told[False], told[True]) > 100
 

@@ -93,7 +93,7 @@ def draw_geometry(rng: np.random.Generator, operator: Operator, dilates: bool) -
             geometry = windowed(leading, sizes, kernel, stride, padding, dilation, bool(rng.random() < 0.5))
         except ValueError:
             continue
-        if not any(axis.has_empty_window() for axis in geometry.axes):
+        if not any(axis.has_empty_window for axis in geometry.axes):
             return geometry
 
 
