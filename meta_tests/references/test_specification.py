@@ -67,7 +67,7 @@ def test_a_pool_and_its_backward_are_those_of_the_specification(axes: tuple[Axis
         terms = specification.backward(gradients.tolist(), indices.ravel().tolist(), prod(sizes))
         outputs = FLOAT32.round(np.array([sum(cell) for cell in terms], float))
         outputs[rng.integers(len(outputs))] += rng.choice([0.0, 2.0**-20])
-        summary = summarise([PlaneChunk(indices.ravel(), gradients, outputs)], prod(sizes), FLOAT32, ACC32)
+        summary = summarise([PlaneChunk(indices.ravel(), gradients, outputs)], prod(sizes), FLOAT32, ACC32).tally
         verdicts = [
             specification.admissible(cell, FLOAT32, ACC32).accepts(output)
             for cell, output in zip(terms, outputs.tolist(), strict=True)

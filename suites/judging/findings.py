@@ -137,7 +137,7 @@ def _as_another_model(trial: Trial) -> str:
         return ""
     chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
-        if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).rejected:
+        if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).tally.rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
     return ""
 
