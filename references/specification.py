@@ -127,7 +127,7 @@ def error_bound(facts: Sum, fmt: FloatFormat, model: AccumulationModel) -> Fract
     return bound
 
 
-class Admissible(NamedTuple):
+class AdmissibleResults(NamedTuple):
     """What a kernel may write into one cell.
 
     Numbers of [low, high], infinite bounds included, that are multiples of ``step`` (None: any) or of the magnitude
@@ -164,23 +164,23 @@ def clamped(x: Fraction | float, limit: float) -> Fraction | float:
     return limit if x > limit else -limit if x < -limit else x
 
 
-def admissible(terms: Sequence[float], fmt: FloatFormat, model: AccumulationModel) -> Admissible:
+def admissible(terms: Sequence[float], fmt: FloatFormat, model: AccumulationModel) -> AdmissibleResults:
     """Derive what a kernel of that model may write into a tensor of that format, where these terms meet.
 
     NaN and infinite terms decide before any arithmetic does; a finite part that can overflow to the other infinity
     first leaves NaN.
     """
     if not terms:
-        return Admissible(0, 0)
+        return AdmissibleResults(0, 0)
     facts = summed(terms)
     error, threshold = error_bound(facts, fmt, model), model.accumulator(fmt).overflow_threshold
     up, down = facts.positive + error >= threshold, facts.negative + error >= threshold
     infinities = {term for term in terms if isinf(term)}
     if any(map(isnan, terms)) or len(infinities) == 2:
-        return Admissible(inf, -inf, frozenset({"nan"}))
+        return AdmissibleResults(inf, -inf, frozenset({"nan"}))
     if infinities:
         only = infinities.pop()
-        return Admissible(only, only, frozenset({"nan"} if (down if only > 0 else up) else ()))
+        return AdmissibleResults(only, only, frozenset({"nan"} if (down if only > 0 else up) else ()))
     low, high = interval(facts, fmt, model)
     others = {name for name, reached in (("inf", up), ("-inf", down), ("nan", up and down)) if reached}
     if model.saturates:
@@ -190,4 +190,4 @@ def admissible(terms: Sequence[float], fmt: FloatFormat, model: AccumulationMode
     if model.cast_flushes and (-least < low < least or -least < high < least):
         others.add("0")
     step = None if facts.lattice is None else Fraction(2) ** facts.lattice  # B8
-    return Admissible(low, high, frozenset(others), step, fmt.max if model.saturates else inf)
+    return AdmissibleResults(low, high, frozenset(others), step, fmt.max if model.saturates else inf)

@@ -19,7 +19,7 @@ from poolproof.backends.aclnn.execution import TwoPhase, workspace_for
 from poolproof.backends.aclnn.operands import argument_objects
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Attempt
-from poolproof.references.contract import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument
 
 LARGEST_STORAGE = 1 << 22
 """Bytes up to which a storage is allocated as described."""

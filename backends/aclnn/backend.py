@@ -25,7 +25,7 @@ from poolproof.backends.base import (
     Status,
 )
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.contract import ContractCall
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import PRODUCTS, Product, product_of
 

@@ -8,7 +8,8 @@ from typing import Any
 from poolproof.backends.aclnn.operands import DTYPE_NAMES, describe_tensor, format_tag
 from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS
 from poolproof.backends.base import Call, Tensor
-from poolproof.references.contract import SIGNATURES, ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.operators import Operator
 from poolproof.references.windows import SMALLEST, Windows
 

@@ -20,7 +20,7 @@ from poolproof.backends.base import Attempt, Call, ScenarioResult, Status
 from poolproof.backends.host.protocol import Channel, ProtocolError, Raised
 from poolproof.backends.registry import is_python_variable, python_of
 from poolproof.references.accumulation import ACC32
-from poolproof.references.contract import legal_calls
+from poolproof.references.contract.examples import legal_calls
 from poolproof.references.contract.scenarios import SCENARIOS
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward_rule import FAMILY_RULE

@@ -10,23 +10,17 @@ import pytest
 
 from contract_calls import AD2, MASK, MP2, MP3, made, observed_call, observed_rows
 from observed_statuses import disagreements
-from poolproof.references.contract import (
-    ERRATA,
-    SIGNATURES,
-    Follows,
-    ReturnCode,
-    TensorArgument,
-    all_clauses,
-    expectations,
+from poolproof.references.contract.call import TensorArgument
+from poolproof.references.contract.clause import ERRATA, Clause, always
+from poolproof.references.contract.examples import (
+    base_template,
     legal_calls,
-    predict,
     supporting_products,
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.clause import Clause, always
-from poolproof.references.contract.examples import base_template
-from poolproof.references.contract.expectation import contract_of
+from poolproof.references.contract.expectation import Follows, all_clauses, contract_of, expectations, predict
+from poolproof.references.contract.vocabulary import SIGNATURES, ReturnCode
 from poolproof.references.products import PRODUCTS, Product
 
 A2, A3, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["A3"], PRODUCTS["950"]

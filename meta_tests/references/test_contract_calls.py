@@ -10,24 +10,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from contract_calls import AD2, AD3, CALL_FIELDS, MP2, MP3, WINDOWED_APIS, made, observed_call, observed_rows
-from poolproof.references.contract import (
-    SIGNATURES,
-    ContractCall,
-    ContractError,
-    Follows,
-    ReturnCode,
-    TensorArgument,
-    all_clauses,
-    expectations,
+from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
+from poolproof.references.contract.examples import (
+    Template,
+    base_template,
     legal_calls,
-    predict,
     supporting_products,
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.examples import Template, base_template
+from poolproof.references.contract.expectation import Follows, all_clauses, expectations, predict
 from poolproof.references.contract.facts import leaves_storage
-from poolproof.references.contract.vocabulary import DTYPES, TAGS
+from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES, TAGS, ReturnCode
 from poolproof.references.geometry import pooled_size
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.references.windows import Windowed
