@@ -250,7 +250,7 @@ STAGES = (
     ),
     (
         "measure",
-        ("suites/judging/measure.py", "references/statistics.py", "references/summary.py", "references/deviations.py"),
+        ("suites/judging/measure.py", "references/summary.py", "references/deviations.py"),
     ),
     ("checks", ("suites/judging/",)),
 )

@@ -13,8 +13,7 @@ from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
 from poolproof.references.specification import floor_log2
 from poolproof.references.specification import rounded as correctly_rounded
-from poolproof.references.statistics import Statistics, error_statistics, ordinals
-from poolproof.references.summary import PlaneChunk, summarise
+from poolproof.references.summary import PlaneChunk, Statistics, error_statistics, ordinals, summarise
 from simulated import simulate
 
 EDGES = [0, 0.5, 1, 2, 4, 8, 32, math.inf]

@@ -83,7 +83,8 @@ def last_is(value: int) -> Callable[[Shape], Shape]:
 
 
 def of_rank(rank: int) -> Callable[[Shape], Shape]:
-    return lambda shape: (*(1,) * (rank - len(shape)), *shape)
+    """Put axes of length 1 before the shape's, or drop its first ones."""
+    return lambda shape: (*(1,) * (rank - len(shape)), *shape[max(len(shape) - rank, 0) :])
 
 
 # Pointers and products.

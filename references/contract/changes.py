@@ -15,6 +15,7 @@ from functools import cache
 from itertools import combinations, repeat
 from typing import Any, Literal
 
+from poolproof.references.contract.builders import of_rank
 from poolproof.references.contract.call import ContractCall, TensorArgument, row_major_strides
 from poolproof.references.contract.examples import base_template, legal_calls
 from poolproof.references.contract.expectation import expectations, may_ask
@@ -202,9 +203,6 @@ def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
     return sorts.values()
 
 
-# Tensors.
-
-
 def _of_tensors(call: ContractCall) -> Iterator[Changes]:
     for names in together(call):
         for dtype in DTYPES:
@@ -229,7 +227,7 @@ def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
 def _reshaped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
     shapes = {name: call.tensor(name).shape for name in names}
     for rank in RANKS:
-        yield from _unless_unchanged(call, tuple(Change(name, "shape", of_rank(shapes[name], rank)) for name in names))
+        yield from _unless_unchanged(call, tuple(Change(name, "shape", of_rank(rank)(shapes[name])) for name in names))
     for axis in range(min(map(len, shapes.values()))):
         others = (_other_lengths(shape[axis], disagrees=len(names) == 1) for shape in shapes.values())
         for lengths in zip(*others, strict=True):
@@ -237,11 +235,6 @@ def _reshaped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
             yield from _unless_unchanged(
                 call, tuple(Change(name, "shape", shape) for name, shape in zip(names, resized, strict=True))
             )
-
-
-def of_rank(shape: Shape, rank: int) -> Shape:
-    """Drop the shape's first axes, or put axes of length 1 before them."""
-    return (*(1,) * (rank - len(shape)), *shape[max(len(shape) - rank, 0) :])
 
 
 def _other_lengths(length: int, *, disagrees: bool) -> tuple[int, ...]:
@@ -262,9 +255,6 @@ def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
     yield (Change(name, "view", (steps, INT64_MAX, wide)),)
     yield (Change(name, "view", (dense, 1, tensor.storage)),)
     yield (Change(name, "view", ((*dense[:-1], -1), 0, tensor.storage)),)
-
-
-# Lists and the flag.
 
 
 def _of_lists(call: ContractCall) -> Iterator[Changes]:
@@ -291,15 +281,9 @@ def _other_values(value: int) -> tuple[int, ...]:
     return (0, -1, 1, value + 1, value - 1, value + 2**32, 2**62, INT64_MAX, INT64_MIN)
 
 
-# Pointers.
-
-
 def pointers(signature: Signature) -> tuple[str, ...]:
     """List the arguments of phase one that may be null."""
     return (*signature.tensors, *signature.lists, *OUT_POINTERS)
-
-
-# Two fields at once.
 
 
 def _two_fields(call: ContractCall) -> Iterator[Changes]:
@@ -318,7 +302,7 @@ def _breaches(call: ContractCall) -> Iterator[Change]:
         shape = call.tensor(name).shape
         yield Change(name, "dtype", "BOOL")
         yield Change(name, "format", "NDC1HWC0")
-        yield Change(name, "shape", of_rank(shape, RANKS[-1]))
+        yield Change(name, "shape", of_rank(RANKS[-1])(shape))
         yield Change(name, "shape", (*shape[:-1], shape[-1] + 1))
     for name in call.lists:
         values = call.attribute(name)

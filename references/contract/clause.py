@@ -153,10 +153,6 @@ class Clause:
         return self.wording if isinstance(self.wording, str) else self.wording(self.products)
 
     @property
-    def is_early_success(self) -> bool:
-        return self.status is ReturnCode.SUCCESS
-
-    @property
     def refuses_all(self) -> bool:
         """Whether the code answers every call by this clause, so that no later one is reached."""
         return self.decides is always and self.status is not None

@@ -138,8 +138,6 @@ def base_template(api: str) -> Template:
     return Template(api=api, **_BASES[api])
 
 
-# Bases.
-
 _PLANAR = {"shape": (2, 3, 6, 7), "tag": "NCHW"}
 _VOLUME = {"shape": (2, 3, 5, 6, 7), "tag": "ND"}
 _PLANAR_WINDOW = {"windows": Windowed((3, 2), (2, 2), (1, 0), (1, 1))}
@@ -165,9 +163,6 @@ _LISTS = {
     if argument.role is Role.LIST
 }
 """The library's names of the attributes that are lists."""
-
-
-# Legal variants.
 
 
 def _everywhere(value: int) -> Callable[[Shape], Shape]:
@@ -358,9 +353,6 @@ def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]
     if call.api in MASK_APIS:
         contiguous = (*contiguous, "indices")
     return call.with_tensors({name: view(call.tensor(name)) for name in call.tensors if name not in contiguous})
-
-
-# Breaches.
 
 
 def _broken(base: Template, breach: Breach) -> ContractCall:
