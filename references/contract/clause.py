@@ -57,16 +57,15 @@ class PageReading:
     """What the published page says where it differs from the code.
 
     reading
-        ``refuses``: the page promises ``status`` from phase one. ``allows``: the page promises no refusal here.
-        ``silent``: the page says nothing that a caller could rely on. ``agrees``: the status is the code's, and the
-        erratum tells of a contradiction elsewhere.
+        ``refuses``: the page promises 161002 from phase one. ``allows``: the page promises no refusal here. ``silent``:
+        the page says nothing that a caller could rely on. ``agrees``: the status is the code's, and the erratum tells
+        of a contradiction elsewhere.
     erratum
         The known disagreement (a key of `ERRATA`).
     """
 
     reading: Literal["refuses", "allows", "silent", "agrees"]
     erratum: str
-    status: ReturnCode = ReturnCode.INVALID_PARAMETER
 
 
 @dataclass(frozen=True)

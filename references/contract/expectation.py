@@ -198,7 +198,7 @@ def _by_page(deciding: Iterable[Clause]) -> tuple[Response | None, str | None]:
         if reading == "silent":
             return None, None
         if clause.page and reading == "refuses":
-            return Response(clause.page.status, 1, clause.id), erratum
+            return Response(ReturnCode.INVALID_PARAMETER, 1, clause.id), erratum
         if clause.status is not None and reading == "agrees":
             return _response(clause, clause.status), waived
         waived = waived or erratum
