@@ -214,28 +214,22 @@ class ClauseTable:
         is no product's.
         """
         known = remaining = tuple(products)
-        placed = []
+        names, placed = {product.name for product in known}, []
         for clause in self.clauses:
-            self._require_names(clause, known)
-            reached = self._reached(clause, remaining)
+            for name in chain(clause.reach or (), *clause.tables):
+                if name not in names:
+                    wrong = f"table {clause.name} of {self.api} has a value for {name!r}, which is no product"
+                    raise ContractError(wrong)
+            reached = remaining
+            if clause.reach is not None:
+                require_values(reached, clause.reach, clause.name, self.api)
+                reached = tuple(product for product in reached if product.value_in(clause.reach))
+            for table in clause.tables:
+                require_values(reached, table, clause.name, self.api)
             placed.append(replace(clause, id=f"{self.prefix}.{clause.name}", api=self.api, products=reached))
             if clause.refuses_all:
                 remaining = tuple(product for product in remaining if product not in reached)
         return Contract(self.api, tuple(placed), known)
-
-    def _require_names(self, clause: Clause, known: Products) -> None:
-        names = {product.name for product in known}
-        for name in chain(clause.reach or (), *clause.tables):
-            if name not in names:
-                raise ContractError(f"table {clause.name} of {self.api} has a value for {name!r}, which is no product")
-
-    def _reached(self, clause: Clause, remaining: Products) -> Products:
-        if clause.reach is not None:
-            require_values(remaining, clause.reach, clause.name, self.api)
-            remaining = tuple(product for product in remaining if product.value_in(clause.reach))
-        for table in clause.tables:
-            require_values(remaining, table, clause.name, self.api)
-        return remaining
 
 
 def require_values(products: Products, table: Mapping[str, Any], name: str, owner: str) -> None:

@@ -34,7 +34,6 @@ from poolproof.references.contract.clause import (
     Breach,
     Clause,
     ClauseTable,
-    Decides,
     PageReading,
 )
 from poolproof.references.contract.facts import Shape
@@ -416,16 +415,6 @@ def _is_retagged(call: ContractCall) -> bool:
     return call.tensor("self").rank == 4 or facts.divides(call)
 
 
-def _retagged_wrongly(tensor: str) -> Decides:
-    """Make a predicate; a result has self's rank, whatever that of the output."""
-
-    def decides(call: ContractCall, product: Product) -> bool:
-        result = replace(call.tensor("self"), format=call.tensor(tensor).format)
-        return _is_retagged(call) and not facts.tag_fits(result)
-
-    return decides
-
-
 def _indices_tag_differs(call: ContractCall, product: Product) -> bool:
     """Source: ``contiguous.cpp:645-652`` of ops-math."""
     tag = call.tensor("self").format
@@ -433,10 +422,14 @@ def _indices_tag_differs(call: ContractCall, product: Product) -> bool:
 
 
 def _fitting_tag(tensor: str, name: str, breach: Breach) -> Clause:
+    def decides(call: ContractCall, product: Product) -> bool:
+        result = replace(call.tensor("self"), format=call.tensor(tensor).format)  # whatever the output's rank
+        return _is_retagged(call) and not facts.tag_fits(result)
+
     return require.assembly(
         name,
         f"{tensor}'s tag has self's rank (at rank 4, or where outputSize divides self's lengths).",
-        _retagged_wrongly(tensor),
+        decides,
         breach,
         page=PageReading("allows", "C1"),
     )
