@@ -7,7 +7,6 @@ outputs after they were read.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -112,16 +111,6 @@ def _spare(device: Device, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]
         yield {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
 
 
-@contextmanager
-def _event(device: Device) -> Iterator[int]:
-    event = ctypes.c_void_p()
-    device.call("aclrtCreateEvent", ctypes.byref(event))
-    try:
-        yield int(event.value or 0)
-    finally:
-        device.call("aclrtDestroyEvent", event)
-
-
 def _sizes(call: Call, names: Sequence[str]) -> dict[str, int]:
     return {name: len(call.tensors[name].buffer) for name in names}
 
@@ -162,7 +151,7 @@ def _event_to_wait_for(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
         operator.operands(call) as operands,
         _unmade(device, operands) as made,
         device.another_stream() as stream,
-        _event(device) as event,
+        device.event() as event,
         _launches(device, operator, [operands]) as launches,
     ):
         producer = replace(queue, stream=stream)
@@ -263,7 +252,7 @@ class AclnnStreams:
             one.operands(first) as operands,
             two.operands(second) as other_operands,
             device.another_stream() as stream,
-            _event(device) as event,
+            device.event() as event,
             _launches(device, one, [operands] * _ROUNDS) as launches,
             _launches(device, two, [other_operands] * _ROUNDS) as beside,
         ):
