@@ -254,7 +254,6 @@ def test_a_host_knows_nothing_of_judging() -> None:
         "kernels",
         "criterion",
         "forward",
-        "oracle",
         "summary",
         "specification",
         "standards",

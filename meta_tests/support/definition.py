@@ -85,7 +85,7 @@ def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
     bits = np.clip(nearest, -fmt.max, fmt.max).astype(fmt.dtype).view(f"i{fmt.dtype.itemsize}").astype(np.int64)
     nearby = (bits + np.array([-64, -3, -2, -1, 0, 1, 2, 3, 64])).astype(f"i{fmt.dtype.itemsize}").view(fmt.dtype)
     with np.errstate(invalid="ignore"):
-        return np.concatenate([nearby.astype(np.float64), [0.0, fmt.max, -fmt.max, *SPECIALS]])
+        return np.concatenate([nearby.astype(np.float64), [0.0, *SPECIALS]])
 
 
 def of_each(allowed: Admissible, change: Callable[[np.ndarray], np.ndarray]) -> Admissible:

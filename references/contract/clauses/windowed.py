@@ -48,14 +48,29 @@ _INDICES_NOT_PRIVATE = require.not_private(
 UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
 
 
-MAX_POOL_3D_BACKWARD = ClauseTable.of(
-    "aclnnMaxPool3dWithArgmaxBackward",
-    "3d-bwd",
+_BACKWARD_POINTERS = (
     *require.not_null(*OUT_POINTERS, page=UNNAMED),
     *require.not_null("gradOutput", page=UNNAMED),
     *require.not_null("self", "indices"),
     *require.not_null("kernelSize", "stride", "padding", "dilation", "gradInput", page=UNNAMED),
     require.not_supported(BEFORE_A2),
+)
+
+_VOLUME_LISTS = (
+    require.length_in("kernelSize", (1, 3)),
+    require.KERNEL_POSITIVE,
+    require.length_in("stride", (0, 1, 3)),
+    require.STRIDE_POSITIVE,
+    require.length_in("padding", (1, 3)),
+    require.PADDING_NOT_NEGATIVE,
+    require.padding_at_most_half(),
+    require.length_in("dilation", (1, 3)),
+)
+
+MAX_POOL_3D_BACKWARD = ClauseTable.of(
+    "aclnnMaxPool3dWithArgmaxBackward",
+    "3d-bwd",
+    *_BACKWARD_POINTERS,
     require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     require.dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
     require.dtype_same("gradOutput"),
@@ -66,14 +81,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
     _INDICES_NOT_PRIVATE,
     require.listed_tags({"A2": ("ND",), "950": ("ND",)}, "E40", breach=Breach(template={"tag": "NDHWC"})),
     *(require.rank_in((4, 5), name) for name in ("gradOutput", "gradInput", "indices", "self")),
-    require.length_in("kernelSize", (1, 3)),
-    require.KERNEL_POSITIVE,
-    require.length_in("stride", (0, 1, 3)),
-    require.STRIDE_POSITIVE,
-    require.length_in("padding", (1, 3)),
-    require.PADDING_NOT_NEGATIVE,
-    require.padding_at_most_half(),
-    require.length_in("dilation", (1, 3)),
+    *_VOLUME_LISTS,
     require.dilation_positive(),
     require.dilation_one(status=None, page=PageReading("refuses", "E13")),
     require.plane_bounded(3),
@@ -141,14 +149,7 @@ MAX_POOL_3D = ClauseTable.of(
         reach=ONLY_950,
     ),
     require.listed_tags({"A2": ("NCDHW", "ND")}, "F2", reach=PRE_950),
-    require.length_in("kernelSize", (1, 3)),
-    require.KERNEL_POSITIVE,
-    require.length_in("stride", (0, 1, 3)),
-    require.STRIDE_POSITIVE,
-    require.length_in("padding", (1, 3)),
-    require.PADDING_NOT_NEGATIVE,
-    require.padding_at_most_half(),
-    require.length_in("dilation", (1, 3)),
+    *_VOLUME_LISTS,
     require.dilation_one(reach=PRE_950),
     require.dilation_positive(reach=ONLY_950, status=None, page=PageReading("refuses", "E34")),
     require.some_window_fits(status=None, page=PageReading("refuses", "E35")),
@@ -317,11 +318,7 @@ def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
 MAX_POOL_2D_BACKWARD = ClauseTable.of(
     "aclnnMaxPool2dWithIndicesBackward",
     "2d-bwd",
-    *require.not_null(*OUT_POINTERS, page=UNNAMED),
-    *require.not_null("gradOutput", page=UNNAMED),
-    *require.not_null("self", "indices"),
-    *require.not_null("kernelSize", "stride", "padding", "dilation", "gradInput", page=UNNAMED),
-    require.not_supported(BEFORE_A2),
+    *_BACKWARD_POINTERS,
     require.dtype_listed("self", {"A2": ("FLOAT",), "950": FLOATS}),
     require.dtype_same("gradOutput"),
     require.dtype_same("gradInput"),
