@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.accumulation import ACC32, AccumulationModel
-from poolproof.references.contract import ContractCall
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator

@@ -49,18 +49,14 @@ class UnknownBackend(Exception):
     """No backend of that name; the text lists the known ones."""
 
 
-def _are_texts(value: object) -> bool:
-    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-
-
 _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "product": (lambda value: value is None or isinstance(value, Product), "a Product or None"),
     "interface": (lambda value: isinstance(value, str), "a text"),
     "survives_fork": (lambda value: isinstance(value, bool), "True or False"),
-    "modes": (_are_texts, "a tuple of texts"),
-    "variants": (_are_texts, "a tuple of texts"),
-    "tags": (_are_texts, "a tuple of texts"),
-}
+} | dict.fromkeys(
+    ("modes", "variants", "tags"),
+    (lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value), "a tuple of texts"),
+)
 """Attributes that a backend declares: a check of the value, and its type in words."""
 
 
@@ -123,15 +119,18 @@ def check_name(name: str) -> None:
 def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
     if name in _EMULATED:
-        return partial(_emulated, _EMULATED[name])
+        from poolproof.backends.emulator.backend import emulated
+
+        return partial(emulated, _EMULATED[name])
     points = () if name in BUILT_IN else [point for point in _entry_points() if point.name == name]
     try:
         for point in points:
             return point.load()
         family, _, device = _SHORT.get(name, name).partition(":")
-        if family in _ON_DEVICES:
-            return partial(_attribute(_ON_DEVICES[family]), device)
-        return _attribute(_BUILT_IN.get(name, name))
+        on_device = family in _ON_DEVICES
+        module, _, attribute = (_ON_DEVICES[family] if on_device else _BUILT_IN.get(name, name)).partition(":")
+        factory = getattr(importlib.import_module(module), attribute)
+        return partial(factory, device) if on_device else factory
     except (ImportError, AttributeError) as error:
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
 
@@ -140,15 +139,3 @@ def _entry_points() -> Iterable[EntryPoint]:
     if sys.version_info < (3, 10):  # noqa: UP036  (the interpreter of a host)
         return entry_points().get(ENTRY_POINT_GROUP, ())
     return entry_points(group=ENTRY_POINT_GROUP)
-
-
-def _attribute(name: str) -> Callable[..., Backend]:
-    """Import ``module:attribute``."""
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
-def _emulated(product: Product) -> Backend:
-    from poolproof.backends.emulator.backend import emulated
-
-    return emulated(product)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +18,7 @@ import numpy as np
 from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor, dtype_name
 from poolproof.backends.torch_streams import TorchStreams
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
-from poolproof.references.operators import Direction, Operator
+from poolproof.references.operators import Operator
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +35,7 @@ class TorchEager(Backend):
         self.interface = f"torch-{device}"
         self.survives_fork = device == "cpu"
         self.streams = None if device == "cpu" else TorchStreams(self, getattr(self.torch, device))
-        self._placing = OnHost if device == "cpu" else OnDevice
+        self.is_host = device == "cpu"
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if operator.aten is None:
@@ -91,11 +90,18 @@ class TorchEager(Backend):
         torch = self.torch
         if torch.are_deterministic_algorithms_enabled() != call.deterministic:
             torch.set_deterministic_debug_mode(2 * call.deterministic)  # the usual setter imports a compiler
-        return self._placing(self, call)
+        return Placed(self, call)
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
         """Queue the operator on the current stream."""
-        _INVOKE[call.operator.direction](self.torch, call, views)
+        operator = call.operator
+        function, passed = getattr(self.torch.ops.aten, str(operator.aten)), operator.passed(call.attributes)
+        if operator.is_backward:
+            gradient, values, indices, out = (views[name] for name in operator.tensors)
+            function.grad_input(gradient, values, *passed, indices, grad_input=out)
+        else:
+            values, out, indices = (views[name] for name in operator.tensors)
+            function.out(values, *passed, out=out, indices=indices)
 
     def _synchronize(self) -> None:
         if self._device != "cpu":
@@ -135,15 +141,26 @@ UNKNOWN_TO_NUMPY = ("bfloat16",)
 """Dtypes of ml_dtypes, which torch does not take from numpy; all of two bytes."""
 
 
-class Placed(ABC):
-    """A call's tensors where torch can compute: by name the views for the operator, and their memory."""
+class Placed:
+    """A call's tensors where torch can compute: by name the views for the operator, and their memory.
 
-    views: Mapping[str, torch.Tensor]
-    buffers: Mapping[str, torch.Tensor]
+    On the host that is the caller's own, storages without their guard bands; on a device copies, with these.
+    """
 
     def __init__(self, eager: TorchEager, call: Call) -> None:
         self.eager = eager
         self.call = call
+        self._tensors = call.tensors.items()
+        self.views = {
+            name: eager.host_view(tensor) if eager.is_host else eager.device_view(self.buffers[name], tensor)
+            for name, tensor in self._tensors
+        }
+
+    @cached_property
+    def buffers(self) -> Mapping[str, torch.Tensor]:
+        """The memory of each tensor; that of the host is asked for only by who puts a call among other work."""
+        place = self.eager.host_bytes if self.eager.is_host else self.eager.device_bytes
+        return {name: place(tensor) for name, tensor in self._tensors}
 
     def compute(self) -> None:
         """Queue the operator on the current stream."""
@@ -151,45 +168,15 @@ class Placed(ABC):
 
     def outcome(self, seconds: float) -> Outcome:
         """Bring back the memory of a completed call, and return its outcome."""
-        self._bring_back()
+        if not self.eager.is_host:
+            for name, tensor in self._tensors:
+                tensor.buffer[:] = self.buffers[name].cpu().numpy()
         results, strides = {}, {}
         for name in self.call.operator.outputs:
             view = self.views[name]
             results[name] = tuple(view.shape), _dtype_name(view.dtype)
             strides[name] = view.stride()
         return Outcome(Status.COMPLETED, seconds=seconds, results=results, strides=strides)
-
-    @abstractmethod
-    def _bring_back(self) -> None:
-        """Update the memory that the caller sees to what the call left."""
-
-
-class OnHost(Placed):
-    """Tensors in the caller's own memory, storages without their guard bands."""
-
-    def __init__(self, eager: TorchEager, call: Call) -> None:
-        super().__init__(eager, call)
-        self.views = {name: eager.host_view(tensor) for name, tensor in call.tensors.items()}
-
-    @cached_property
-    def buffers(self) -> Mapping[str, torch.Tensor]:  # type: ignore[override]  # read by whoever puts it among other work
-        return {name: self.eager.host_bytes(tensor) for name, tensor in self.call.tensors.items()}
-
-    def _bring_back(self) -> None:
-        """Do nothing: it is the caller's own."""
-
-
-class OnDevice(Placed):
-    """Copies of the tensors on the device, guard bands included."""
-
-    def __init__(self, eager: TorchEager, call: Call) -> None:
-        super().__init__(eager, call)
-        self.buffers = {name: eager.device_bytes(tensor) for name, tensor in call.tensors.items()}
-        self.views = {name: eager.device_view(self.buffers[name], tensor) for name, tensor in call.tensors.items()}
-
-    def _bring_back(self) -> None:
-        for name, tensor in self.call.tensors.items():
-            tensor.buffer[:] = self.buffers[name].cpu().numpy()
 
 
 def memory_format(call: Call) -> str:
@@ -232,23 +219,6 @@ def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
         expected *= tensor.shape[axis]
     return True
 
-
-def _backward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
-    function = getattr(torch.ops.aten, str(call.operator.aten)).grad_input
-    gradient, values, indices, out = (views[name] for name in call.operator.tensors)
-    function(gradient, values, *call.operator.passed(call.attributes), indices, grad_input=out)
-
-
-def _forward(torch: Any, call: Call, views: Mapping[str, torch.Tensor]) -> None:
-    function = getattr(torch.ops.aten, str(call.operator.aten)).out
-    values, out, indices = (views[name] for name in call.operator.tensors)
-    function(values, *call.operator.passed(call.attributes), out=out, indices=indices)
-
-
-_INVOKE: dict[Direction, Callable[[Any, Call, Mapping[str, Any]], None]] = {
-    Direction.BACKWARD: _backward,
-    Direction.FORWARD: _forward,
-}
 
 _ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
     "cuda": {

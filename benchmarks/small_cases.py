@@ -246,11 +246,11 @@ STAGES = (
     ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),
     (
         "facts and criterion",
-        ("references/oracle.py", "references/forward.py", "references/criterion.py", "references/kernels/"),
+        ("references/forward.py", "references/criterion.py", "references/kernels/"),
     ),
     (
         "measure",
-        ("suites/judging/measure.py", "references/statistics.py", "references/summary.py", "references/deviations.py"),
+        ("suites/judging/measure.py", "references/summary.py", "references/deviations.py"),
     ),
     ("checks", ("suites/judging/",)),
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, cast
 
 from poolproof.references.formats import FLOAT32, FloatFormat
@@ -48,10 +47,6 @@ class AccumulationModel:
 
     def __str__(self) -> str:
         """Spell the model as in rows and options: ``acc32``, ``native+ftz``, ``mixed(4)+saturate``."""
-        return self._spelling
-
-    @cached_property
-    def _spelling(self) -> str:
         head = f"mixed({self.tiles})" if self.kind == "mixed" else self.kind
         raised = (self.flushes_subnormals, self.cast_flushes, self.saturates)
         return head + "".join(f"+{flag}" for flag, on in zip(_FLAGS, raised) if on)

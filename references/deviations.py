@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.references.geometry import Int64
-from poolproof.references.oracle import ExactSums
+from poolproof.references.kernels.sums import ExactSums
 
 Bool = NDArray[np.bool_]
 
@@ -58,11 +58,7 @@ class Deviations:
     @cached_property
     def golden(self) -> Float64:
         """The exact sums to float64's precision, NaN or infinite where the terms demand it."""
-        sums = self.sums
-        if not (sums.nan.any() or sums.positive_infinity.any() or sums.negative_infinity.any()):
-            return sums.sum
-        golden = np.where(sums.positive_infinity, np.inf, np.where(sums.negative_infinity, -np.inf, sums.sum))
-        return np.where(sums.nan | (sums.positive_infinity & sums.negative_infinity), np.nan, golden)
+        return self.sums.exact
 
     @cached_property
     def rounded(self) -> Float64:

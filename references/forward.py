@@ -6,7 +6,7 @@ The loops are those of `kernels.forward`; a chunk of planes at a time is held in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -37,7 +37,7 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
         maxima[np.isnan(maxima)] = -np.inf  # which nothing replaced
     numbers = _in_numbers(rule, values.dtype)
     maxima[cells < 0] = numbers.nothing
-    maxima[:, _without_cells(axes)] = numbers.empty
+    maxima[:, reduce(np.logical_or.outer, (axis.choices == 0 for axis in axes)).ravel()] = numbers.empty
     return maxima.reshape(indices.shape), indices
 
 
@@ -47,7 +47,7 @@ def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
     for chunk in _chunks(flat):
-        find_maxima(_float64(flat[chunk]), *_spans(axes), numbers, indices[chunk].reshape(-1))
+        find_maxima(argument(flat[chunk], np.float64), *_spans(axes), numbers, indices[chunk].reshape(-1))
     return indices.reshape(planes, *windows)
 
 
@@ -62,7 +62,8 @@ def judge_forward(
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
     outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
     for chunk in _chunks(flat):
-        cells, maxima, pointers = _float64(flat[chunk]), _float64(outputs[chunk]), argument(indices[chunk], np.int64)
+        cells, maxima = (argument(array[chunk], np.float64) for array in (flat, outputs))
+        pointers = argument(indices[chunk], np.int64)
         judge_maxima(cells, *_spans(axes), numbers, maxima, pointers, wrong[chunk].reshape(-1))
     return wrong
 
@@ -93,21 +94,9 @@ def _chunks(planes: NDArray) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, len(planes), step))
 
 
-def _float64(chunk: NDArray) -> NDArray[np.float64]:
-    return argument(chunk, np.float64)
-
-
 def maximum_without_cells(rule: ForwardRule, fmt: FloatFormat) -> float:
     """Return the maximum of a window without a cell."""
     return -fmt.max if rule.empty_is_lowest else -np.inf
-
-
-def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
-    """Find the windows, flat, without a cell."""
-    empty = np.zeros((), bool)
-    for axis in axes:
-        empty = np.logical_or.outer(empty, axis.choices == 0)
-    return empty.ravel()
 
 
 @lru_cache(maxsize=256)

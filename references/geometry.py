@@ -42,12 +42,9 @@ class Axis:
         """Count the windows that visit each coordinate, shape (size,)."""
         return np.bincount(self.positions[self.valid], minlength=self.size)
 
-    def overlap(self) -> int:
-        """Return the most consecutive windows that visit one coordinate: o modulo this tells them apart."""
-        return self._overlap
-
     @cached_property
-    def _overlap(self) -> int:
+    def overlap(self) -> int:
+        """The most consecutive windows that visit one coordinate: o modulo this tells them apart."""
         cells, window = self.positions[self.valid], self.valid.nonzero()[0]
         first, last = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
         last[cells] = window  # where cells repeat, the last assignment counts
@@ -57,18 +54,11 @@ class Axis:
     @cached_property
     def residues(self) -> Int64:
         """The windows' numbers modulo `overlap`; shape (windows,)."""
-        return np.arange(self.windows) % self._overlap
-
-    def windows_covering(self, coordinate: int) -> Int64:
-        """List the windows that visit ``coordinate``, ascending."""
-        return np.flatnonzero(((self.positions == coordinate) & self.valid).any(axis=1))
-
-    def has_empty_window(self) -> bool:
-        """Check whether some window has no coordinate inside the input."""
-        return self._has_empty_window
+        return np.arange(self.windows) % self.overlap
 
     @cached_property
-    def _has_empty_window(self) -> bool:
+    def has_empty_window(self) -> bool:
+        """Whether some window has no coordinate inside the input."""
         return bool(np.count_nonzero(self.choices) < self.windows)
 
     @cached_property

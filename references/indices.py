@@ -6,7 +6,6 @@ and bytes, and not which index is right.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from math import prod
 
 import numpy as np
@@ -17,52 +16,30 @@ from poolproof.references.geometry import Int64
 Shape = tuple[int, ...]
 
 
-class Indices(ABC):
-    """An encoding in one of ``dtypes``. ``has_layout``: the tensor may be laid out in any way."""
+class Indices:
+    """A tensor with one integer for each window, of one of ``dtypes``; it may be strided if it ``has_layout``."""
 
-    dtypes: tuple[str, ...]
-    has_layout: bool
-
-    @abstractmethod
-    def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:
-        """Return the tensor's shape, for ([N,] C), windows along each axis, and cells of one window."""
-
-    @abstractmethod
-    def encode(self, indices: Int64, tensor: NDArray) -> None:
-        """Store an index for each window in a tensor of `tensor_shape`."""
-
-    @abstractmethod
-    def decode(self, tensor: NDArray, pooled_shape: Shape) -> Int64:
-        """Read the indices that a tensor stores, of the pooled shape."""
-
-    @abstractmethod
-    def known(self, tensor: NDArray, pooled_shape: Shape, taps: int) -> NDArray:
-        """Select the elements of a tensor (or of flags, one for each) whose meaning is published."""
-
-    @abstractmethod
-    def are_bits(self, taps: int) -> bool:
-        """Check whether windows of so many cells get bits, in an order that is not published, and no indices."""
-
-
-class FlatIndices(Indices):
-    """A tensor with one integer for each window."""
-
-    dtypes = ("int32", "int64")
+    dtypes: tuple[str, ...] = ("int32", "int64")
     has_layout = True
 
     def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:  # noqa: ARG002
+        """Return the tensor's shape, for ([N,] C), windows along each axis, and cells of one window."""
         return (*leading, *windows)
 
     def encode(self, indices: Int64, tensor: NDArray) -> None:
+        """Store an index for each window in a tensor of `tensor_shape`."""
         tensor[...] = indices.reshape(tensor.shape)
 
     def decode(self, tensor: NDArray, pooled_shape: Shape) -> Int64:
+        """Read the indices that a tensor stores, of the pooled shape."""
         return tensor.astype(np.int64).reshape(pooled_shape)
 
     def known(self, tensor: NDArray, pooled_shape: Shape, taps: int) -> NDArray:  # noqa: ARG002
+        """Select the elements of a tensor (or of flags, one for each) whose meaning is published."""
         return tensor
 
     def are_bits(self, taps: int) -> bool:  # noqa: ARG002
+        """Check whether windows of so many cells get bits, in an order that is not published, and no indices."""
         return False
 
 
@@ -92,6 +69,6 @@ class IndexMask(Indices):
         return taps == 1
 
 
-FLAT, MASK = FlatIndices(), IndexMask()
+FLAT, MASK = Indices(), IndexMask()
 
 INDEX_DTYPES = (*FLAT.dtypes, *MASK.dtypes)

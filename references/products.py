@@ -40,9 +40,12 @@ class Product:
     adds_natively: tuple[str, ...] = AS_LIKE
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if getattr(self, field.name) is AS_LIKE:
-                object.__setattr__(self, field.name, self._inherited(field.name))
+        for name in (field.name for field in fields(self) if getattr(self, field.name) is AS_LIKE):
+            if self.like is None:
+                raise ValueError(
+                    f"product {self.name!r} has no {name}: give it some, or name a product that it is like"
+                )
+            object.__setattr__(self, name, getattr(self.like, name))
 
     def __str__(self) -> str:
         return self.name
@@ -65,11 +68,6 @@ class Product:
     def accumulation(self, operator: str, dtype: str) -> AccumulationModel:
         """Return how an operator adds the gradients that meet in one cell, in that dtype."""
         return NATIVE if operator in self.adds_natively and dtype != "float32" else ACC32
-
-    def _inherited(self, field: str) -> Any:
-        if self.like is None:
-            raise ValueError(f"product {self.name!r} has no {field}: give it some, or name a product that it is like")
-        return getattr(self.like, field)
 
 
 _ADAPTIVE = ("AdaptiveMaxPool2dBackward", "AdaptiveMaxPool3dBackward")

@@ -1,31 +1,26 @@
-"""Summary of the judgement of one output in counts and extremes: all that a passing output needs.
+"""Summary of the judgement of one output in counts and extremes: all that a passing output needs, and its statistics.
 
 The output is judged in chunks of planes, in the memory of one plane. Once something is wrong,
-`poolproof.references.criterion.admissible` says which cell, and what is expected there.
+`poolproof.references.criterion.admissible` says which cell, and what is expected there. Statistics are for reports to
+aggregate, and never a verdict: errors are in ulps of the exact sum S, 2**(max(floor(log2 |S|), emin) - p + 1), that of
+the subnormals for S = 0, so that a correctly rounded output is within 0.5. Keys and meanings are columns of the report
+schema.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import accumulation_parameters
-from poolproof.references.formats import FloatFormat
+from poolproof.references.formats import Float64, FloatFormat
+from poolproof.references.geometry import Int64
 from poolproof.references.kernels.compiled import Flags, Floats, Ints
-from poolproof.references.kernels.judge import (
-    COUNTS,
-    LEAST_LATTICE,
-    LEAST_MARGIN,
-    MOST_CLASSES,
-    REALS,
-    ULP_EDGES,
-    RunningTotals,
-    judge_planes,
-)
-from poolproof.references.kernels.numbers import NO_LATTICE
+from poolproof.references.kernels.judge import MOST_CLASSES, NOTHING, ULP_EDGES, Classes, Tally, judge_planes
 from poolproof.references.standards.ecosystem import RELATIVE_GUARD
 
 NOWHERE_OPEN = np.empty(0, bool)
@@ -45,70 +40,13 @@ class PlaneChunk(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Counts of cells, and extremes and sums over them.
+    """The tally of all planes, and the `Classes` up to the last that has a cell."""
 
-    cells, reached, finite
-        All cells; those that a gradient reaches; those whose output and rounded exact sum are both finite.
-    rejected_reached, rejected_unreached
-        Cells whose output is not admissible.
-    single_valued, bit_exact
-        Cells with one admissible value; whose output is the exact sum rounded once.
-    special, inexact_sums
-        Cells that a NaN or an infinity reaches; whose exact sum is not a number of the format.
-    inexact
-        Cells whose finite output is not the exact sum, which is not zero.
-    planes_off
-        Planes, or parts of one, whose outputs do not sum to the gradients sent there; has a meaning where all these
-        sums are exact.
-    least_lattice
-        The least q of `ExactSums`; `NO_LATTICE` where no finite term is unlike zero.
-    max_absolute, sum_absolute, max_relative, sum_relative, max_ulp
-        Errors of finite outputs: to the exact sum, relative to the rounded one, in ulps of the exact one.
-    sum_outward
-        The errors of the ``inexact`` in ulps, away from zero positive.
-    least_margin
-        The least unused share of the admissible deviation, where that is more than one ulp; infinite without any.
-    greatest, total
-        Greatest and sum of P + N of `ExactSums`.
-    ulps
-        Finite outputs by error: none, up to each edge of `ULP_EDGES`, and above.
-    k_cells, k_error, k_bound
-        For each class ceil(log2 k) of finite, reached cells: their number, greatest error and greatest admissible
-        error, in ulps of max(P, N).
-    """
-
-    cells: int
-    reached: int
-    rejected_reached: int
-    rejected_unreached: int
-    single_valued: int
-    special: int
-    inexact_sums: int
-    bit_exact: int
-    finite: int
-    inexact: int
-    planes_off: int
-    least_lattice: int
-    max_absolute: float
-    sum_absolute: float
-    max_relative: float
-    sum_relative: float
-    max_ulp: float
-    sum_outward: float
-    least_margin: float
-    greatest: float
-    total: float
+    tally: Tally
     ulps: tuple[int, ...]
     k_cells: tuple[int, ...]
     k_error: tuple[float, ...]
     k_bound: tuple[float, ...]
-
-    @property
-    def rejected(self) -> int:
-        return self.rejected_reached + self.rejected_unreached
-
-
-assert Summary._fields == (*COUNTS, *REALS, *RunningTotals._fields[2:])
 
 
 def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
@@ -116,22 +54,55 @@ def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat
 
     A chunk of fewer cells is a part of a plane.
     """
-    numbers, totals = accumulation_parameters(output, model), _empty_totals()
+    numbers, tally = accumulation_parameters(output, model), NOTHING
+    counts = np.zeros(len(ULP_EDGES) + 1, np.int64), np.zeros(MOST_CLASSES, np.int64)
+    classes = Classes(*counts, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
     for chunk in chunks:
         if chunk.outputs.size:
-            judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, chunk.outputs.size), totals)
-    return _summary(totals)
+            size = min(plane_size, chunk.outputs.size)
+            tally = judge_planes(*chunk, numbers, RELATIVE_GUARD, size, tally, classes)
+    used = int(classes.k_cells.nonzero()[0].max(initial=-1)) + 1
+    by_class = (tuple(column[:used].tolist()) for column in classes[1:])
+    return Summary(tally, tuple(classes.ulps.tolist()), *by_class)
 
 
-def _empty_totals() -> RunningTotals:
-    counts, reals = np.zeros(len(COUNTS), np.int64), np.zeros(len(REALS))
-    counts[LEAST_LATTICE], reals[LEAST_MARGIN] = NO_LATTICE, np.inf
-    ulps, k_cells = np.zeros(len(ULP_EDGES) + 1, np.int64), np.zeros(MOST_CLASSES, np.int64)
-    return RunningTotals(counts, reals, ulps, k_cells, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
+Statistics = dict[str, Any]
+"""Column name -> int, float, text, list or None."""
+
+ULP_CLASSES = ("ulp_0", "ulp_le05", "ulp_le1", "ulp_le2", "ulp_le4", "ulp_le8", "ulp_le32", "ulp_gt32")
+"""The columns of the classes that end at `ULP_EDGES`, and of the one above."""
+
+assert len(ULP_CLASSES) == len(ULP_EDGES) + 1
 
 
-def _summary(totals: RunningTotals) -> Summary:
-    used = np.flatnonzero(totals.k_cells)
-    classes = int(used[-1]) + 1 if len(used) else 0
-    by_class = (tuple(column[:classes].tolist()) for column in (totals.k_cells, totals.k_error, totals.k_bound))
-    return Summary._make((*totals.counts.tolist(), *totals.reals.tolist(), tuple(totals.ulps.tolist()), *by_class))
+def error_statistics(summary: Summary) -> Statistics:
+    tally = summary.tally
+    return {
+        "n": tally.cells,
+        "n_bits_owed": tally.single_valued,
+        "n_reject": tally.rejected,
+        "n_bitexact": tally.bit_exact,
+        "max_abs_err": tally.max_absolute,
+        "mean_abs_err": _ratio(tally.sum_absolute, tally.finite),
+        "mere": _ratio(tally.sum_relative, tally.finite),
+        "mare": tally.max_relative if tally.finite else None,
+        **dict(zip(ULP_CLASSES, summary.ulps, strict=True)),
+        "ulp_nonfinite": tally.cells - tally.finite,
+        "max_ulp": tally.max_ulp,
+        "n_inexact": tally.inexact,
+        "bias_ulp": _ratio(tally.sum_outward, tally.inexact),
+        "margin_min": None if tally.least_margin == inf else tally.least_margin,
+        "k_cells": list(summary.k_cells),
+        "k_error": list(summary.k_error),
+        "k_bound": list(summary.k_bound),
+    }
+
+
+def ordinals(values: Float64, fmt: FloatFormat) -> Int64:
+    """Map the values of ``fmt`` to consecutive integers, both zeros to zero."""
+    bits = values.astype(fmt.dtype).view(f"i{fmt.dtype.itemsize}").astype(np.int64)
+    return np.where(bits < 0, -(bits & (2 ** (8 * fmt.dtype.itemsize - 1) - 1)), bits)
+
+
+def _ratio(part: float, whole: int) -> float | None:
+    return part / whole if whole else None

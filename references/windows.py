@@ -55,9 +55,11 @@ class WindowKind(ABC):
         return ", ".join(f"{name} {value if value is True else list(value)}" for name, value in changed.items())
 
     @classmethod
+    @cache
     def attributes(cls) -> tuple[Attribute, ...]:
         """List the attributes in the order in which every API takes them."""
-        return _attributes(cls)
+        hints = get_type_hints(cls)
+        return tuple(Attribute(field.name, hints[field.name] is bool) for field in fields(cls))  # type: ignore[arg-type]
 
     @classmethod
     def smallest(cls, spatial_rank: int) -> Self:
@@ -244,9 +246,3 @@ def per_kind(what: str, choices: Mapping[type[Windows], Choice]) -> Mapping[type
         if kind not in choices:
             raise TypeError(f"{kind.__name__} windows have no {what}")
     return choices
-
-
-@cache
-def _attributes(kind: type[WindowKind]) -> tuple[Attribute, ...]:
-    hints = get_type_hints(kind)
-    return tuple(Attribute(field.name, hints[field.name] is bool) for field in fields(kind))  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""The compiled sums and criterion against rational arithmetic, on many small cases.
+"""The compiled sums and criterion against the specification, on many small cases.
 
     python studies/exact_criterion.py [--cases 20000]
 
-Prints how many candidates were held against the definition, and fails with the first that disagrees.
+Prints how many candidates were held against it, and fails with the first that disagrees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(cases: int) -> None:
         hold_sums(number)
         candidates += hold_candidates(number)
     click.echo(
-        f"{cases:,} cases of eight cells: every sum exact, {candidates:,} candidates judged as the definition does"
+        f"{cases:,} cases of eight cells: every sum exact, {candidates:,} candidates judged as the specification does"
     )
 
 

@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
 from distributions import DISTRIBUTIONS, draw_terms
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import admissible
+from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
-from poolproof.references.oracle import scatter_sums
 from simulated import ORDERS, simulate
 
 MODELS = [

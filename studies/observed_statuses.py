@@ -32,7 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
 from emulator_driver import DTYPES, FORMATS, Emulator, fresh
 from poolproof.backends.emulator import library
-from poolproof.references.contract import ContractCall, Response, expectations, predict
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.expectation import Response, expectations, predict
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import PRODUCTS
 

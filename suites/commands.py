@@ -16,7 +16,7 @@ from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
-from poolproof.references.contract import ContractError
+from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text

@@ -17,7 +17,7 @@ import pytest
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, canonical
-from poolproof.references.contract import ContractError
+from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.rows.io_errors import describe

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import ExitStack
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -19,7 +18,7 @@ from poolproof.backends.aclnn.execution import TwoPhase, workspace_for
 from poolproof.backends.aclnn.operands import argument_objects
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Attempt
-from poolproof.references.contract import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument
 
 LARGEST_STORAGE = 1 << 22
 """Bytes up to which a storage is allocated as described."""
@@ -39,14 +38,10 @@ _POISON = 0xFF
 def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) -> Attempt:
     """Make the call; phase two only where it ``runs``, phase one succeeds and every storage is fully allocated."""
     with ExitStack() as stack:
-        memory = {
-            name: _Memory(stack.enter_context(device.memory(_allocated(tensor))), _allocated(tensor))
-            for name, tensor in call.tensors.items()
-            if tensor is not None
-        }
-        for name, storage in memory.items():
-            device.upload(storage.address, _indices_in_range(call, name, storage.size))
-        addresses = {name: storage.address for name, storage in memory.items()}
+        sizes = {name: _allocated(tensor) for name, tensor in call.tensors.items() if tensor is not None}
+        addresses = {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
+        for name, address in addresses.items():
+            device.fill(address, sizes[name], 0 if name == call.signature.indices else _POISON)  # 0 is in every plane
         objects = stack.enter_context(argument_objects(device, call, addresses))
         size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
         outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}
@@ -56,19 +51,12 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
         text = device.recent_error()
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
-            return Attempt(phase_one, None, text, untouched, _outputs_untouched(device, call, memory))
-        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and _is_allocated(call))
+            values = {*call.signature.outputs} & {*sizes} - {call.signature.indices}
+            is_poison = [_is_poison(device, addresses[name], sizes[name]) for name in values]
+            return Attempt(phase_one, None, text, untouched, all(is_poison))
+        fits = all(tensor is None or 0 <= _described(tensor) <= LARGEST_STORAGE for tensor in call.tensors.values())
+        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and fits)
         return Attempt(phase_one, phase_two, text, workspace=size.value)
-
-
-@dataclass(frozen=True)
-class _Memory:
-    address: int
-    size: int
-
-
-def _is_allocated(call: ContractCall) -> bool:
-    return all(tensor is None or 0 <= _described(tensor) <= LARGEST_STORAGE for tensor in call.tensors.values())
 
 
 def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int, runs: bool) -> int | None:
@@ -95,16 +83,7 @@ def _allocated(tensor: TensorArgument) -> int:
     return max(described, _FEW) if described <= LARGEST_STORAGE else _FEW
 
 
-def _indices_in_range(call: ContractCall, name: str, size: int) -> np.ndarray:
-    """Fill indices with zero, the one value that is in every plane; other tensors with poison."""
-    return np.full(size, 0 if name == call.signature.indices else _POISON, np.uint8)
-
-
-def _outputs_untouched(device: Device, call: ContractCall, memory: dict[str, _Memory]) -> bool:
-    for name in call.signature.outputs:
-        if name in memory and name != call.signature.indices:
-            held = np.empty(memory[name].size, np.uint8)
-            device.download(held, memory[name].address)
-            if (held != _POISON).any():
-                return False
-    return True
+def _is_poison(device: Device, address: int, size: int) -> bool:
+    held = np.empty(size, np.uint8)
+    device.download(held, address)
+    return bool((held == _POISON).all())

@@ -25,7 +25,7 @@ from poolproof.backends.base import (
     Status,
 )
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.contract import ContractCall
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import PRODUCTS, Product, product_of
 
@@ -52,7 +52,11 @@ class Aclnn(Backend):
         if not self._operators:
             places = ", ".join(map(str, self._libraries.paths))
             raise BackendUnavailable(f"no operator of the family is exported by {places}")
-        self.product: Product = product or _product_of(self._device)
+        chip = self._device.soc_name
+        found = product or product_of(chip)
+        if found is None:
+            raise BackendUnavailable(f"chip {chip!r} belongs to no known product ({', '.join(PRODUCTS)})")
+        self.product: Product = found
         self.tags = self.product.tags
         self._usable = True
         self.streams = AclnnStreams(self._device, self._operators, self._outcome_of)
@@ -110,13 +114,6 @@ class Aclnn(Backend):
         self._usable &= who is not Blame.CONTEXT
         at_fault = who in (Blame.OPERATOR, Blame.CONTEXT)
         return Outcome(Status.REFUSED if at_fault else Status.UNAVAILABLE, error.code, str(error))
-
-
-def _product_of(device: Device) -> Product:
-    product = product_of(device.soc_name)
-    if product is None:
-        raise BackendUnavailable(f"chip {device.soc_name!r} belongs to no known product ({', '.join(PRODUCTS)})")
-    return product
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:

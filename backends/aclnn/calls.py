@@ -8,7 +8,8 @@ from typing import Any
 from poolproof.backends.aclnn.operands import DTYPE_NAMES, describe_tensor, format_tag
 from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS
 from poolproof.backends.base import Call, Tensor
-from poolproof.references.contract import SIGNATURES, ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.operators import Operator
 from poolproof.references.windows import SMALLEST, Windows
 
@@ -31,15 +32,12 @@ def call_record(call: Call) -> dict[str, Any]:
     arguments: list[Any] = []
     tensors = {}
     for argument, value in zip(described.signature.arguments, described.values().values()):
-        if isinstance(value, TensorArgument):
-            tensors[argument.ours] = _numbers(value)
         arguments.append(argument.ours if isinstance(value, TensorArgument) else value)
+        if isinstance(value, TensorArgument):
+            numbers = {"data_type": DATA_TYPES[value.dtype], "format": FORMATS[value.format], "offset": value.offset}
+            shapes = {"shape": value.shape, "strides": value.strides, "storage": value.storage}
+            tensors[argument.ours] = numbers | shapes
     return {"function": described.api, "arguments": arguments, "tensors": tensors}
-
-
-def _numbers(tensor: TensorArgument) -> dict[str, Any]:
-    numbers = {"data_type": DATA_TYPES[tensor.dtype], "format": FORMATS[tensor.format], "offset": tensor.offset}
-    return numbers | {"shape": tensor.shape, "strides": tensor.strides, "storage": tensor.storage}
 
 
 def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractCall:
@@ -57,11 +55,9 @@ def _call(operator: Operator, tensors: Mapping[str, TensorArgument], windows: Wi
     api = f"aclnn{operator.name}"
     names = SIGNATURES[api].names
     attributes = zip(operator.attributes, operator.passed(windows))
-    lists = {names[attribute.name]: value for attribute, value in attributes if not isinstance(value, bool)}
-    ceil_mode = windows.rounds_up if SIGNATURES[api].flags else None
     return ContractCall(
         api=api,
         tensors={names[name]: tensors[name] for name in operator.tensors},
-        lists=lists,
-        ceil_mode=ceil_mode,
+        lists={names[attribute.name]: value for attribute, value in attributes if not isinstance(value, bool)},
+        ceil_mode=windows.rounds_up if SIGNATURES[api].flags else None,
     )

@@ -41,7 +41,7 @@ class Device:
     def __init__(self, libraries: AclnnLibraries, choose: Callable[[int], int]) -> None:
         self._functions = libraries.runtime()
         self.number = self._initialise(choose)
-        self.stream = self.create_stream()
+        self.stream = self.pointer("aclrtCreateStream")
 
     def call(self, function: str, *arguments: object) -> None:
         """Call a runtime function that returns a status."""
@@ -102,25 +102,33 @@ class Device:
         self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
         return free.value
 
+    def pointer(self, function: str, *arguments: object) -> int:
+        """Return the pointer that a function writes through its first argument."""
+        pointer = ctypes.c_void_p()
+        self.call(function, ctypes.byref(pointer), *arguments)
+        return int(pointer.value or 0)
+
     def context(self) -> int:
         """Return this thread's context."""
-        context = ctypes.c_void_p()
-        self.call("aclrtGetCurrentContext", ctypes.byref(context))
-        return int(context.value or 0)
-
-    def create_stream(self) -> int:
-        stream = ctypes.c_void_p()
-        self.call("aclrtCreateStream", ctypes.byref(stream))
-        return int(stream.value or 0)
+        return self.pointer("aclrtGetCurrentContext")
 
     @contextmanager
     def another_stream(self) -> Iterator[int]:
         """Create a stream for the duration of the block."""
-        stream = self.create_stream()
+        stream = self.pointer("aclrtCreateStream")
         try:
             yield stream
         finally:
             self.call("aclrtDestroyStream", stream)
+
+    @contextmanager
+    def event(self) -> Iterator[int]:
+        """Create an event for the duration of the block."""
+        event = self.pointer("aclrtCreateEvent")
+        try:
+            yield event
+        finally:
+            self.call("aclrtDestroyEvent", event)
 
     def synchronise(self, stream: int) -> None:
         self.call("aclrtSynchronizeStreamWithTimeout", stream, SYNCHRONISE_MILLISECONDS)
@@ -139,9 +147,7 @@ class Device:
 
     def allocate(self, size: int) -> int:
         """Allocate ``size`` > 0 bytes of device memory, which the caller frees."""
-        address = ctypes.c_void_p()
-        self.call("aclrtMalloc", ctypes.byref(address), size, MALLOC_HUGE_FIRST)
-        return int(address.value or 0)
+        return self.pointer("aclrtMalloc", size, MALLOC_HUGE_FIRST)
 
     def upload(self, address: int, data: NDArray[np.uint8]) -> None:
         if data.size:
@@ -157,20 +163,14 @@ class Device:
 
     def timed(self, stream: int, action: Callable[[], Any]) -> float:
         """Run ``action``, which works on ``stream``, to its end; return the seconds between two events around it."""
-        events = [ctypes.c_void_p(), ctypes.c_void_p()]
-        for event in events:
-            self.call("aclrtCreateEvent", ctypes.byref(event))
-        try:
-            self.call("aclrtRecordEvent", events[0], stream)
+        elapsed = ctypes.c_float()
+        with self.event() as start, self.event() as end:
+            self.call("aclrtRecordEvent", start, stream)
             action()
-            self.call("aclrtRecordEvent", events[1], stream)
+            self.call("aclrtRecordEvent", end, stream)
             self.synchronise(stream)
-            elapsed = ctypes.c_float()
-            self.call("aclrtEventElapsedTime", ctypes.byref(elapsed), *events)
-            return elapsed.value / 1000.0
-        finally:
-            for event in events:
-                self.call("aclrtDestroyEvent", event)
+            self.call("aclrtEventElapsedTime", ctypes.byref(elapsed), start, end)
+        return elapsed.value / 1000.0
 
     def _initialise(self, choose: Callable[[int], int]) -> int:
         """Open a device; return its number."""

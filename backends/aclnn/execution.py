@@ -27,7 +27,6 @@ WORKSPACE_GUARD = 512
 _WORKSPACE_POISON = 0xFF
 """NaN in every float dtype, which exposes a kernel that takes its workspace for zero."""
 
-
 POISONED_END = 1 << 18
 """Bytes poisoned at either end of a long workspace; sums begin at its start, or after the runtime's own part."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poolproof.backends.aclnn.prototypes import BASE, OPTIONAL_RUNTIME, RUNTIME, Prototype, declare, operator_prototypes
+from poolproof.backends.aclnn.prototypes import BASE, OPTIONAL_RUNTIME, RUNTIME, Prototype, operator_prototypes
 from poolproof.backends.base import BackendUnavailable
 from poolproof.references.operators import Operator
 
@@ -26,7 +26,6 @@ _BASE_NAME = "libnnopbase.so"
 _SPLIT_NAMES = ("libopapi_math.so", "libopapi_nn.so")
 _MONOLITHIC_NAME = "libopapi.so"
 _CUSTOM_NAME = "libcust_opapi.so"
-
 
 _ROUTE = ("poolproof_emulator_last_route", (ctypes.c_char_p, ()))
 
@@ -50,7 +49,7 @@ class AclnnLibraries:
         for handle in self.handles:
             function = getattr(handle, name, None)
             if function is not None:
-                declare(function, prototype)
+                function.restype, function.argtypes = prototype[0], list(prototype[1])
                 return function
         return None
 
@@ -97,7 +96,8 @@ def discover(environment: Mapping[str, str]) -> list[Path]:
         if not (path.is_file() or path.is_dir()):
             raise BackendUnavailable(f"--aclnn-library {path}: there is no such file or folder")
     files = [path for path in named if path.is_file()]
-    folders = [path for path in named if path.is_dir()] + list(_installed_folders(environment))
+    home = environment.get("ASCEND_HOME_PATH")
+    folders = [path for path in named if path.is_dir()] + ([Path(home) / "lib64"] if home else [])
     if files and not folders:
         return files  # everything in the named files
     runtime = _first(folders, _RUNTIME_NAMES)
@@ -108,7 +108,9 @@ def discover(environment: Mapping[str, str]) -> list[Path]:
             "source CANN's set_env.sh, or name a folder or file by --aclnn-library"
         )
     own = _operator_libraries(folders)
-    base = _base(folders, own)
+    beside = [path.parent for path in own[:1]]
+    may_contain_base = bool(own) and own[0].name == _MONOLITHIC_NAME  # or load it itself
+    base = _first(beside if may_contain_base else [*beside, *folders], (_BASE_NAME,))
     operators = [*_custom_libraries(environment), *own]
     if not operators and not files:
         raise BackendUnavailable(
@@ -117,20 +119,13 @@ def discover(environment: Mapping[str, str]) -> list[Path]:
     return [*(path for path in (runtime, base) if path), *files, *operators]
 
 
-def _installed_folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    home = environment.get("ASCEND_HOME_PATH")
-    if home:
-        yield Path(home) / "lib64"
-
-
-def _custom_libraries(environment: Mapping[str, str]) -> Iterator[Path]:
+def _custom_libraries(environment: Mapping[str, str]) -> list[Path]:
     """List user-built operators, then the vendors' packages in the order of their own configuration."""
-    for entry in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep):
-        if entry:
-            yield from _existing(Path(entry) / "op_api" / "lib" / _CUSTOM_NAME)
+    packages = [Path(entry) for entry in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep) if entry]
     vendors = Path(environment.get("ASCEND_OPP_PATH", "/nonexistent")) / "vendors"
-    for vendor in _vendor_order(vendors / "config.ini"):
-        yield from _existing(vendors / vendor / "op_api" / "lib" / _CUSTOM_NAME)
+    packages += [vendors / vendor for vendor in _vendor_order(vendors / "config.ini")]
+    libraries = (package / "op_api" / "lib" / _CUSTOM_NAME for package in packages)
+    return [library for library in libraries if library.is_file()]
 
 
 def _vendor_order(configuration: Path) -> list[str]:
@@ -155,17 +150,5 @@ def _operator_libraries(folders: Sequence[Path]) -> list[Path]:
     return []
 
 
-def _base(folders: Sequence[Path], operators: Sequence[Path]) -> Path | None:
-    """Find the aclnn base beside the operators; a monolithic library may contain it or load it itself."""
-    if operators and operators[0].name == _MONOLITHIC_NAME:
-        return _first([operators[0].parent], (_BASE_NAME,))
-    return _first([path.parent for path in operators[:1]] + list(folders), (_BASE_NAME,))
-
-
 def _first(folders: Sequence[Path], names: Sequence[str]) -> Path | None:
     return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
-
-
-def _existing(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path

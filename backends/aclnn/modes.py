@@ -10,8 +10,8 @@ from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, gua
 from poolproof.backends.aclnn.operands import describe_tensor
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Outcome, Status, Tensor
-from poolproof.references.contract import SIGNATURES, TensorArgument
-from poolproof.references.contract.vocabulary import Role
+from poolproof.references.contract.call import TensorArgument
+from poolproof.references.contract.vocabulary import SIGNATURES, Role
 
 Mode = Callable[[Device, TwoPhase, Call], Outcome]
 

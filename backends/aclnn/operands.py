@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
 from poolproof.backends.base import Tensor
-from poolproof.references.contract import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument
 
 DTYPE_NAMES = {
     "float32": "FLOAT",

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import Operands, TwoPhase, execute, guarded_workspace, workspace_for
+from poolproof.backends.aclnn.execution import TwoPhase, execute, guarded_workspace, workspace_for
 from poolproof.backends.aclnn.modes import uncached
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.aclnn.streams import AclnnStreams, Queue
 from poolproof.backends.base import Call, Outcome, ScenarioResult, Status
-from poolproof.references.contract import scenarios
 from poolproof.references.contract.scenarios import ExecutorScenario
 
 _POISON = 0xFF
@@ -45,13 +44,13 @@ class ScenarioContext:
             self.operator.run(workspace.address, size, executor, stream)
             self.device.synchronise(stream)
 
-    def passed(self, status: int, operands: Operands) -> ScenarioResult:
-        """Wait for the stream's work and bring it back after success; else report the library's text."""
+    def second(self, workspace: int, size: int, executor: int) -> ScenarioResult | None:
+        """Run phase two, to its end after success; else report the library's text."""
+        status = self.operator.second(workspace, size, executor, self.device.stream)
         if status != SUCCESS:
             return ScenarioResult(status, self.device.recent_error())
         self.device.synchronise(self.device.stream)
-        operands.download(self.device)
-        return ScenarioResult(status, ran=1)
+        return None
 
     def in_other_thread(self, work: Callable[[], T]) -> T:
         """Return what ``work`` returns in another thread with the same context."""
@@ -65,38 +64,41 @@ class ScenarioContext:
             return pool.submit(in_context).result()
 
     @contextmanager
-    def prepared(self) -> Iterator[tuple[Operands, int, int]]:
-        """Run phase one of the call: (operands, workspace size, executor)."""
+    def prepared(self) -> Iterator[tuple[int, int]]:
+        """Run phase one of the call: (workspace size, executor); bring the tensors back at the end of the block."""
         with self.operator.operands(self.call) as operands:
-            yield operands, *self.operator.prepare(operands)
+            yield self.operator.prepare(operands)
+            operands.download(self.device)
+
+    def not_applicable(self, executor: int, reason: str) -> ScenarioResult:
+        self.device.call("aclDestroyAclOpExecutor", executor)
+        return ScenarioResult(None, reason, applicable=False)
 
 
-def _workspace_null(context: ScenarioContext) -> ScenarioResult:
-    with context.prepared() as (operands, size, executor):
+Runner = Callable[[ScenarioContext], ScenarioResult | None]
+"""Runs a scenario; None: what was called succeeded, and the first call's tensors hold what phase two computed."""
+
+
+def _workspace_null(context: ScenarioContext) -> ScenarioResult | None:
+    with context.prepared() as (size, executor):
         if not size:
-            return _not_applicable(context, executor, "phase one asks for no workspace")
-        return context.passed(context.operator.second(0, size, executor, context.device.stream), operands)
+            return context.not_applicable(executor, "phase one asks for no workspace")
+        return context.second(0, size, executor)
 
 
-def _workspace_null_unasked(context: ScenarioContext) -> ScenarioResult:
-    with context.prepared() as (operands, size, executor):
+def _workspace_null_unasked(context: ScenarioContext) -> ScenarioResult | None:
+    with context.prepared() as (size, executor):
         if size:
-            return _not_applicable(context, executor, "phase one asks for a workspace")
-        return context.passed(context.operator.second(0, 0, executor, context.device.stream), operands)
+            return context.not_applicable(executor, "phase one asks for a workspace")
+        return context.second(0, 0, executor)
 
 
-def _workspace_understated(context: ScenarioContext) -> ScenarioResult:
-    with context.prepared() as (operands, size, executor):
+def _workspace_understated(context: ScenarioContext) -> ScenarioResult | None:
+    with context.prepared() as (size, executor):
         if not size:
-            return _not_applicable(context, executor, "phase one asks for no workspace")
+            return context.not_applicable(executor, "phase one asks for no workspace")
         with workspace_for(context.device, executor, size) as workspace:
-            status = context.operator.second(workspace.address, _UNDERSTATED, executor, context.device.stream)
-            return context.passed(status, operands)
-
-
-def _not_applicable(context: ScenarioContext, executor: int, reason: str) -> ScenarioResult:
-    context.device.call("aclDestroyAclOpExecutor", executor)
-    return ScenarioResult(None, reason, applicable=False)
+            return context.second(workspace.address, _UNDERSTATED, executor)
 
 
 def _executor_null(context: ScenarioContext) -> ScenarioResult:
@@ -107,7 +109,7 @@ def _null_passed_to(function: str) -> Callable[[ScenarioContext], ScenarioResult
     return lambda context: ScenarioResult(context.device.status(function, None), context.device.recent_error())
 
 
-def _repeatable_run_again(context: ScenarioContext) -> ScenarioResult:
+def _repeatable_run_again(context: ScenarioContext) -> ScenarioResult | None:
     device = context.device
     with context.operator.operands(context.call, uncached) as operands:
         size, executor = context.operator.prepare(operands)
@@ -124,58 +126,51 @@ def _repeatable_run_again(context: ScenarioContext) -> ScenarioResult:
         finally:
             device.call("aclDestroyAclOpExecutor", executor)
         operands.download(device)
-    return ScenarioResult(SUCCESS, ran=1)
+    return None
 
 
 def _repeatable_from_cache(context: ScenarioContext) -> ScenarioResult:
     device = context.device
     execute(device, context.operator, context.call, device.stream)
-    with context.prepared() as (operands, size, executor):
+    with context.prepared() as (size, executor):
         status = device.status("aclSetAclOpExecutorRepeatable", executor)
         text = device.recent_error()
         context.run(size, executor, device.stream)
         if status == SUCCESS:
             device.call("aclDestroyAclOpExecutor", executor)
-        operands.download(device)
     return ScenarioResult(status, text, ran=1)
 
 
 def _destroyed_unused(context: ScenarioContext) -> ScenarioResult:
-    with context.prepared() as (_, _, executor):
+    with context.prepared() as (_, executor):
         status = context.device.status("aclDestroyAclOpExecutor", executor)
     text = context.device.recent_error()
     execute(context.device, context.operator, context.call, context.device.stream)
     return ScenarioResult(status, text, ran=1)
 
 
-def _default_stream(context: ScenarioContext) -> ScenarioResult:
+def _default_stream(context: ScenarioContext) -> None:
     execute(context.device, context.operator, context.call, 0)
-    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _stream_made_between(context: ScenarioContext) -> ScenarioResult:
-    with context.prepared() as (operands, size, executor), context.device.another_stream() as stream:
+def _stream_made_between(context: ScenarioContext) -> None:
+    with context.prepared() as (size, executor), context.device.another_stream() as stream:
         context.run(size, executor, stream)
-        operands.download(context.device)
-    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _other_thread(context: ScenarioContext) -> ScenarioResult:
-    with context.prepared() as (operands, size, executor):
+def _other_thread(context: ScenarioContext) -> None:
+    with context.prepared() as (size, executor):
         context.in_other_thread(lambda: context.run(size, executor, context.device.stream))
-        operands.download(context.device)
-    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _phase_one_in_other_thread(context: ScenarioContext) -> ScenarioResult:
+def _phase_one_in_other_thread(context: ScenarioContext) -> None:
     with context.operator.operands(context.call) as operands:
         size, executor = context.in_other_thread(lambda: context.operator.prepare(operands))
         context.run(size, executor, context.device.stream)
         operands.download(context.device)
-    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _data_after_phase_one(context: ScenarioContext) -> ScenarioResult:
+def _data_after_phase_one(context: ScenarioContext) -> None:
     device, tensors = context.device, context.call.tensors
     with context.operator.operands(context.call) as operands:
         for name in context.call.operator.inputs:
@@ -185,10 +180,9 @@ def _data_after_phase_one(context: ScenarioContext) -> ScenarioResult:
             device.upload(operands.allocations[name], tensors[name].buffer)
         context.run(size, executor, device.stream)
         operands.download(device)
-    return ScenarioResult(SUCCESS, ran=1)
 
 
-def _destroyed_behind(context: ScenarioContext) -> ScenarioResult:
+def _destroyed_behind(context: ScenarioContext) -> None:
     device, stream = context.device, context.device.stream
     with context.operator.uploaded(context.call) as allocations, ExitStack() as cleanup:
         with context.operator.wrapped(context.call, allocations) as operands:
@@ -198,7 +192,6 @@ def _destroyed_behind(context: ScenarioContext) -> ScenarioResult:
             context.operator.run(workspace.address, size, executor, stream)
         device.synchronise(stream)
         operands.download(device)
-    return ScenarioResult(SUCCESS, ran=1)
 
 
 def _interleaved(context: ScenarioContext) -> ScenarioResult:
@@ -212,23 +205,23 @@ def _interleaved(context: ScenarioContext) -> ScenarioResult:
     return ScenarioResult(SUCCESS, ran=2)
 
 
-RUNNERS: Mapping[ExecutorScenario, Callable[[ScenarioContext], ScenarioResult]] = {
-    scenarios.WORKSPACE_NULL: _workspace_null,
-    scenarios.WORKSPACE_NULL_UNASKED: _workspace_null_unasked,
-    scenarios.WORKSPACE_UNDERSTATED: _workspace_understated,
-    scenarios.EXECUTOR_NULL: _executor_null,
-    scenarios.REPEATABLE_NULL: _null_passed_to("aclSetAclOpExecutorRepeatable"),
-    scenarios.DESTROY_NULL: _null_passed_to("aclDestroyAclOpExecutor"),
-    scenarios.REPEATABLE_RUN_AGAIN: _repeatable_run_again,
-    scenarios.REPEATABLE_FROM_CACHE: _repeatable_from_cache,
-    scenarios.DESTROYED_UNUSED: _destroyed_unused,
-    scenarios.DEFAULT_STREAM: _default_stream,
-    scenarios.STREAM_MADE_BETWEEN: _stream_made_between,
-    scenarios.OTHER_THREAD: _other_thread,
-    scenarios.PHASE_ONE_IN_OTHER_THREAD: _phase_one_in_other_thread,
-    scenarios.DATA_AFTER_PHASE_ONE: _data_after_phase_one,
-    scenarios.DESTROYED_BEHIND: _destroyed_behind,
-    scenarios.INTERLEAVED: _interleaved,
+RUNNERS: Mapping[str, Runner] = {
+    "phase_two.workspace_null": _workspace_null,
+    "phase_two.workspace_unasked": _workspace_null_unasked,
+    "phase_two.workspace_understated": _workspace_understated,
+    "phase_two.executor_null": _executor_null,
+    "executor.repeatable_null": _null_passed_to("aclSetAclOpExecutorRepeatable"),
+    "executor.destroy_null": _null_passed_to("aclDestroyAclOpExecutor"),
+    "executor.repeatable_run_again": _repeatable_run_again,
+    "executor.repeatable_from_cache": _repeatable_from_cache,
+    "executor.destroyed_unused": _destroyed_unused,
+    "phase_two.default_stream": _default_stream,
+    "phase_two.stream_made_between": _stream_made_between,
+    "phase_two.other_thread": _other_thread,
+    "phase_two.first_thread_gone": _phase_one_in_other_thread,
+    "phase_two.data_after_phase_one": _data_after_phase_one,
+    "phase_two.descriptors_destroyed_behind": _destroyed_behind,
+    "phase_two.interleaved": _interleaved,
 }
 
 
@@ -252,7 +245,8 @@ class AclnnPhases:
             self._device.set_deterministic(call.deterministic)
             self._device.recent_error()  # forget what earlier calls left: reading it clears it
             operator = self._operators[call.operator.name]
-            return RUNNERS[scenario](ScenarioContext(self._device, operator, self._streams.queue, call, other))
+            context = ScenarioContext(self._device, operator, self._streams.queue, call, other)
+            return RUNNERS[scenario.id](context) or ScenarioResult(SUCCESS, ran=1)
         except AclError as error:
             is_answer = error.code != SUCCESS and self._outcome_of(error).status is Status.REFUSED
             return ScenarioResult(error.code if is_answer else None, str(error))

@@ -84,11 +84,6 @@ def operator_prototypes(operator: Operator) -> dict[str, Prototype]:
     return {f"{name}GetWorkspaceSize": (Status, (*arguments, *_ENDING)), name: (Status, _SECOND_PHASE)}
 
 
-def declare(function: object, prototype: Prototype) -> None:
-    """Give a ctypes function its types."""
-    function.restype, function.argtypes = prototype[0], list(prototype[1])  # type: ignore[attr-defined]
-
-
 def int64_array(values: tuple[int, ...]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(values))(*values)
 

@@ -7,21 +7,14 @@ outputs after they were read.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import (
-    GuardedWorkspace,
-    Operands,
-    TwoPhase,
-    completed,
-    guarded_workspace,
-)
+from poolproof.backends.aclnn.execution import GuardedWorkspace, Operands, TwoPhase, completed, guarded_workspace
 from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Hazard, Outcome
@@ -42,25 +35,21 @@ DEFAULT_STREAM = 0
 
 
 @dataclass(frozen=True)
-class Delay:
-    """Copies between two halves of a block of device memory."""
-
-    block: int
-    copies: int
-
-
-@dataclass(frozen=True)
 class Queue:
-    """Work for one stream of a device; nothing here waits for it but `drain`."""
+    """Work for one stream of a device; nothing here waits for it but `drain`.
+
+    A delay is so many ``copies`` between two halves of a ``block`` of device memory.
+    """
 
     device: Device
     stream: int
-    delay: Delay
+    block: int
+    copies: int = 1
 
     def hold_up(self) -> None:
         """Keep the stream busy for one delay."""
-        for _ in range(self.delay.copies):
-            self.copy(self.delay.block, self.delay.block + _BLOCK, _BLOCK)
+        for _ in range(self.copies):
+            self.copy(self.block, self.block + _BLOCK, _BLOCK)
 
     def copy(self, target: int, source: int, size: int) -> None:
         if size:
@@ -95,26 +84,24 @@ class Launches:
 
 @contextmanager
 def _launches(device: Device, operator: TwoPhase, operands: Sequence[Operands]) -> Iterator[Launches]:
-    """Prepare an executor for each of ``operands``, the last of them first; destroy those that have not run."""
+    """Prepare an executor for each of ``operands``, the last of them first.
+
+    Whatever happens in the block, at its end the whole device is waited for, and executors that have not run are
+    destroyed.
+    """
     waiting: list[tuple[int, int]] = []
     try:
         for prepared in operands:
             waiting.append(operator.prepare(prepared))
         with guarded_workspace(device, max(size for size, _ in waiting)) as workspace:
-            yield Launches(operator, waiting, workspace)
+            try:
+                yield Launches(operator, waiting, workspace)
+            finally:
+                with suppress(AclError):
+                    device.call("aclrtSynchronizeDevice")
     finally:
         for _, executor in waiting:
             device.call("aclDestroyAclOpExecutor", executor)
-
-
-@contextmanager
-def _drained(device: Device) -> Iterator[None]:
-    """Wait for the whole device before the block's memory is freed, whatever happens in it."""
-    try:
-        yield
-    finally:
-        with suppress(AclError):
-            device.call("aclrtSynchronizeDevice")
 
 
 @contextmanager
@@ -122,16 +109,6 @@ def _spare(device: Device, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]
     """Allocate device memory of those sizes, by the same names."""
     with ExitStack() as stack:
         yield {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
-
-
-@contextmanager
-def _event(device: Device) -> Iterator[int]:
-    event = ctypes.c_void_p()
-    device.call("aclrtCreateEvent", ctypes.byref(event))
-    try:
-        yield int(event.value or 0)
-    finally:
-        device.call("aclrtDestroyEvent", event)
 
 
 def _sizes(call: Call, names: Sequence[str]) -> dict[str, int]:
@@ -162,7 +139,6 @@ def _inputs_being_made(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
         operator.operands(call) as operands,
         _unmade(device, operands) as made,
         _launches(device, operator, [operands]) as launches,
-        _drained(device),
     ):
         _produce(queue, operands, made)
         launches.enqueue(queue.stream)
@@ -174,27 +150,20 @@ def _event_to_wait_for(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
     with (
         operator.operands(call) as operands,
         _unmade(device, operands) as made,
-        _launches(device, operator, [operands]) as launches,
         device.another_stream() as stream,
-        _event(device) as event,
+        device.event() as event,
+        _launches(device, operator, [operands]) as launches,
     ):
-        producer = Queue(device, stream, queue.delay)
-        with _drained(device):
-            _produce(producer, operands, made)
-            queue.await_all_of(producer, event)
-            launches.enqueue(queue.stream)
-            return _result(queue, operands, launches)
+        producer = replace(queue, stream=stream)
+        _produce(producer, operands, made)
+        queue.await_all_of(producer, event)
+        launches.enqueue(queue.stream)
+        return _result(queue, operands, launches)
 
 
 def _inputs_overwritten_behind(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
-    device = queue.device
-    default = Queue(device, DEFAULT_STREAM, queue.delay)
-    with (
-        operator.operands(call) as operands,
-        _launches(device, operator, [operands]) as launches,
-        _drained(device),
-    ):
-        default.hold_up()
+    with operator.operands(call) as operands, _launches(queue.device, operator, [operands]) as launches:
+        replace(queue, stream=DEFAULT_STREAM).hold_up()
         launches.enqueue(queue.stream)
         for name, size in _sizes(call, call.operator.inputs).items():
             queue.erase(operands.allocations[name], size)
@@ -203,14 +172,12 @@ def _inputs_overwritten_behind(queue: Queue, operator: TwoPhase, call: Call) -> 
 
 def _outputs_read_behind(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
     device, sizes = queue.device, _sizes(call, call.operator.outputs)
-    default = Queue(device, DEFAULT_STREAM, queue.delay)
     with (
         operator.operands(call) as operands,
         _spare(device, sizes) as read,
         _launches(device, operator, [operands]) as launches,
-        _drained(device),
     ):
-        default.hold_up()
+        replace(queue, stream=DEFAULT_STREAM).hold_up()
         launches.enqueue(queue.stream)
         for name, size in sizes.items():
             queue.copy(read[name], operands.allocations[name], size)
@@ -227,7 +194,6 @@ def _workspace_of_the_call_before(queue: Queue, operator: TwoPhase, call: Call) 
         operator.operands(call) as operands,
         _unmade(device, earlier),
         _launches(device, operator, [operands, earlier]) as launches,
-        _drained(device),
     ):
         queue.hold_up()
         launches.enqueue(queue.stream)
@@ -274,41 +240,37 @@ class AclnnStreams:
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
         try:
             self._device.set_deterministic(first.deterministic)
-            return self._at_once(self.queue, first, second)
+            return self._at_once(first, second)
         except AclError as error:
             outcome = self._outcome_of(error)
             return outcome, outcome
 
-    def _at_once(self, queue: Queue, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        device = self._device
+    def _at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+        device, queue = self._device, self.queue
         one, two = (self._operators[call.operator.name] for call in (first, second))
         with (
             one.operands(first) as operands,
             two.operands(second) as other_operands,
+            device.another_stream() as stream,
+            device.event() as event,
             _launches(device, one, [operands] * _ROUNDS) as launches,
             _launches(device, two, [other_operands] * _ROUNDS) as beside,
-            device.another_stream() as stream,
-            _event(device) as event,
         ):
-            other = Queue(device, stream, queue.delay)
-            with _drained(device):
-                queue.hold_up()
-                other.await_all_of(queue, event)
-                for _ in range(_ROUNDS):
-                    launches.enqueue(queue.stream)
-                    beside.enqueue(other.stream)
-                return _result(queue, operands, launches), _result(other, other_operands, beside)
+            other = replace(queue, stream=stream)
+            queue.hold_up()
+            other.await_all_of(queue, event)
+            for _ in range(_ROUNDS):
+                launches.enqueue(queue.stream)
+                beside.enqueue(other.stream)
+            return _result(queue, operands, launches), _result(other, other_operands, beside)
 
     @cached_property
     def queue(self) -> Queue:
-        """The device's own stream, with memory for delays that is allocated and measured once."""
-        block = self._device.allocate(2 * _BLOCK)
-        return Queue(self._device, self._device.stream, Delay(block, _copies(self._device, block)))
+        """The device's own stream, with memory for delays that is allocated once.
 
-
-def _copies(device: Device, block: int) -> int:
-    """Measure how many copies of a block last `_DELAY_SECONDS` here, after one that warms up."""
-    queue = Queue(device, device.stream, Delay(block, 1))
-    queue.hold_up()
-    seconds = device.timed(queue.stream, queue.hold_up)
-    return min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES
+        How many copies last `_DELAY_SECONDS` is measured, after one copy that warms up.
+        """
+        queue = Queue(self._device, self._device.stream, self._device.allocate(2 * _BLOCK))
+        queue.hold_up()
+        seconds = self._device.timed(queue.stream, queue.hold_up)
+        return replace(queue, copies=min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES)

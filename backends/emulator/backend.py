@@ -52,17 +52,13 @@ def emulated(product: Product) -> Emulated:
     A product that the emulator does not know is emulated by the nearest that it is like. The library reads its product
     once, so a process can have only one.
     """
-    os.environ[PRODUCT_VARIABLE] = _stand_in(product)
+    names = [known.name for known in product.lineage if known.name in KNOWN_PRODUCTS]
+    if not names:
+        known = ", ".join(KNOWN_PRODUCTS)
+        raise BackendUnavailable(f"the emulator is no {product.name}, nor anything that it is like, only {known}")
+    os.environ[PRODUCT_VARIABLE] = names[0]
     os.environ.setdefault(SYSTEM_WORKSPACE_VARIABLE, str(_SMALL_SYSTEM_WORKSPACE))
     try:
         return Emulated(product)
     except (BuildFailed, CompilerMissing) as error:
         raise BackendUnavailable(str(error)) from error
-
-
-def _stand_in(product: Product) -> str:
-    names = [known.name for known in product.lineage if known.name in KNOWN_PRODUCTS]
-    if not names:
-        known = ", ".join(KNOWN_PRODUCTS)
-        raise BackendUnavailable(f"the emulator is no {product.name}, nor anything that it is like, only {known}")
-    return names[0]

@@ -80,7 +80,11 @@ def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell:
     libraries in ``lib64``, as in ``ASCEND_HOME_PATH``. Without ``sanitizer`` the environment variable
     POOLPROOF_EMULATOR_SANITIZER chooses, see ``sanitized.py``.
     """
-    root = _installation(layout, sanitizer or _environment_sanitizer(), tell)
+    if sanitizer is None and (name := os.environ.get("POOLPROOF_EMULATOR_SANITIZER")):
+        if name not in get_args(Sanitizer):
+            raise BuildFailed(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
+        sanitizer = cast(Sanitizer, name)
+    root = _installation(layout, sanitizer, tell)
     return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
 
 
@@ -91,16 +95,10 @@ def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
     return Path(found).resolve()
 
 
-def _environment_sanitizer() -> Sanitizer | None:
-    name = os.environ.get("POOLPROOF_EMULATOR_SANITIZER", "")
-    if name not in ("", *get_args(Sanitizer)):
-        raise BuildFailed(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
-    return cast(Sanitizer, name) if name else None
-
-
 def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Path:
     flags = (*_FLAGS, *((f"-fsanitize={sanitizer}",) if sanitizer else ()))
-    build = _cache() / _fingerprint(flags)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    build = Path(home) / "poolproof" / "emulator" / _fingerprint(flags)
     if not (build / layout).exists():
         with _alone(build, tell):
             objects = _once(build / "objects", lambda folder: _compile(folder, flags, tell))
@@ -124,11 +122,6 @@ def _alone(build: Path, tell: Tell) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "poolproof" / "emulator"
 
 
 @lru_cache
@@ -164,13 +157,13 @@ def _compile(folder: Path, flags: Sequence[str], tell: Tell) -> None:
     cores = min(len(os.sched_getaffinity(0)), len(units))
     seconds = math.ceil(_CPU_SECONDS / cores)
     tell(f"compiling the emulator, once: about {seconds} s on {cores} core{'s' if cores > 1 else ''}")
+
+    def compile_unit(name: str) -> None:
+        together = "".join(f'#include "{path}"\n' for path in units[name])
+        _run([_compiler(), *flags, "-x", "c++", "-c", "-", "-o", str(folder / f"{name}.o")], together)
+
     with ThreadPoolExecutor(cores) as pool:
-        list(pool.map(lambda unit: _compile_unit(folder / f"{unit}.o", flags, units[unit]), units))
-
-
-def _compile_unit(target: Path, flags: Sequence[str], sources: Sequence[Path]) -> None:
-    together = "".join(f'#include "{path}"\n' for path in sources)
-    _run([_compiler(), *flags, "-x", "c++", "-c", "-", "-o", str(target)], together)
+        list(pool.map(compile_unit, units))
 
 
 def _units() -> dict[str, list[Path]]:

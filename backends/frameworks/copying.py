@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Backend, Call, Outcome, Status, dtype_name
+from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor, dtype_name
+from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
 from poolproof.references.text_enum import TextEnum
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
     from typing import ParamSpec
 
     P = ParamSpec("P")
+
+
+FLUSHED_SUMS = {
+    "float64": AccumulationModel("acc32", flushes_subnormals=True),
+    "float32": AccumulationModel("acc32", flushes_subnormals=True),
+    "float16": NATIVE,
+    "bfloat16": AccumulationModel("native", flushes_subnormals=True),
+}
+"""The models of JAX and TensorFlow, whose threads take subnormal numbers for zero, in comparisons and in sums (found by
+the probe); not in float16, whose arithmetic is emulated in a wider dtype."""
 
 
 class IndexBase(TextEnum):
@@ -116,17 +127,14 @@ class CopyingBackend(Backend):
                 made = maxima, self._to_plane(indices, given)
         except Refused as error:
             return Outcome(Status.REFUSED, message=str(error), seconds=self._seconds)
-        results = {}
-        for name, array in zip(call.operator.outputs, made):
-            results[name] = _put(array, call, name)
+        results = {name: _put(array, call.tensors[name]) for name, array in zip(call.operator.outputs, made)}
         return Outcome(Status.COMPLETED, seconds=self._seconds, results=results)
 
     def _array_call(self, call: Call) -> ArrayCall:
-        rank, arrays = call.operator.spatial_rank, {}
-        for name in call.operator.inputs:
-            array = call.tensors[name].array
-            batched = array if array.ndim == rank + 2 else array[np.newaxis]
-            arrays[name] = np.ascontiguousarray(batched)
+        arrays = {name: call.tensors[name].array for name in call.operator.inputs}
+        for name, array in arrays.items():
+            is_batched = array.ndim == call.operator.spatial_rank + 2
+            arrays[name] = np.ascontiguousarray(array if is_batched else array[np.newaxis])
         given = arrays["self"], arrays.get("grad_output"), None, call.index_dtype
         made = ArrayCall(call.operator, *given, **_full_length(call))
         if "indices" not in arrays:
@@ -166,9 +174,8 @@ def _full_length(call: Call) -> dict[str, Any]:
     }
 
 
-def _put(array: NDArray, call: Call, name: str) -> tuple[tuple[int, ...], str]:
+def _put(array: NDArray, tensor: Tensor) -> tuple[tuple[int, ...], str]:
     """Copy a result into its tensor where it fits; return its shape, without an added batch axis, and its dtype."""
-    tensor = call.tensors[name]
     shape = array.shape if len(tensor.shape) == array.ndim else array.shape[1:]
     if shape == tensor.shape:
         tensor.array[...] = array.reshape(shape)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
-from poolproof.backends.frameworks.flushing import SUMS, flushes
+from poolproof.backends.frameworks.copying import FLUSHED_SUMS, ArrayCall, CopyingBackend
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
@@ -51,11 +50,11 @@ class Jax(CopyingBackend):
             return np.asarray(self.invoke(_gradient, call.values, call.gradient, windows))
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        return SUMS[call.dtype]
+        return FLUSHED_SUMS[call.dtype]
 
     def forward_rule(self, call: Call) -> ForwardRule:
         """Declare that NaN yields: ``select_and_scatter`` keeps its selection while that is ``ge``, which no NaN is."""
-        return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=flushes(call.dtype))
+        return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=call.dtype != "float16")
 
     def environment(self) -> Mapping[str, str]:
         return {"jax": jax.__version__}

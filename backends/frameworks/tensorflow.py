@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase
-from poolproof.backends.frameworks.flushing import SUMS, flushes
+from poolproof.backends.frameworks.copying import FLUSHED_SUMS, ArrayCall, CopyingBackend, IndexBase
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
@@ -49,10 +48,10 @@ class TensorFlow(CopyingBackend):
         return _first(made.numpy())
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        return SUMS[call.dtype]
+        return FLUSHED_SUMS[call.dtype]
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        return ForwardRule(nans=Nans.LEADING, flushes_subnormals=flushes(call.dtype))
+        return ForwardRule(nans=Nans.LEADING, flushes_subnormals=call.dtype != "float16")
 
     def environment(self) -> Mapping[str, str]:
         return {"tensorflow": tf.__version__}

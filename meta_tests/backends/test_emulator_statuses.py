@@ -25,7 +25,7 @@ from observed_statuses import score
 from places import SUPPORT
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import VARIABLE, defects
-from poolproof.references.contract import Follows, expectations
+from poolproof.references.contract.expectation import Follows, expectations
 from poolproof.references.products import PRODUCTS
 from seeded_calls import SEEDED_CALLS, answers, made
 from seeded_launches import SEEDED_LAUNCHES

@@ -23,7 +23,7 @@ from poolproof.backends.host import program
 from poolproof.backends.host.protocol import Channel, ProtocolError, Raised
 from poolproof.backends.registry import is_python_variable, python_of
 from poolproof.references.accumulation import ACC32
-from poolproof.references.contract import legal_calls
+from poolproof.references.contract.examples import legal_calls
 from poolproof.references.contract.scenarios import SCENARIOS
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward_rule import FAMILY_RULE
@@ -227,7 +227,7 @@ def test_a_host_knows_nothing_of_judging() -> None:
     loaded = set(printed.split())
     assert not {"numba", "pandas", "hypothesis", "pytest", "pyarrow"} & loaded
     assert not [name for name in loaded if name.startswith(("poolproof.suites", "poolproof.reports"))]
-    judging = {"kernels", "criterion", "forward", "oracle", "summary", "specification", "standards", "deviations"}
+    judging = {"kernels", "criterion", "forward", "summary", "specification", "standards", "deviations"}
     assert not {name.split(".")[2] for name in loaded if name.startswith("poolproof.references.")} & judging
     contract = {name for name in loaded if name.startswith("poolproof.references.contract.")}
     assert contract == {f"poolproof.references.contract.{name}" for name in ("call", "scenarios", "vocabulary")}

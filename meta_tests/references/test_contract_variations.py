@@ -13,17 +13,7 @@ import pytest
 
 from contract_calls import AD2, MASK, MP2, MP3
 from poolproof.backends.base import Attempt, Backend, Call, Outcome, Status
-from poolproof.references.contract import (
-    SIGNATURES,
-    ContractCall,
-    Expectation,
-    all_clauses,
-    expectations,
-    may_ask,
-    may_run,
-    supporting_products,
-    violating_call,
-)
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.changes import (
     BASE,
     INT64_MAX,
@@ -39,7 +29,9 @@ from poolproof.references.contract.changes import (
     sentence,
     variations,
 )
-from poolproof.references.contract.vocabulary import DTYPES, TAGS
+from poolproof.references.contract.examples import supporting_products, violating_call
+from poolproof.references.contract.expectation import Expectation, all_clauses, expectations, may_ask, may_run
+from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.suites.cases.calls import CallPart, DrawnCalls, VariedCalls, call_parts

@@ -14,18 +14,13 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator.backend import KNOWN_PRODUCTS, emulated
 from poolproof.references import products
 from poolproof.references.accumulation import ACC32, NATIVE
-from poolproof.references.contract import (
-    SIGNATURES,
-    ContractError,
-    all_clauses,
-    expectations,
-    legal_calls,
-    violating_call,
-    violating_pair,
-)
 from poolproof.references.contract import expectation as answers
 from poolproof.references.contract.builders import dtype_listed, not_supported
+from poolproof.references.contract.call import ContractError
 from poolproof.references.contract.clause import BEFORE_A2, ClauseTable
+from poolproof.references.contract.examples import legal_calls, violating_call, violating_pair
+from poolproof.references.contract.expectation import all_clauses, expectations
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import PRODUCTS, Product, product_of
 
 ASCEND_950 = PRODUCTS["950"]

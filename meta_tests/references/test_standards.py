@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from poolproof.references import standards
+from poolproof.references.criterion import scatter_sums
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.operators import BACKWARDS
-from poolproof.references.oracle import scatter_sums
-from poolproof.references.standards import APPLICATIONS, STANDARDS, applications_of, commercial, judge_all
+from poolproof.references.standards import APPLICATIONS, STANDARDS, applications_of, judge_all
 
 p = float.fromhex
 
@@ -48,7 +48,7 @@ def relative(specials: str = "silent") -> dict[str, Any]:
 
 
 def ratios(mare: float, mere: float, rmse: float) -> dict[str, Any]:
-    return {"level": commercial.Level(mare, mere, rmse), "specials": "silent"}
+    return {"limits": {"mare_ratio": mare, "mere_ratio": mere, "rmse_ratio": rmse}, "specials": "silent"}
 
 
 def everywhere(value: float) -> dict[str, float]:

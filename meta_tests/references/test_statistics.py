@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from distributions import DISTRIBUTIONS, draw_terms
-from exact import floor_log2, round_to_nearest_even
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
-from poolproof.references.statistics import Statistics, error_statistics, ordinals
-from poolproof.references.summary import PlaneChunk, summarise
+from poolproof.references.specification import floor_log2
+from poolproof.references.specification import rounded as correctly_rounded
+from poolproof.references.summary import PlaneChunk, Statistics, error_statistics, ordinals, summarise
 from simulated import simulate
 
 EDGES = [0, 0.5, 1, 2, 4, 8, 32, math.inf]
@@ -44,7 +44,7 @@ def slow(outputs: np.ndarray, terms: np.ndarray, fmt: FloatFormat) -> Statistics
     """Columns whose definition is short, one finite cell after the other."""
     exact = [sum(map(Fraction, map(float, row)), Fraction(0)) for row in terms]
     errors = [Fraction(float(y)) - s for y, s in zip(outputs, exact, strict=True)]
-    rounded = [round_to_nearest_even(s, fmt) for s in exact]
+    rounded = [correctly_rounded(s, fmt) for s in exact]
     ulps = [abs(e) / ulp(s, fmt) for e, s in zip(errors, exact, strict=True)]
     histogram = dict.fromkeys(CLASSES, 0)
     for value in ulps:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from poolproof.references.contract import SIGNATURES, ContractError
+from poolproof.references.contract.call import ContractError
 from poolproof.references.contract.expectation import require_apis
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.geometry import taps
 from poolproof.references.indices import FLAT, MASK, Indices
 from poolproof.references.operators import OPERATORS, Operator

@@ -26,7 +26,7 @@ from bad_inputs.options import every_option
 from bad_inputs.trying import attempt, contents, make, objections
 from bad_inputs.waivers import table
 from places import SUPPORT
-from poolproof.references.contract import ContractError
+from poolproof.references.contract.call import ContractError
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.waivers import WaiverError, load
 from poolproof.suites.cases.case import CaseError

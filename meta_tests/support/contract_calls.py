@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 from places import GOLDEN
-from poolproof.references.contract import SIGNATURES, ContractCall
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.examples import base_template
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.windows import Windowed
 
 CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from emulator_driver import LISTS, Emulator, Outcome, PreparedCall, View, dense, fresh
 from poolproof.backends.emulator import library
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import admissible
+from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.references.indices import FLAT, MASK
 from poolproof.references.operators import OPERATORS, Operator
-from poolproof.references.oracle import scatter_sums
 from poolproof.references.windows import Adaptive
 
 POISON = 0xA5
@@ -94,7 +93,7 @@ def draw_geometry(rng: np.random.Generator, operator: Operator, dilates: bool) -
             geometry = windowed(leading, sizes, kernel, stride, padding, dilation, bool(rng.random() < 0.5))
         except ValueError:
             continue
-        if not any(axis.has_empty_window() for axis in geometry.axes):
+        if not any(axis.has_empty_window for axis in geometry.axes):
             return geometry
 
 

@@ -30,7 +30,7 @@ class Scatter(Backend):
 
     def objection(self, call: Call) -> str:
         axes = axes_of(call)
-        empty = not call.operator.is_backward and any(axis.has_empty_window() for axis in axes)
+        empty = not call.operator.is_backward and any(axis.has_empty_window for axis in axes)
         return "windows without a cell are refused" if empty else ""
 
     def environment(self) -> Mapping[str, str]:

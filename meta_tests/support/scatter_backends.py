@@ -267,7 +267,7 @@ class IndexOutside(Scatter):
         return ""
 
     def forward(self, call):  # type: ignore[no-untyped-def]
-        if any(axis.has_empty_window() for axis in axes_of(call)):
+        if any(axis.has_empty_window for axis in axes_of(call)):
             call.tensors["out"].array[...] = -np.inf
             call.tensors["indices"].array[...] = self.index
         else:

@@ -9,7 +9,7 @@ from typing import Any
 
 from contract_calls import AD3, MASK, MP2, MP3, made
 from emulator_driver import DTYPES, FORMATS, Emulator
-from poolproof.references.contract import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument
 
 FORWARD_3D = "aclnnMaxPool3dWithArgmax"
 FORWARD_2D = "aclnnMaxPool2dWithIndices"

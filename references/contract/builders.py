@@ -50,8 +50,6 @@ _DATA = ("dtype", ("BF16", "FLOAT16", "INT32"))
 _INDEX = ("index_dtype", ("INT64", "INT8", "FLOAT"))
 """Field of a template, and dtypes to try for one that a list does not hold, the most plausible first."""
 
-_LISTS = ("kernelSize", "stride", "padding", "dilation", "outputSize")
-
 _PLAIN_ORDER = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
 _PLANES = {2: ("H * W", (1, 1, 65536, 32768)), 3: ("D * H * W", (1, 1, 64, 1024, 32768))}
@@ -85,119 +83,85 @@ def last_is(value: int) -> Callable[[Shape], Shape]:
 
 
 def of_rank(rank: int) -> Callable[[Shape], Shape]:
-    return lambda shape: (*(1,) * (rank - len(shape)), *shape)
+    """Put axes of length 1 before the shape's, or drop its first ones."""
+    return lambda shape: (*(1,) * (rank - len(shape)), *shape[max(len(shape) - rank, 0) :])
 
 
 # Pointers and products.
 
 
-def null_outputs() -> tuple[Clause, ...]:
-    """Require the two out-pointers, which no page names."""
-    return tuple(
-        Clause(
-            name=f"null.{name}",
-            wording=f"The out-pointer {name} is not null.",
-            decides=_output_is_null(name),
-            status=ReturnCode.NULL_POINTER,
-            source="code",
-            page=PageReading("silent", "E12"),
-            breach=Breach(null_outputs=(name,)),
-        )
-        for name in OUT_POINTERS
-    )
-
-
 def not_null(*names: str, page: PageReading | None = None, earlier: Earlier | None = None) -> tuple[Clause, ...]:
-    """Require tensors or lists."""
-    return tuple(
-        Clause(
-            name=f"null.{name}",
-            wording=f"{name} is not a null pointer.",
-            decides=_is_null(name),
+    """Require tensors, lists or out-pointers."""
+
+    def clause(name: str) -> Clause:
+        return Clause(
+            f"null.{name}",
+            f"The out-pointer {name} is not null." if name in OUT_POINTERS else f"{name} is not a null pointer.",
+            lambda call, product: call.is_null(name),
+            Breach(nulls=(name,)),
             status=ReturnCode.NULL_POINTER,
             source="code" if page else "page",
             page=page,
             earlier=earlier,
-            breach=Breach(lists={name: None}) if name in _LISTS else Breach(tensors={name: None}),
         )
-        for name in names
-    )
+
+    return tuple(map(clause, names))
 
 
 def not_supported(reach: Reach, **fields: Any) -> Clause:
     """Refuse the API on the products of ``reach``, whatever the call."""
     return Clause(
-        name="product",
-        wording=lambda products: f"The API is not supported on {names(products)}.",
-        decides=always,
+        "product",
+        lambda products: f"The API is not supported on {names(products)}.",
+        always,
+        NOTHING_TO_BREAK,
         reach=reach,
-        breach=NOTHING_TO_BREAK,
     ).with_fields(**fields)
 
 
-# Dtypes.
+# Dtypes, formats and ranks.
 
 
 def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Clause:
     """Require one of the product's dtypes."""
     field, candidates = _INDEX if tensor.startswith("indices") else _DATA
     return Clause(
-        name=f"dtype.{tensor}",
-        wording=lambda products: f"{tensor} is {_words_on(products, allowed)}.",
-        decides=lambda call, product: call.tensor(tensor).dtype not in product.value_in(allowed),
-        tables=(allowed,),
-        breach=lambda product: Breach(
+        f"dtype.{tensor}",
+        lambda products: f"{tensor} is {_words_on(products, allowed)}.",
+        lambda call, product: call.tensor(tensor).dtype not in product.value_in(allowed),
+        lambda product: Breach(
             template={field: next(dtype for dtype in candidates if dtype not in product.value_in(allowed))}
         ),
+        tables=(allowed,),
     ).with_fields(**fields)
 
 
-def dtype_same(*tensors: str, **fields: Any) -> tuple[Clause, ...]:
-    """Require self's dtype."""
-    return tuple(
-        Clause(
-            name=f"dtype.{tensor}",
-            wording=f"{tensor} has self's dtype.",
-            decides=_differs_from_self(tensor, "dtype"),
-            breach=Breach(tensors={tensor: {"dtype": "FLOAT16"}}),
-        ).with_fields(**fields)
-        for tensor in tensors
+def dtype_same(tensor: str, **fields: Any) -> Clause:
+    return Clause(
+        f"dtype.{tensor}",
+        f"{tensor} has self's dtype.",
+        lambda call, product: call.tensor(tensor).dtype != call.tensor("self").dtype,
+        Breach(tensors={tensor: {"dtype": "FLOAT16"}}),
+    ).with_fields(**fields)
+
+
+def format_same(tensor: str) -> Clause:
+    return Clause(
+        f"format.{tensor}",
+        f"{tensor} has self's format tag.",
+        lambda call, product: call.tensor(tensor).format != call.tensor("self").format,
+        Breach(tensors={tensor: {"format": "NC"}}),
     )
 
 
-# Formats and ranks.
-
-
-def format_same(*tensors: str) -> tuple[Clause, ...]:
-    """Require self's format tag."""
-    return tuple(
-        Clause(
-            name=f"format.{tensor}",
-            wording=f"{tensor} has self's format tag.",
-            decides=_differs_from_self(tensor, "format"),
-            breach=Breach(tensors={tensor: {"format": "NC"}}),
-        )
-        for tensor in tensors
-    )
-
-
-def not_private(*tensors: str) -> Clause:
+def not_private(*tensors: str, **fields: Any) -> Clause:
     """Refuse private tags of data tensors."""
     return Clause(
-        name="format.private",
-        wording="The data tensors carry no private format tag.",
-        decides=_any_private(tensors),
-        breach=Breach(tensors={tensor: {"format": "NC1HWC0"} for tensor in tensors}),
-    )
-
-
-def indices_not_private() -> Clause:
-    return Clause(
-        name="format.private.indices",
-        wording="indices carries no private format tag.",
-        decides=_any_private(("indices",)),
-        breach=Breach(tensors={"indices": {"format": "NC1HWC0"}}),
-    )
+        "format.private",
+        "The data tensors carry no private format tag.",
+        lambda call, product: any(call.tensor(name).format in PRIVATE_TAGS for name in tensors),
+        Breach(tensors={tensor: {"format": "NC1HWC0"} for tensor in tensors}),
+    ).with_fields(**fields)
 
 
 def listed_tags(allowed: PerProduct, erratum: str, **fields: Any) -> Clause:
@@ -211,25 +175,22 @@ def listed_tags(allowed: PerProduct, erratum: str, **fields: Any) -> Clause:
         return tensor.format not in listed and not ("ND" in listed and tensor.format == _PLAIN_ORDER.get(tensor.rank))
 
     return Clause(
-        name="format.listed",
-        wording=lambda products: f"The format tag is one that the page lists: {_words_on(products, allowed)}.",
-        decides=decides,
+        "format.listed",
+        lambda products: f"The format tag is one that the page lists: {_words_on(products, allowed)}.",
+        decides,
+        lambda product: Breach(template={"tag": product.value_in(_UNLISTED_TAGS)}),
         status=None,
         tables=(allowed, _UNLISTED_TAGS),
         page=PageReading("refuses", erratum),
-        breach=lambda product: Breach(template={"tag": product.value_in(_UNLISTED_TAGS)}),
     ).with_fields(**fields)
 
 
-def rank_in(ranks: tuple[int, int], *tensors: str) -> tuple[Clause, ...]:
-    return tuple(
-        Clause(
-            name=f"rank.{tensor}",
-            wording=f"{tensor} has rank {ranks[0]} or {ranks[1]}.",
-            decides=_rank_outside(tensor, ranks),
-            breach=Breach(tensors={tensor: {"shape": of_rank(ranks[1] + 1)}}),
-        )
-        for tensor in tensors
+def rank_in(ranks: tuple[int, int], tensor: str) -> Clause:
+    return Clause(
+        f"rank.{tensor}",
+        f"{tensor} has rank {ranks[0]} or {ranks[1]}.",
+        lambda call, product: call.tensor(tensor).rank not in ranks,
+        Breach(tensors={tensor: {"shape": of_rank(ranks[1] + 1)}}),
     )
 
 
@@ -239,66 +200,49 @@ def rank_in(ranks: tuple[int, int], *tensors: str) -> tuple[Clause, ...]:
 def length_in(name: str, lengths: tuple[int, ...], **fields: Any) -> Clause:
     words = joined(tuple(_NUMBERS[length] for length in lengths), "or")
     return Clause(
-        name=f"length.{name}",
-        wording=f"{name} holds {words} values.",
-        decides=lambda call, product: len(call.attribute(name)) not in lengths,
-        breach=Breach(lists={name: (1,) * (lengths[-1] + 1)}),
+        f"length.{name}",
+        f"{name} holds {words} values.",
+        lambda call, product: len(call.attribute(name)) not in lengths,
+        Breach(lists={name: (1,) * (lengths[-1] + 1)}),
     ).with_fields(**fields)
 
 
-def kernel_positive() -> Clause:
+def at_least(least: int, name: str, breach: Breach, **fields: Any) -> Clause:
     return Clause(
-        name="kernelSize.positive",
-        wording="Every value of kernelSize is at least 1.",
-        decides=_attribute_below("kernelSize", 1),
-        breach=Breach(template={"kernel_size": last_is(0)}),
+        f"{name}.{'positive' if least else 'not-negative'}",
+        f"Every value of {name} is at least {least}.",
+        lambda call, product: min(attribute(call, name)) < least,
+        breach,
+        **fields,
     )
 
 
-def stride_positive() -> Clause:
-    return Clause(
-        name="stride.positive",
-        wording="Every value of stride is at least 1.",
-        decides=_attribute_below("stride", 1),
-        breach=Breach(lists={"stride": (0,)}),
-    )
+KERNEL_POSITIVE = at_least(1, "kernelSize", Breach(template={"kernel_size": last_is(0)}))
+STRIDE_POSITIVE = at_least(1, "stride", Breach(lists={"stride": (0,)}))
+PADDING_NOT_NEGATIVE = at_least(0, "padding", Breach(template={"padding": last_is(-1)}))
 
 
-def padding_not_negative() -> Clause:
-    return Clause(
-        name="padding.not-negative",
-        wording="Every value of padding is at least 0.",
-        decides=_attribute_below("padding", 0),
-        breach=Breach(template={"padding": last_is(-1)}),
-    )
+def dilation_positive(**fields: Any) -> Clause:
+    return at_least(1, "dilation", Breach(template={"dilation": last_is(0)}), **fields)
 
 
 def padding_at_most_half(page: PageReading | None = None) -> Clause:
     return Clause(
-        name="padding.at-most-half",
-        wording="Padding is at most half the kernel (rounded down) on every axis.",
-        decides=padding_exceeds(2),
+        "padding.at-most-half",
+        "Padding is at most half the kernel (rounded down) on every axis.",
+        padding_exceeds(2),
+        Breach(template={"padding": last_is(2)}),
         source="code" if page else "page",
         page=page,
-        breach=Breach(template={"padding": last_is(2)}),
     )
-
-
-def dilation_positive(**fields: Any) -> Clause:
-    return Clause(
-        name="dilation.positive",
-        wording="Every value of dilation is at least 1.",
-        decides=_attribute_below("dilation", 1),
-        breach=Breach(template={"dilation": last_is(0)}),
-    ).with_fields(**fields)
 
 
 def dilation_one(**fields: Any) -> Clause:
     return Clause(
-        name="dilation.one",
-        wording="Every value of dilation is 1.",
-        decides=lambda call, product: set(attribute(call, "dilation")) != {1},
-        breach=Breach(template={"dilation": last_is(2)}),
+        "dilation.one",
+        "Every value of dilation is 1.",
+        lambda call, product: set(attribute(call, "dilation")) != {1},
+        Breach(template={"dilation": last_is(2)}),
     ).with_fields(**fields)
 
 
@@ -309,42 +253,42 @@ def plane_bounded(spatial_rank: int, **fields: Any) -> Clause:
     """Bound the plane to what int32 indices can address."""
     axes, shape_above = _PLANES[spatial_rank]
     return Clause(
-        name="plane",
-        wording=f"{axes} of self is at most 2^31 - 1, in signed 64-bit arithmetic.",
-        decides=lambda call, product: plane(call) > INT32_MAX,
+        "plane",
+        f"{axes} of self is at most 2^31 - 1, in signed 64-bit arithmetic.",
+        lambda call, product: plane(call) > INT32_MAX,
+        Breach(template={"shape": shape_above}),
         reach=PRE_950,
-        breach=Breach(template={"shape": shape_above}),
     ).with_fields(**fields)
 
 
 def some_window_fits(**fields: Any) -> Clause:
     return Clause(
-        name="shape.pooled",
-        wording="At least one window fits along every axis.",
-        decides=lambda call, product: nothing_pooled(call),
-        breach=Breach(template={"kernel_size": last_is(16)}),
+        "shape.pooled",
+        "At least one window fits along every axis.",
+        lambda call, product: nothing_pooled(call),
+        Breach(template={"kernel_size": last_is(16)}),
     ).with_fields(**fields)
 
 
 def shape_same(tensor: str, model: str) -> Clause:
     return Clause(
-        name=f"shape.{tensor}",
-        wording=f"{tensor} has {model}'s shape.",
-        decides=lambda call, product: call.tensor(tensor).shape != call.tensor(model).shape,
-        breach=Breach(tensors={tensor: {"shape": longer}}),
+        f"shape.{tensor}",
+        f"{tensor} has {model}'s shape.",
+        lambda call, product: call.tensor(tensor).shape != call.tensor(model).shape,
+        Breach(tensors={tensor: {"shape": longer}}),
     )
 
 
 def empty_exit(wording: str, tensors: tuple[str, ...], page: PageReading | None = None) -> Clause:
     """Let an empty call succeed early: workspace 0, nothing computed, nothing checked any more."""
     return Clause(
-        name="empty",
-        wording=wording,
-        decides=lambda call, product: any(call.tensor(name).is_empty for name in tensors),
+        "empty",
+        wording,
+        lambda call, product: any(call.tensor(name).is_empty for name in tensors),
+        Breach(template={"shape": without_batches}),
         status=ReturnCode.SUCCESS,
         source="code",
         page=page,
-        breach=Breach(template={"shape": without_batches}),
     )
 
 
@@ -354,13 +298,7 @@ def empty_exit(wording: str, tensors: tuple[str, ...], page: PageReading | None 
 def assembly(name: str, wording: Wording, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Clause:
     """Refuse while assembling the operators of a call that passed its checks."""
     return Clause(
-        name=name,
-        wording=wording,
-        decides=decides,
-        status=ReturnCode.INTERNAL_NULL,
-        source="code",
-        stage="assembly",
-        breach=breach,
+        name, wording, decides, breach, status=ReturnCode.INTERNAL_NULL, source="code", stage="assembly"
     ).with_fields(**fields)
 
 
@@ -389,14 +327,7 @@ def tag_rank_fits(**fields: Any) -> Clause:
 def tiling(name: str, wording: Wording, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Clause:
     """Refuse in an operator's tiling; in phase two, unless the fields say otherwise."""
     return Clause(
-        name=name,
-        wording=wording,
-        decides=decides,
-        status=ReturnCode.INTERNAL_NULL,
-        source="observed",
-        stage="tiling",
-        phase=2,
-        breach=breach,
+        name, wording, decides, breach, status=ReturnCode.INTERNAL_NULL, source="observed", stage="tiling", phase=2
     ).with_fields(**fields)
 
 
@@ -418,33 +349,6 @@ def joined(words: tuple[str, ...], conjunction: str) -> str:
 def names(products: Sequence[Product]) -> str:
     """Join names: ``A2, A3 and 950``."""
     return joined(tuple(product.name for product in products), "and")
-
-
-def _output_is_null(name: str) -> Decides:
-    return lambda call, product: name in call.null_outputs
-
-
-def _is_null(name: str) -> Decides:
-    def decides(call: ContractCall, product: Product) -> bool:
-        return (call.tensors[name] if name in call.tensors else call.lists[name]) is None
-
-    return decides
-
-
-def _differs_from_self(tensor: str, field: str) -> Decides:
-    return lambda call, product: getattr(call.tensor(tensor), field) != getattr(call.tensor("self"), field)
-
-
-def _rank_outside(tensor: str, ranks: tuple[int, int]) -> Decides:
-    return lambda call, product: call.tensor(tensor).rank not in ranks
-
-
-def _any_private(tensors: tuple[str, ...]) -> Decides:
-    return lambda call, product: any(call.tensor(name).format in PRIVATE_TAGS for name in tensors)
-
-
-def _attribute_below(name: str, least: int) -> Decides:
-    return lambda call, product: min(attribute(call, name)) < least
 
 
 def _words_on(products: Products, allowed: PerProduct) -> str:

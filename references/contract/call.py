@@ -111,18 +111,28 @@ class ContractCall:
             raise ContractError(f"{name} is a null pointer in this call")
         return values
 
+    def is_null(self, name: str) -> bool:
+        """Check whether a tensor, a list or an out-pointer is null."""
+        return name in self.null_outputs or None in (self.tensors.get(name, self), self.lists.get(name, self))
+
     def with_tensors(self, tensors: Mapping[str, TensorArgument | None]) -> ContractCall:
         return replace(self, tensors={**self.tensors, **tensors})
 
     def with_lists(self, lists: Mapping[str, tuple[int, ...] | None]) -> ContractCall:
         return replace(self, lists={**self.lists, **lists})
 
+    def with_null(self, name: str) -> ContractCall:
+        """Make a tensor, a list or an out-pointer null."""
+        if name in OUT_POINTERS:
+            return replace(self, null_outputs=self.null_outputs | {name})
+        return self.with_lists({name: None}) if name in self.lists else self.with_tensors({name: None})
+
     def to_record(self) -> dict[str, Any]:
         """Make the JSON object of the module's docstring, with every field."""
         return {
             "api": self.api,
             "tensors": {name: _tensor_record(tensor) for name, tensor in self.tensors.items()},
-            "lists": {name: _list_record(values) for name, values in self.lists.items()} or None,
+            "lists": {name: None if values is None else list(values) for name, values in self.lists.items()} or None,
             "ceilMode": self.ceil_mode,
             "null_outputs": {name: name in self.null_outputs for name in OUT_POINTERS},
         }
@@ -155,7 +165,10 @@ class ContractCall:
         return cls(
             api=fields["api"],
             tensors={name: _read_tensor(name, tensors[name]) for name in signature.tensors},
-            lists={name: _read_list(name, lists[name]) for name in signature.lists},
+            lists={
+                name: None if values is None else _read_integers(name, values)
+                for name, values in ((name, lists[name]) for name in signature.lists)
+            },
             ceil_mode=_read_ceil_mode(signature, fields.get("ceilMode")),
             null_outputs=_read_null_outputs(fields.get("null_outputs")),
         )
@@ -190,10 +203,6 @@ def _tensor_record(tensor: TensorArgument | None) -> dict[str, Any] | None:
     }
 
 
-def _list_record(values: tuple[int, ...] | None) -> list[int] | None:
-    return None if values is None else list(values)
-
-
 def _read_object(name: str, value: Any, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ContractError(f"{name} must be a JSON object, not {value!r}")
@@ -223,10 +232,6 @@ def _read_tensor(name: str, value: Any) -> TensorArgument | None:
         offset=_read_integers(f"{name}.offset", [fields.get("offset", 0)])[0],
         storage=_read_integers(f"{name}.storage", fields.get("storage", list(shape))),
     )
-
-
-def _read_list(name: str, value: Any) -> tuple[int, ...] | None:
-    return None if value is None else _read_integers(name, value)
 
 
 def _read_integers(name: str, value: Any) -> tuple[int, ...]:

@@ -9,12 +9,13 @@ clause is tried. Two broken fields at once show which is checked first: each fie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, combinations
+from itertools import combinations, repeat
 from typing import Any, Literal
 
+from poolproof.references.contract.builders import of_rank
 from poolproof.references.contract.call import ContractCall, TensorArgument, row_major_strides
 from poolproof.references.contract.examples import base_template, legal_calls
 from poolproof.references.contract.expectation import expectations, may_ask
@@ -42,32 +43,21 @@ class Change:
                 return replace(call, ceil_mode=self.value)
             case "values":
                 return call.with_lists({self.argument: self.value})
-            case "null" if self.argument in OUT_POINTERS:
-                return replace(call, null_outputs=call.null_outputs | {self.argument})
-            case "null" if self.argument in call.lists:
-                return call.with_lists({self.argument: None})
             case "null":
-                return call.with_tensors({self.argument: None})
-            case _:
-                tensor = call.tensors[self.argument]
-                return call if tensor is None else call.with_tensors({self.argument: self._edited(tensor)})
-
-    def alters(self, call: ContractCall) -> bool:
-        """Check whether the changed call is another one."""
-        return self.applied(call) != call
-
-    def _edited(self, tensor: TensorArgument) -> TensorArgument:
+                return call.with_null(self.argument)
+        tensor = call.tensors[self.argument]
+        if tensor is None:
+            return call
         match self.field:
-            case "dtype":
-                return replace(tensor, dtype=self.value)
-            case "format":
-                return replace(tensor, format=self.value)
             case "shape":
-                return _contiguous(tensor, self.value)
-            case _:
+                tensor = _contiguous(tensor, self.value)
+            case "view":
                 strides, offset, storage = self.value
-                fits = len(strides) == tensor.rank
-                return replace(tensor, strides=strides, offset=offset, storage=storage) if fits else tensor
+                if len(strides) == tensor.rank:
+                    tensor = replace(tensor, strides=strides, offset=offset, storage=storage)
+            case _:
+                tensor = replace(tensor, **{self.field: self.value})
+        return call.with_tensors({self.argument: tensor})
 
     def __str__(self) -> str:
         """Describe the change as a clause of a sentence."""
@@ -107,11 +97,15 @@ def sentence(changes: Changes) -> str:
 
 def differences(call: ContractCall, model: ContractCall) -> Changes:
     """List the changes that turn ``model``, a call of the same API without null pointers, into ``call``."""
-    tensors = (_of_tensor(name, tensor, model.tensor(name)) for name, tensor in call.tensors.items())
-    lists = (_of_list(name, values, model.lists[name]) for name, values in call.lists.items())
-    flag = (_ceil_mode(bool(call.ceil_mode)),) if call.ceil_mode != model.ceil_mode else ()
-    pointers = tuple(Change(name, "null") for name in OUT_POINTERS if name in call.null_outputs)
-    return (*chain(*tensors, *lists), *flag, *pointers)
+    found: list[Change] = []
+    for name, tensor in call.tensors.items():
+        found += _of_tensor(name, tensor, model.tensor(name)) if tensor else [Change(name, "null")]
+    for name, values in call.lists.items():
+        if values != model.lists[name]:
+            found.append(Change(name, "null") if values is None else Change(name, "values", values))
+    if call.ceil_mode != model.ceil_mode:
+        found.append(_ceil_mode(bool(call.ceil_mode)))
+    return (*found, *(Change(name, "null") for name in OUT_POINTERS if name in call.null_outputs))
 
 
 def nearest(call: ContractCall, named: Mapping[str, ContractCall]) -> tuple[str, Changes]:
@@ -121,27 +115,17 @@ def nearest(call: ContractCall, named: Mapping[str, ContractCall]) -> tuple[str,
     return name, by_name[name]
 
 
-def _of_tensor(name: str, tensor: TensorArgument | None, model: TensorArgument) -> Changes:
-    if tensor is None:
-        return (Change(name, "null"),)
-    found: list[Change] = []
+def _of_tensor(name: str, tensor: TensorArgument, model: TensorArgument) -> Iterator[Change]:
     if tensor.shape != model.shape:
-        found.append(Change(name, "shape", tensor.shape))
+        yield Change(name, "shape", tensor.shape)
         model = _contiguous(model, tensor.shape)
     view = tensor.strides, tensor.offset, tensor.storage
     if view != (model.strides, model.offset, model.storage):
-        found.append(Change(name, "view", view))
+        yield Change(name, "view", view)
     if tensor.dtype != model.dtype:
-        found.append(Change(name, "dtype", tensor.dtype))
+        yield Change(name, "dtype", tensor.dtype)
     if tensor.format != model.format:
-        found.append(Change(name, "format", tensor.format))
-    return tuple(found)
-
-
-def _of_list(name: str, values: Shape | None, model: Shape | None) -> Changes:
-    if values == model:
-        return ()
-    return (Change(name, "null") if values is None else Change(name, "values", values),)
+        yield Change(name, "format", tensor.format)
 
 
 def _ceil_mode(is_set: bool) -> Change:
@@ -219,9 +203,6 @@ def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
     return sorts.values()
 
 
-# Tensors.
-
-
 def _of_tensors(call: ContractCall) -> Iterator[Changes]:
     for names in together(call):
         for dtype in DTYPES:
@@ -246,37 +227,22 @@ def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
 def _reshaped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
     shapes = {name: call.tensor(name).shape for name in names}
     for rank in RANKS:
-        yield from _unless_unchanged(call, tuple(Change(name, "shape", of_rank(shapes[name], rank)) for name in names))
+        yield from _unless_unchanged(call, tuple(Change(name, "shape", of_rank(rank)(shapes[name])) for name in names))
     for axis in range(min(map(len, shapes.values()))):
-        for change in LENGTH_CHANGES if len(names) == 1 else COMMON_LENGTH_CHANGES:
-            resized = (Change(name, "shape", _with_value(shapes[name], axis, change)) for name in names)
-            yield from _unless_unchanged(call, tuple(resized))
+        others = (_other_lengths(shape[axis], disagrees=len(names) == 1) for shape in shapes.values())
+        for lengths in zip(*others, strict=True):
+            resized = map(_with_value, shapes.values(), repeat(axis), lengths)
+            yield from _unless_unchanged(
+                call, tuple(Change(name, "shape", shape) for name, shape in zip(names, resized, strict=True))
+            )
 
 
-def of_rank(shape: Shape, rank: int) -> Shape:
-    """Drop the shape's first axes, or put axes of length 1 before them."""
-    return (*(1,) * (rank - len(shape)), *shape[max(len(shape) - rank, 0) :])
+def _other_lengths(length: int, *, disagrees: bool) -> tuple[int, ...]:
+    """List other lengths of an axis, negative ones where the tensor then ``disagrees`` with others.
 
-
-COMMON_LENGTH_CHANGES: tuple[Callable[[int], int], ...] = (
-    lambda length: max(length - 1, 0),
-    lambda length: length + 1,
-    lambda length: 0,
-    lambda length: 1,
-    lambda length: 2**31,
-)
-"""Changes of the length of one axis, in tensors that then agree."""
-
-LENGTH_CHANGES: tuple[Callable[[int], int], ...] = (
-    *COMMON_LENGTH_CHANGES,
-    lambda length: -1,
-    lambda length: INT64_MAX,
-    lambda length: INT64_MIN,
-)
-"""Changes of the length of one axis of a tensor that then disagrees with others.
-
-Tensors that agree on a negative length would pass the checks, and no source says what becomes of them.
-"""
+    Tensors that agree on a negative length would pass the checks, and no source says what becomes of them.
+    """
+    return (max(length - 1, 0), length + 1, 0, 1, 2**31, *((-1, INT64_MAX, INT64_MIN) if disagrees else ()))
 
 
 def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
@@ -291,9 +257,6 @@ def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
     yield (Change(name, "view", ((*dense[:-1], -1), 0, tensor.storage)),)
 
 
-# Lists and the flag.
-
-
 def _of_lists(call: ContractCall) -> Iterator[Changes]:
     for name in call.lists:
         for values in _lists_like(call.attribute(name)):
@@ -306,36 +269,21 @@ def _lists_like(values: Shape) -> Iterator[Shape]:
     values = values or (1,)
     for length in LENGTHS:
         yield (values * length)[:length]
-    for axis in range(len(values)):
-        for change in VALUE_CHANGES:
-            yield _with_value(values, axis, change)
-    for change in VALUE_CHANGES:
-        yield (change(values[0]),)
+    for axis, value in enumerate(values):
+        for other in _other_values(value):
+            yield _with_value(values, axis, other)
+    for other in _other_values(values[0]):
+        yield (other,)
 
 
-VALUE_CHANGES: tuple[Callable[[int], int], ...] = (
-    lambda value: 0,
-    lambda value: -1,
-    lambda value: 1,
-    lambda value: value + 1,
-    lambda value: value - 1,
-    lambda value: value + 2**32,
-    lambda value: 2**62,
-    lambda value: INT64_MAX,
-    lambda value: INT64_MIN,
-)
-"""Changes of one value of a list; one of them is the same in 32 bits."""
-
-
-# Pointers.
+def _other_values(value: int) -> tuple[int, ...]:
+    """List other values of a list; one of them is the same in 32 bits."""
+    return (0, -1, 1, value + 1, value - 1, value + 2**32, 2**62, INT64_MAX, INT64_MIN)
 
 
 def pointers(signature: Signature) -> tuple[str, ...]:
     """List the arguments of phase one that may be null."""
     return (*signature.tensors, *signature.lists, *OUT_POINTERS)
-
-
-# Two fields at once.
 
 
 def _two_fields(call: ContractCall) -> Iterator[Changes]:
@@ -354,7 +302,7 @@ def _breaches(call: ContractCall) -> Iterator[Change]:
         shape = call.tensor(name).shape
         yield Change(name, "dtype", "BOOL")
         yield Change(name, "format", "NDC1HWC0")
-        yield Change(name, "shape", of_rank(shape, RANKS[-1]))
+        yield Change(name, "shape", of_rank(RANKS[-1])(shape))
         yield Change(name, "shape", (*shape[:-1], shape[-1] + 1))
     for name in call.lists:
         values = call.attribute(name)
@@ -362,13 +310,12 @@ def _breaches(call: ContractCall) -> Iterator[Change]:
         yield Change(name, "values", (*values[:-1], -1))
 
 
-def _with_value(values: Shape, axis: int, change: Callable[[int], int]) -> Shape:
-    value = min(max(change(values[axis]), INT64_MIN), INT64_MAX)
-    return (*values[:axis], value, *values[axis + 1 :])
+def _with_value(values: Shape, axis: int, value: int) -> Shape:
+    return (*values[:axis], min(max(value, INT64_MIN), INT64_MAX), *values[axis + 1 :])
 
 
 def _unless_unchanged(call: ContractCall, changes: Changes) -> Iterator[Changes]:
     """Yield the changes that alter the call, if any."""
-    effective = tuple(change for change in changes if change.alters(call))
+    effective = tuple(change for change in changes if change.applied(call) != call)
     if effective:
         yield effective

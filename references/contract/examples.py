@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from math import prod
 from typing import Any, assert_never
 
+from poolproof.references.contract.builders import unbatched
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
 from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
@@ -117,8 +118,11 @@ def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
     if product not in supporting_products(api):
         return {}
     base = base_template(api)
-    variants = [variant for variant in _variants(api) if variant.reach is None or product.value_in(variant.reach)]
-    calls = {variant.name: base.changed(variant.template).call() for variant in variants}
+    calls = {
+        name: base.changed(template).call()
+        for name, (template, reach) in _variants(api).items()
+        if reach is None or product.value_in(reach)
+    }
     return calls | {name: _viewed(base.call(), view) for name, view in _VIEWS.items()}
 
 
@@ -133,8 +137,6 @@ def base_template(api: str) -> Template:
     """Return the template of an API's legal call that every example starts from."""
     return Template(api=api, **_BASES[api])
 
-
-# Bases.
 
 _PLANAR = {"shape": (2, 3, 6, 7), "tag": "NCHW"}
 _VOLUME = {"shape": (2, 3, 5, 6, 7), "tag": "ND"}
@@ -163,18 +165,6 @@ _LISTS = {
 """The library's names of the attributes that are lists."""
 
 
-# Legal variants.
-
-
-@dataclass(frozen=True)
-class _Variant:
-    """One edge of what is legal: its name, its changes of the base, and where it is legal (None: everywhere)."""
-
-    name: str
-    template: Mapping[str, Any]
-    reach: Reach | None = None
-
-
 def _everywhere(value: int) -> Callable[[Shape], Shape]:
     return lambda values: (value,) * len(values)
 
@@ -188,167 +178,146 @@ def _flat(cells: int) -> Callable[[Shape], Shape]:
     return lambda shape: (*(1,) * (len(shape) - 1), cells)
 
 
-_COMMON = (
-    _Variant("base", {}),
-    _Variant("N is 0", {"shape": lambda shape: (0, *shape[1:])}),
-    _Variant("plane of 2^31 - 1 cells", {"shape": _flat(2**31 - 1)}),
-)
+Variants = Mapping[str, Mapping[str, Any]]
+"""Edges of what is legal: by the name of each its changes of the base."""
 
-_WINDOWED = (
-    _Variant("padding is half of an odd kernel", {"kernel_size": _everywhere(5), "padding": _everywhere(2)}),
-    _Variant("padding is half of an even kernel", {"kernel_size": _everywhere(4), "padding": _everywhere(2)}),
-    _Variant(
-        "kernel is the padded input",
-        {"shape": _spatially(3), "kernel_size": _everywhere(5), "padding": _everywhere(1)},
-    ),
-    _Variant(
-        "ceil mode drops the window that starts in the padding",
-        {
-            "shape": _spatially(4),
-            "kernel_size": _everywhere(2),
-            "stride": _everywhere(3),
-            "padding": _everywhere(1),
-            "ceil_mode": True,
-        },
-    ),
-    _Variant(
-        "ceil mode keeps a partial window", {"shape": _spatially(6), "padding": _everywhere(0), "ceil_mode": True}
-    ),
-    _Variant("stride list is empty", {"stride": ()}),
-    _Variant("lists of one value", {"kernel_size": (3,), "stride": (2,), "padding": (1,), "dilation": (1,)}),
-    _Variant("kernel of one cell", {"kernel_size": _everywhere(1), "padding": _everywhere(0)}),
-    _Variant(
-        "kernel of one cell, stride 1",
-        {"kernel_size": _everywhere(1), "stride": _everywhere(1), "padding": _everywhere(0)},
-    ),
-)
+_COMMON: Variants = {
+    "base": {},
+    "N is 0": {"shape": lambda shape: (0, *shape[1:])},
+    "plane of 2^31 - 1 cells": {"shape": _flat(2**31 - 1)},
+}
 
-_ADAPTIVE = (
-    _Variant("one window", {"output_size": _everywhere(1)}),
-    _Variant("more windows than cells", {"output_size": _everywhere(9)}),
-)
+_DROPPED = {"kernel_size": _everywhere(2), "stride": _everywhere(3), "padding": _everywhere(1), "ceil_mode": True}
+
+_WINDOWED: Variants = {
+    "padding is half of an odd kernel": {"kernel_size": _everywhere(5), "padding": _everywhere(2)},
+    "padding is half of an even kernel": {"kernel_size": _everywhere(4), "padding": _everywhere(2)},
+    "kernel is the padded input": {
+        "shape": _spatially(3),
+        "kernel_size": _everywhere(5),
+        "padding": _everywhere(1),
+    },
+    "ceil mode drops the window that starts in the padding": {"shape": _spatially(4), **_DROPPED},
+    "ceil mode keeps a partial window": {"shape": _spatially(6), "padding": _everywhere(0), "ceil_mode": True},
+    "stride list is empty": {"stride": ()},
+    "lists of one value": {"kernel_size": (3,), "stride": (2,), "padding": (1,), "dilation": (1,)},
+    "kernel of one cell": {"kernel_size": _everywhere(1), "padding": _everywhere(0)},
+    "kernel of one cell, stride 1": {
+        "kernel_size": _everywhere(1),
+        "stride": _everywhere(1),
+        "padding": _everywhere(0),
+    },
+}
+
+_ADAPTIVE: Variants = {
+    "one window": {"output_size": _everywhere(1)},
+    "more windows than cells": {"output_size": _everywhere(9)},
+}
 
 _EDGES = per_kind("legal calls at their edges", {Windowed: _WINDOWED, Adaptive: _ADAPTIVE})
 
+_NAMED: Variants = {
+    "dilation 2": {"dilation": _everywhere(2)},
+    "plane of 2^31 cells": {"shape": _flat(2**31)},
+    "plane of 2^31 cells, INT64 indices": {"shape": _flat(2**31), "index_dtype": "INT64"},
+    "no C": {"shape": lambda shape: (shape[0], 0, *shape[2:])},
+    "no windows": {"output_size": lambda sizes: (*sizes[:-2], 0, sizes[-1])},
+    **{f"tag {tag}": {"tag": tag} for tag in ("ND", "NHWC", "NCDHW", "NDHWC")},
+    **{f"unbatched, tag {tag}": {"shape": unbatched, "tag": tag} for tag in ("ND", "NCL", "NCHW")},
+    "tag NHWC, windows alike": {"tag": "NHWC", "output_size": (3, 2)},
+    **{dtype: {"dtype": dtype} for dtype in ("FLOAT16", "BF16", "DOUBLE")},
+    "INT64 indices": {"index_dtype": "INT64"},
+    "outputSize of one value": {"output_size": (3,)},
+    "outputSize is empty": {"output_size": ()},
+}
+"""Edges that some APIs have, and others have not."""
+
 _EXCEPT_950: Reach = {"A2": True, "950": False, "910": True, "310P": True, "310B": True}
 _A2_AND_910: Reach = {"A2": True, "950": False, "910": True, "310P": False, "310B": False}
-_DILATED = {"dilation": _everywhere(2)}
-_UNBATCHED_2D = {"shape": (3, 6, 7)}
-_UNBATCHED_3D = {"shape": (3, 5, 6, 7)}
-_PLANE_2_31 = {"shape": _flat(2**31)}
 
-_OWN: dict[str, tuple[_Variant, ...]] = {
-    "aclnnMaxPool3dWithArgmaxBackward": (
-        _Variant("dilation 2", _DILATED),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
-        _Variant("no C", {"shape": (2, 0, 5, 6, 7)}),
-        _Variant("tag NCDHW", {"tag": "NCDHW"}),
-        _Variant("unbatched, tag ND", _UNBATCHED_3D),
-        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
-    ),
-    "aclnnMaxPool2dWithIndicesBackward": (
-        _Variant("dilation 2", _DILATED, ONLY_950),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
-        _Variant("tag ND", {"tag": "ND"}),
-        _Variant("tag NHWC", {"tag": "NHWC"}, ONLY_950),
-        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
-        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}, ONLY_950),
-        _Variant("BF16", {"dtype": "BF16"}, ONLY_950),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
-    ),
-    "aclnnMaxPool2dWithMaskBackward": (
-        _Variant("tag ND", {"tag": "ND"}, PRE_950),
-        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
-        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}, PRE_950),
-    ),
-    "aclnnAdaptiveMaxPool2dBackward": (
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
-        _Variant("no windows", {"output_size": (0, 3)}),
-        _Variant("tag ND", {"tag": "ND"}),
-        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}),
-    ),
-    "aclnnAdaptiveMaxPool3dBackward": (
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
-        _Variant("no windows", {"output_size": (2, 0, 3)}),
-        _Variant("tag NCDHW", {"tag": "NCDHW"}),
-        _Variant("unbatched, tag ND", _UNBATCHED_3D),
-        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
-    ),
-    "aclnnMaxPool3dWithArgmax": (
-        _Variant("dilation 2", _DILATED, ONLY_950),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
-        _Variant("no C", {"shape": (2, 0, 5, 6, 7)}),
-        _Variant("tag NCDHW", {"tag": "NCDHW"}),
-        _Variant("tag NDHWC", {"tag": "NDHWC"}, ONLY_950),
-        _Variant("unbatched, tag ND", _UNBATCHED_3D),
-        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
-    ),
-    "aclnnMaxPool2dWithIndices": (
-        _Variant("dilation 2", _DILATED, ONLY_950),
-        _Variant("plane of 2^31 cells", _PLANE_2_31, ONLY_950),
-        _Variant("tag ND", {"tag": "ND"}),
-        _Variant("tag NHWC", {"tag": "NHWC"}, ONLY_950),
-        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
-        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}),
-    ),
-    "aclnnMaxPool2dWithMask": (
-        _Variant("tag ND", {"tag": "ND"}, PRE_950),
-        _Variant("unbatched, tag ND", {**_UNBATCHED_2D, "tag": "ND"}),
-        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}, PRE_950),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}, _A2_AND_910),
-        _Variant("BF16", {"dtype": "BF16"}, PRE_950),
-    ),
-    "aclnnAdaptiveMaxPool2d": (
-        _Variant("unbatched, tag NCL", {**_UNBATCHED_2D, "tag": "NCL"}),
-        _Variant("tag NHWC", {"tag": "NHWC"}, _EXCEPT_950),
-        _Variant("tag NHWC, windows alike", {"tag": "NHWC", "output_size": (3, 2)}, SINCE_A2),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}, SINCE_A2),
-        _Variant("DOUBLE", {"dtype": "DOUBLE"}),
-    ),
-    "aclnnAdaptiveMaxPool3d": (
-        _Variant("plane of 2^31 cells, INT64 indices", {**_PLANE_2_31, "index_dtype": "INT64"}, ONLY_950),
-        _Variant("outputSize of one value", {"output_size": (3,)}, ONLY_950),
-        _Variant("outputSize is empty", {"output_size": ()}, ONLY_950),
-        _Variant("tag ND", {"tag": "ND"}, ONLY_950),
-        _Variant("unbatched, tag NCHW", {**_UNBATCHED_3D, "tag": "NCHW"}),
-        _Variant("FLOAT16", {"dtype": "FLOAT16"}),
-        _Variant("BF16", {"dtype": "BF16"}),
-        _Variant("INT64 indices", {"index_dtype": "INT64"}, ONLY_950),
-    ),
+_OWN: dict[str, dict[str, Reach | None]] = {
+    "aclnnMaxPool3dWithArgmaxBackward": {
+        "dilation 2": None,
+        "plane of 2^31 cells": ONLY_950,
+        **dict.fromkeys(("no C", "tag NCDHW", "unbatched, tag ND", "unbatched, tag NCHW", "FLOAT16", "BF16"), None),
+        "INT64 indices": ONLY_950,
+    },
+    "aclnnMaxPool2dWithIndicesBackward": {
+        **dict.fromkeys(("dilation 2", "plane of 2^31 cells"), ONLY_950),
+        "tag ND": None,
+        "tag NHWC": ONLY_950,
+        **dict.fromkeys(("unbatched, tag ND", "unbatched, tag NCL"), None),
+        **dict.fromkeys(("FLOAT16", "BF16", "INT64 indices"), ONLY_950),
+    },
+    "aclnnMaxPool2dWithMaskBackward": {
+        "tag ND": PRE_950,
+        **dict.fromkeys(("unbatched, tag ND", "unbatched, tag NCL", "FLOAT16"), None),
+        "BF16": PRE_950,
+    },
+    "aclnnAdaptiveMaxPool2dBackward": {
+        "plane of 2^31 cells": ONLY_950,
+        **dict.fromkeys(("no windows", "tag ND", "unbatched, tag NCL", "FLOAT16", "BF16", "INT64 indices"), None),
+    },
+    "aclnnAdaptiveMaxPool3dBackward": {
+        "plane of 2^31 cells": ONLY_950,
+        **dict.fromkeys(
+            ("no windows", "tag NCDHW", "unbatched, tag ND", "unbatched, tag NCHW", "FLOAT16", "BF16"), None
+        ),
+        "INT64 indices": ONLY_950,
+    },
+    "aclnnMaxPool3dWithArgmax": {
+        **dict.fromkeys(("dilation 2", "plane of 2^31 cells"), ONLY_950),
+        **dict.fromkeys(("no C", "tag NCDHW"), None),
+        "tag NDHWC": ONLY_950,
+        **dict.fromkeys(("unbatched, tag ND", "unbatched, tag NCHW", "FLOAT16", "BF16"), None),
+        "INT64 indices": ONLY_950,
+    },
+    "aclnnMaxPool2dWithIndices": {
+        **dict.fromkeys(("dilation 2", "plane of 2^31 cells"), ONLY_950),
+        "tag ND": None,
+        "tag NHWC": ONLY_950,
+        **dict.fromkeys(("unbatched, tag ND", "unbatched, tag NCL", "FLOAT16", "BF16", "INT64 indices"), None),
+    },
+    "aclnnMaxPool2dWithMask": {
+        "tag ND": PRE_950,
+        "unbatched, tag ND": None,
+        "unbatched, tag NCL": PRE_950,
+        "FLOAT16": _A2_AND_910,
+        "BF16": PRE_950,
+    },
+    "aclnnAdaptiveMaxPool2d": {
+        "unbatched, tag NCL": None,
+        "tag NHWC": _EXCEPT_950,
+        "tag NHWC, windows alike": SINCE_A2,
+        "FLOAT16": None,
+        "BF16": SINCE_A2,
+        "DOUBLE": None,
+    },
+    "aclnnAdaptiveMaxPool3d": {
+        **dict.fromkeys(
+            ("plane of 2^31 cells, INT64 indices", "outputSize of one value", "outputSize is empty", "tag ND"), ONLY_950
+        ),
+        **dict.fromkeys(("unbatched, tag NCHW", "FLOAT16", "BF16"), None),
+        "INT64 indices": ONLY_950,
+    },
 }
+"""Edges of each API, and where each is legal; None: everywhere."""
 
 
-def _variants(api: str) -> tuple[_Variant, ...]:
-    return (*_COMMON, *_EDGES[SIGNATURES[api].operator.windows], *_OWN[api])
+def _variants(api: str) -> dict[str, tuple[Mapping[str, Any], Reach | None]]:
+    """List changes of the base, and where they are legal, by the name of the edge."""
+    common = {**_COMMON, **_EDGES[SIGNATURES[api].operator.windows]}
+    own = {name: (_NAMED[name], reach) for name, reach in _OWN[api].items()}
+    return {name: (template, None) for name, template in common.items()} | own
 
 
 def _require_variants() -> None:
     """Raise `ContractError` for an API without examples, or a product without a value in an example's reach."""
     require_apis("base of its examples", _BASES)
     require_apis("legal calls of its own", _OWN)
-    for api in SIGNATURES:
-        for variant in _variants(api):
-            if variant.reach is not None:
-                require_values(supporting_products(api), variant.reach, f"of legal calls {variant.name!r}", api)
+    for api, reaches in _OWN.items():
+        for name, reach in reaches.items():
+            require_values(supporting_products(api), reach or PRE_950, f"of legal calls {name!r}", api)
 
 
 _require_variants()
@@ -386,19 +355,13 @@ def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]
     return call.with_tensors({name: view(call.tensor(name)) for name in call.tensors if name not in contiguous})
 
 
-# Breaches.
-
-
 def _broken(base: Template, breach: Breach) -> ContractCall:
     call = base.changed(breach.template).call()
     patched = {name: _patched(call.tensor(name), patch) for name, patch in breach.tensors.items()}
-    call = call.with_tensors(patched).with_lists(breach.lists)
-    return replace(call, null_outputs=frozenset(breach.null_outputs))
+    return reduce(ContractCall.with_null, breach.nulls, call.with_tensors(patched).with_lists(breach.lists))
 
 
-def _patched(tensor: TensorArgument, patch: Mapping[str, Any] | None) -> TensorArgument | None:
-    if patch is None:
-        return None
+def _patched(tensor: TensorArgument, patch: Mapping[str, Any]) -> TensorArgument:
     for name, change in patch.items():
         value = _changed(getattr(tensor, name), change)
         tensor = tensor.reshaped(value) if name == "shape" else replace(tensor, **{name: value})
@@ -415,30 +378,25 @@ def _merged(first: Breach, second: Breach) -> Breach | None:
         return None
     return Breach(
         template={**first.template, **second.template},
-        tensors=_merged_tensors(first.tensors, second.tensors),
+        tensors={
+            name: {**first.tensors.get(name, {}), **second.tensors.get(name, {})}
+            for name in {**first.tensors, **second.tensors}
+        },
         lists={**first.lists, **second.lists},
-        null_outputs=(*first.null_outputs, *second.null_outputs),
+        nulls=(*first.nulls, *second.nulls),
     )
 
 
 def _touched(breach: Breach) -> set[tuple[str, str]]:
-    """List the arguments that a breach changes; all fields of a null tensor."""
-    touched = {("list", name) for name in breach.lists} | {("output", name) for name in breach.null_outputs}
+    """List the fields of arguments that a breach changes; all fields of a null pointer."""
+    touched = {(name, "value") for name in breach.lists}
     for name in breach.template:
-        touched.add(("list", _LISTS[name]) if name in _LISTS else ("template", name))
+        touched.add((_LISTS[name], "value") if name in _LISTS else ("template", name))
     for name, patch in breach.tensors.items():
-        touched |= {(name, field) for field in (("shape", "dtype", "format") if patch is None else patch)}
+        touched |= {(name, field) for field in patch}
+    for name in breach.nulls:
+        touched |= {(name, field) for field in ("value", "shape", "dtype", "format")}
     return touched
-
-
-def _merged_tensors(
-    first: Mapping[str, Mapping[str, Any] | None], second: Mapping[str, Mapping[str, Any] | None]
-) -> dict[str, Mapping[str, Any] | None]:
-    merged = dict(first)
-    for name, patch in second.items():
-        earlier = merged.get(name)
-        merged[name] = patch if earlier is None or patch is None else {**earlier, **patch}
-    return merged
 
 
 def _clause_on(product: Product, clause_id: str) -> Clause:

@@ -9,26 +9,15 @@ from math import prod
 
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
 from poolproof.references.contract.clause import COMPLETE_TABLES, Clause, Contract, require_values
-from poolproof.references.contract.clauses.adaptive import (
-    ADAPTIVE_2D,
-    ADAPTIVE_2D_BACKWARD,
-    ADAPTIVE_3D,
-    ADAPTIVE_3D_BACKWARD,
-)
-from poolproof.references.contract.clauses.mask import MASK_BACKWARD, MASK_FORWARD
-from poolproof.references.contract.clauses.windowed import (
-    MAX_POOL_2D,
-    MAX_POOL_2D_BACKWARD,
-    MAX_POOL_3D,
-    MAX_POOL_3D_BACKWARD,
-)
+from poolproof.references.contract.clauses import adaptive, mask, windowed
 from poolproof.references.contract.facts import mask_shape
 from poolproof.references.contract.vocabulary import MASK_APIS, SIGNATURES, ReturnCode
 from poolproof.references.products import PRODUCTS, Product
 
 _TABLES = (
-    *(MAX_POOL_3D_BACKWARD, MAX_POOL_2D_BACKWARD, MASK_BACKWARD, ADAPTIVE_2D_BACKWARD, ADAPTIVE_3D_BACKWARD),
-    *(MAX_POOL_3D, MAX_POOL_2D, MASK_FORWARD, ADAPTIVE_2D, ADAPTIVE_3D),
+    *(windowed.MAX_POOL_3D_BACKWARD, windowed.MAX_POOL_2D_BACKWARD, mask.MASK_BACKWARD),
+    *(adaptive.ADAPTIVE_2D_BACKWARD, adaptive.ADAPTIVE_3D_BACKWARD),
+    *(windowed.MAX_POOL_3D, windowed.MAX_POOL_2D, mask.MASK_FORWARD, adaptive.ADAPTIVE_2D, adaptive.ADAPTIVE_3D),
 )
 
 
@@ -209,7 +198,7 @@ def _by_page(deciding: Iterable[Clause]) -> tuple[Response | None, str | None]:
         if reading == "silent":
             return None, None
         if clause.page and reading == "refuses":
-            return Response(clause.page.status, 1, clause.id), erratum
+            return Response(ReturnCode.INVALID_PARAMETER, 1, clause.id), erratum
         if clause.status is not None and reading == "agrees":
             return _response(clause, clause.status), waived
         waived = waived or erratum

@@ -21,152 +21,118 @@ differ). Sources:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 from poolproof.references.contract.vocabulary import ReturnCode
 
 
 @dataclass(frozen=True)
-class Succeeds:
-    """Status 0, and what the plain call gives."""
-
-
-@dataclass(frozen=True)
-class Fails:
-    """One of ``statuses``; a plain call afterwards gives what it gave before."""
-
-    statuses: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Either:
-    """Status 0, and then what the plain call gives, or any other status: sources disagree or leave it open."""
-
-
-ExpectedOutcome = Union[Succeeds, Fails, Either]
-
-
-@dataclass(frozen=True)
 class ExecutorScenario:
-    """One thing that a caller can do, in a sentence."""
+    """One thing that a caller can do, in a sentence.
+
+    ``expected``: success, with which comes what the plain call gives; the status of a refusal, after which a plain call
+    gives what it gave before; None where sources disagree or leave it open, and a success gives what the plain call
+    does.
+    """
 
     id: str
     statement: str
-    expected: ExpectedOutcome
+    expected: ReturnCode | None
     source: str
 
-
-def _refused(status: int) -> Fails:
-    return Fails(frozenset({status}))
-
-
-_NULL = ReturnCode.NULL_POINTER
-_INNER_NULL = ReturnCode.INTERNAL_NULL
-
-WORKSPACE_NULL = ExecutorScenario(
-    "phase_two.workspace_null",
-    "A workspace that phase one asked for is not null.",
-    _refused(_NULL),
-    "[run], [codes], [base]",
-)
-WORKSPACE_NULL_UNASKED = ExecutorScenario(
-    "phase_two.workspace_unasked",
-    "Where phase one asks for no workspace, phase two takes null.",
-    Succeeds(),
-    "[run]",
-)
-WORKSPACE_UNDERSTATED = ExecutorScenario(
-    "phase_two.workspace_understated",
-    "A workspace that is large enough, of which the caller says that it is smaller, does no harm.",
-    Either(),
-    "[base] does not look at the size of a workspace that is there; no page says what it owes",
-)
-EXECUTOR_NULL = ExecutorScenario(
-    "phase_two.executor_null", "The executor is not null.", _refused(_NULL), "[run], [codes], [base]"
-)
-REPEATABLE_NULL = ExecutorScenario(
-    "executor.repeatable_null",
-    "An executor that is made repeatable is not null.",
-    _refused(_INNER_NULL),
-    "[repeatable], [base]",
-)
-DESTROY_NULL = ExecutorScenario(
-    "executor.destroy_null", "An executor that is destroyed is not null.", _refused(_INNER_NULL), "[destroy], [base]"
-)
-REPEATABLE_RUN_AGAIN = ExecutorScenario(
-    "executor.repeatable_run_again",
-    "A repeatable executor runs again.",
-    Succeeds(),
-    "[repeatable]; it lets libraries refuse one that copies",
-)
-REPEATABLE_FROM_CACHE = ExecutorScenario(
-    "executor.repeatable_from_cache",
-    "The executor of a call that was made before is made repeatable, or runs once as usual.",
-    Either(),
-    "[base] answers 561000 where its cache is on; no page speaks of the cache",
-)
-DESTROYED_UNUSED = ExecutorScenario(
-    "executor.destroyed_unused",
-    "An executor that never ran is destroyed, and the next call is as ever.",
-    Either(),
-    "[base]; [destroy] speaks of repeatable executors alone",
-)
-DEFAULT_STREAM = ExecutorScenario(
-    "phase_two.default_stream", "A null stream is the default stream.", Succeeds(), "[runtime], [base]"
-)
-STREAM_MADE_BETWEEN = ExecutorScenario(
-    "phase_two.stream_made_between", "The stream is made after phase one.", Succeeds(), "[run]: phase one takes none"
-)
-OTHER_THREAD = ExecutorScenario(
-    "phase_two.other_thread",
-    "Phase two runs in another thread with the same context.",
-    Succeeds(),
-    "[runtime], [adapter]",
-)
-PHASE_ONE_IN_OTHER_THREAD = ExecutorScenario(
-    "phase_two.first_thread_gone",
-    "Phase one ran in another thread with the same context, which has ended.",
-    Succeeds(),
-    "[runtime], [adapter]",
-)
-DATA_AFTER_PHASE_ONE = ExecutorScenario(
-    "phase_two.data_after_phase_one",
-    "The inputs get their values after phase one.",
-    Succeeds(),
-    "[adapter], [base]: phase one looks at descriptions",
-)
-DESTROYED_BEHIND = ExecutorScenario(
-    "phase_two.descriptors_destroyed_behind",
-    "Tensors and lists are destroyed as soon as phase two has returned.",
-    Succeeds(),
-    "[adapter], [base]",
-)
-INTERLEAVED = ExecutorScenario(
-    "phase_two.interleaved",
-    "Of two calls the one that came last to phase one comes first to phase two.",
-    Succeeds(),
-    "[run]: what phase two needs it gets from its executor",
-)
 
 SCENARIOS: dict[str, ExecutorScenario] = {
     scenario.id: scenario
     for scenario in (
-        WORKSPACE_NULL,
-        WORKSPACE_NULL_UNASKED,
-        WORKSPACE_UNDERSTATED,
-        EXECUTOR_NULL,
-        REPEATABLE_NULL,
-        DESTROY_NULL,
-        REPEATABLE_RUN_AGAIN,
-        REPEATABLE_FROM_CACHE,
-        DESTROYED_UNUSED,
-        DEFAULT_STREAM,
-        STREAM_MADE_BETWEEN,
-        OTHER_THREAD,
-        PHASE_ONE_IN_OTHER_THREAD,
-        DATA_AFTER_PHASE_ONE,
-        DESTROYED_BEHIND,
-        INTERLEAVED,
+        ExecutorScenario(
+            "phase_two.workspace_null",
+            "A workspace that phase one asked for is not null.",
+            ReturnCode.NULL_POINTER,
+            "[run], [codes], [base]",
+        ),
+        ExecutorScenario(
+            "phase_two.workspace_unasked",
+            "Where phase one asks for no workspace, phase two takes null.",
+            ReturnCode.SUCCESS,
+            "[run]",
+        ),
+        ExecutorScenario(
+            "phase_two.workspace_understated",
+            "A workspace that is large enough, of which the caller says that it is smaller, does no harm.",
+            None,
+            "[base] does not look at the size of a workspace that is there; no page says what it owes",
+        ),
+        ExecutorScenario(
+            "phase_two.executor_null", "The executor is not null.", ReturnCode.NULL_POINTER, "[run], [codes], [base]"
+        ),
+        ExecutorScenario(
+            "executor.repeatable_null",
+            "An executor that is made repeatable is not null.",
+            ReturnCode.INTERNAL_NULL,
+            "[repeatable], [base]",
+        ),
+        ExecutorScenario(
+            "executor.destroy_null",
+            "An executor that is destroyed is not null.",
+            ReturnCode.INTERNAL_NULL,
+            "[destroy], [base]",
+        ),
+        ExecutorScenario(
+            "executor.repeatable_run_again",
+            "A repeatable executor runs again.",
+            ReturnCode.SUCCESS,
+            "[repeatable]; it lets libraries refuse one that copies",
+        ),
+        ExecutorScenario(
+            "executor.repeatable_from_cache",
+            "The executor of a call that was made before is made repeatable, or runs once as usual.",
+            None,
+            "[base] answers 561000 where its cache is on; no page speaks of the cache",
+        ),
+        ExecutorScenario(
+            "executor.destroyed_unused",
+            "An executor that never ran is destroyed, and the next call is as ever.",
+            None,
+            "[base]; [destroy] speaks of repeatable executors alone",
+        ),
+        ExecutorScenario(
+            "phase_two.default_stream", "A null stream is the default stream.", ReturnCode.SUCCESS, "[runtime], [base]"
+        ),
+        ExecutorScenario(
+            "phase_two.stream_made_between",
+            "The stream is made after phase one.",
+            ReturnCode.SUCCESS,
+            "[run]: phase one takes none",
+        ),
+        ExecutorScenario(
+            "phase_two.other_thread",
+            "Phase two runs in another thread with the same context.",
+            ReturnCode.SUCCESS,
+            "[runtime], [adapter]",
+        ),
+        ExecutorScenario(
+            "phase_two.first_thread_gone",
+            "Phase one ran in another thread with the same context, which has ended.",
+            ReturnCode.SUCCESS,
+            "[runtime], [adapter]",
+        ),
+        ExecutorScenario(
+            "phase_two.data_after_phase_one",
+            "The inputs get their values after phase one.",
+            ReturnCode.SUCCESS,
+            "[adapter], [base]: phase one looks at descriptions",
+        ),
+        ExecutorScenario(
+            "phase_two.descriptors_destroyed_behind",
+            "Tensors and lists are destroyed as soon as phase two has returned.",
+            ReturnCode.SUCCESS,
+            "[adapter], [base]",
+        ),
+        ExecutorScenario(
+            "phase_two.interleaved",
+            "Of two calls the one that came last to phase one comes first to phase two.",
+            ReturnCode.SUCCESS,
+            "[run]: what phase two needs it gets from its executor",
+        ),
     )
 }
 """Every scenario by its id."""

@@ -1,17 +1,6 @@
 """The interval criterion of one cell: which outputs a kernel that obeys its accumulation model may produce.
 
-The exact sum, the number of terms and the lattice on which they lie leave an interval of admissible outputs, most often
-a single value. A correct kernel is never outside, whatever its order of additions; no tolerance is chosen. The code
-cites these bounds as B1 ... B8.
-
-B1  any order of k terms, rounding to nearest: |error| <= (k - 1) u A, with A = sum |g|  (Jeannerod and Rump 2013)
-B4  an addition with a subnormal result is exact, so gradual underflow adds nothing  (Hauser 1996)
-B5  every partial sum is a subset sum, hence within [-N, P], plus the error so far. With M = max(P, N) and the
-    smallest L such that M + (k - 1) u 2**L < 2**(L + 1), each of the k - 1 roundings is at most u 2**L:
-    |error| <= (k - 1) u 2**L
-B6  M <= 2**(q + p) with all terms multiples of 2**q: every partial sum is representable, the error is zero
-B7  two terms: rounding to float32 first and to float16 or bfloat16 then equals rounding once  (Figueroa 1995)
-B8  every result is a multiple of 2**q
+What B1 ... B8 are, and the criterion in plain words, is in `poolproof.references.specification`, to which it is held.
 """
 
 from __future__ import annotations
@@ -21,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolproof.references.kernels.compiled import Bytes, Flags, Floats, SmallInts, compiled, helper
-from poolproof.references.kernels.facts import (
+from poolproof.references.kernels.compiled import Bytes, Flags, Floats, SmallInts, argument, compiled, helper
+from poolproof.references.kernels.numbers import NO_LATTICE, binade, power, rounded
+from poolproof.references.kernels.sums import (
     BOTH_INFINITIES,
     NAN,
     NEGATIVE_INFINITY,
     POSITIVE_INFINITY,
     Cell,
-    Facts,
+    ExactSums,
     cell_of,
 )
-from poolproof.references.kernels.numbers import NO_LATTICE, binade, power, rounded
 
 ZERO = 8
 """Flag: zero is admissible besides the interval."""
@@ -70,47 +59,56 @@ class AccumulationParameters(NamedTuple):
     saturates: bool
 
 
-class Bounds(NamedTuple):
-    """The admissible outputs of each cell, all of shape (cells,): see `poolproof.references.criterion.Admissible`.
+class Admissible(NamedTuple):
+    """The admissible outputs of each cell; all arrays have shape (cells,).
 
-    ``specials`` are flags of the values besides the interval: `NAN`, `POSITIVE_INFINITY`, `NEGATIVE_INFINITY`, `ZERO`.
+    Finite outputs lie in [``low``, ``high``] (nothing finite where low > high) and are multiples of
+    2**``lattice``. ``low`` and ``high`` may themselves be infinite. ``specials`` are flags of the values that are
+    admitted besides: `NAN`, `POSITIVE_INFINITY`, `NEGATIVE_INFINITY`, `ZERO`. ``limit`` is the magnitude to which a
+    saturating cast may clamp, exempt from the lattice (inf where there is none).
     """
 
     low: Floats
     high: Floats
     lattice: SmallInts
     specials: Bytes
+    limit: float
 
+    @property
+    def single_valued(self) -> Flags:
+        """Cells with exactly one admissible value (a zero's sign apart)."""
+        return single_valued_cells(self)
 
-def empty_bounds(cells: int) -> Bounds:
-    return Bounds(np.empty(cells), np.empty(cells), np.empty(cells, np.int32), np.empty(cells, np.uint8))
-
-
-@compiled
-def bounds_of_cells(facts: Facts, parameters: AccumulationParameters, bounds: Bounds) -> None:
-    fill_bounds(facts, parameters, bounds)
-
-
-@helper
-def fill_bounds(facts: Facts, parameters: AccumulationParameters, bounds: Bounds) -> None:
-    for i in range(facts.k.size):
-        bounds.low[i], bounds.high[i], bounds.specials[i] = admissible(cell_of(facts, i), parameters)
-        bounds.lattice[i] = facts.lattice[i]
+    def accepts(self, outputs: Floats) -> Flags:
+        """Check which of ``outputs`` (the kernel's results as float64, shape (cells,)) are admissible."""
+        return accepted_cells(self, argument(outputs, np.float64))
 
 
 @compiled
-def accepted_cells(bounds: Bounds, limit: float, outputs: Floats, accepted: Flags) -> None:
-    """Fill ``accepted``: whether each output is admissible."""
-    for cell in range(outputs.size):
-        low, high, specials = bounds.low[cell], bounds.high[cell], bounds.specials[cell]
-        accepted[cell] = accepts(low, high, bounds.lattice[cell], specials, limit, outputs[cell])
+def admissible_of_cells(sums: ExactSums, parameters: AccumulationParameters) -> Admissible:
+    cells = sums.k.size
+    low, high, specials = np.empty(cells), np.empty(cells), np.empty(cells, np.uint8)
+    for i in range(cells):
+        low[i], high[i], specials[i] = admissible(cell_of(sums, i), parameters)
+    return Admissible(low, high, sums.lattice, specials, limit_of(parameters))
 
 
 @compiled
-def single_valued_cells(bounds: Bounds, single_valued: Flags) -> None:
-    """Fill ``single_valued``: whether each cell has one admissible value (a zero's sign apart)."""
-    for cell in range(single_valued.size):
-        single_valued[cell] = is_single_valued(bounds.low[cell], bounds.high[cell], bounds.specials[cell])
+def accepted_cells(bounds: Admissible, outputs: Floats) -> Flags:
+    """Check whether each output is admissible."""
+    accepted = np.empty(outputs.size, np.bool_)
+    for i in range(outputs.size):
+        low, high, specials = bounds.low[i], bounds.high[i], bounds.specials[i]
+        accepted[i] = accepts(low, high, bounds.lattice[i], specials, bounds.limit, outputs[i])
+    return accepted
+
+
+@compiled
+def single_valued_cells(bounds: Admissible) -> Flags:
+    single_valued = np.empty(bounds.low.size, np.bool_)
+    for i in range(bounds.low.size):
+        single_valued[i] = is_single_valued(bounds.low[i], bounds.high[i], bounds.specials[i])
+    return single_valued
 
 
 @helper

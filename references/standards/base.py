@@ -18,6 +18,14 @@ from poolproof.references.formats import Float64
 Thresholds = Mapping[str, float]
 """A threshold per dtype, including the texts' dtypes that no operator of the family has (HiF32, the 8-bit ones)."""
 
+_DTYPES = ("float16", "bfloat16", "float32", "hifloat32", "float8_e4m3", "float8_e5m2")
+
+
+def by_dtype(*values: float) -> Thresholds:
+    """Make thresholds from the columns of a text's table: float16, bfloat16, float32, HiF32, E4M3, E5M2."""
+    return dict(zip(_DTYPES, values, strict=True))
+
+
 Specials = Literal["silent", "elements", "unseen"]
 """What a text says about NaN and infinities.
 

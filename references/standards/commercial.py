@@ -8,6 +8,7 @@ ecosystem's rule of April fails.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from poolproof.references.formats import Float64
 from poolproof.references.standards.base import (
     Standard,
     Thresholds,
+    by_dtype,
     count_true,
     largest,
     mean,
@@ -25,23 +27,9 @@ from poolproof.references.standards.base import (
 from poolproof.references.standards.ecosystem import MARE_FACTOR, RELATIVE_2026_04, RELATIVE_GUARD
 
 # Commercial standard, table of small values: |golden| below which a value is small.
-SMALL_VALUE: Thresholds = {
-    "float16": 2.0**-11,
-    "bfloat16": 2.0**-8,
-    "float32": 2.0**-14,
-    "hifloat32": 2.0**-12,
-    "float8_e4m3": 2.0**-4,
-    "float8_e5m2": 2.0**-3,
-}
+SMALL_VALUE: Thresholds = by_dtype(2.0**-11, 2.0**-8, 2.0**-14, 2.0**-12, 2.0**-4, 2.0**-3)
 # Same table: the error a small value may have before it is counted.
-SMALL_VALUE_ERROR: Thresholds = {
-    "float16": 2.0**-16,
-    "bfloat16": 2.0**-16,
-    "float32": 2.0**-30,
-    "hifloat32": 2.0**-28,
-    "float8_e4m3": 2.0**-6,
-    "float8_e5m2": 2.0**-5,
-}
+SMALL_VALUE_ERROR: Thresholds = by_dtype(2.0**-16, 2.0**-16, 2.0**-30, 2.0**-28, 2.0**-6, 2.0**-5)
 
 SMALL_COUNT_RATIO = 2.0
 """Most errors among small values, relative to the third party's or to one (same text, criterion for small values)."""
@@ -50,24 +38,19 @@ RATIO_GUARD = 1e-7
 """Added to the third party's figure before dividing by it (same text, definition of the ratio)."""
 
 
-@dataclass(frozen=True)
-class Level:
-    """The largest ratios of MARE, MERE and RMSE allowed."""
-
-    mare: float
-    mere: float
-    rmse: float
-
-
 # Commercial standard, table of ratios.
-LEVELS = {"l0": Level(10.0, 2.0, 2.0), "l1": Level(5.0, 1.5, 1.5), "l2": Level(2.0, 1.2, 1.2)}
+LEVELS = {
+    "l0": {"mare_ratio": 10.0, "mere_ratio": 2.0, "rmse_ratio": 2.0},
+    "l1": {"mare_ratio": 5.0, "mere_ratio": 1.5, "rmse_ratio": 1.5},
+    "l2": {"mare_ratio": 2.0, "mere_ratio": 1.2, "rmse_ratio": 1.2},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ratios(Standard):
     """MARE, MERE and RMSE of the output within multiples of a second result's, and few errors among small values."""
 
-    level: Level
+    limits: Mapping[str, float]
 
     def judge(self, deviations: Deviations) -> bool | None:
         if deviations.second is None or deviations.fmt.name not in SMALL_VALUE:
@@ -76,12 +59,8 @@ class Ratios(Standard):
         special, figures = deviations.once(Ratios, lambda: _figures(deviations))
         if special is False:
             return False
-        passed = (
-            figures["mare_ratio"] <= self.level.mare
-            and figures["mere_ratio"] <= self.level.mere
-            and figures["rmse_ratio"] <= self.level.rmse
-            and figures["small_ratio"] <= SMALL_COUNT_RATIO
-        )
+        limits = {**self.limits, "small_ratio": SMALL_COUNT_RATIO}
+        passed = all(figures[name] <= limit for name, limit in limits.items())
         return None if passed and special is None else passed
 
 
@@ -96,21 +75,17 @@ def _figures(deviations: Deviations) -> tuple[bool | None, dict[str, float]]:
     mine, theirs = deviations.golden_error, deviations.second_error
     judged = finite & ~small
     ratios = _ratios(mine[judged], theirs[judged], deviations.magnitude[judged])
-    counts = _small_counts(mine, theirs, finite & small, SMALL_VALUE_ERROR[name])
-    return special, ratios | {"small_ratio": counts}
+    wrong = [errors > SMALL_VALUE_ERROR[name] for errors in (mine, theirs)]
+    return special, ratios | {"small_ratio": _count_ratio(wrong, finite & small)}
 
 
 def _ratios(mine: Float64, theirs: Float64, golden: Float64) -> dict[str, float]:
     my_relative, their_relative = (errors / (golden + RELATIVE_GUARD) for errors in (mine, theirs))
     return {
-        "mare_ratio": _ratio(largest(my_relative), largest(their_relative)),
-        "mere_ratio": _ratio(mean(my_relative), mean(their_relative)),
-        "rmse_ratio": _ratio(root_mean_square(mine), root_mean_square(theirs)),
+        "mare_ratio": largest(my_relative) / (largest(their_relative) + RATIO_GUARD),
+        "mere_ratio": mean(my_relative) / (mean(their_relative) + RATIO_GUARD),
+        "rmse_ratio": root_mean_square(mine) / (root_mean_square(theirs) + RATIO_GUARD),
     }
-
-
-def _ratio(mine: float, theirs: float) -> float:
-    return mine / (theirs + RATIO_GUARD)
 
 
 def _special_values(deviations: Deviations, second: Float64) -> tuple[bool | None, Bool]:
@@ -125,11 +100,6 @@ def _special_values(deviations: Deviations, second: Float64) -> tuple[bool | Non
     if (wrong & ~unclear).any():
         return False, finite
     return (None if wrong.any() else True), finite
-
-
-def _small_counts(mine: Float64, theirs: Float64, small: Bool, error: float) -> float:
-    """Return the errors among small values, relative to the third party's or to one."""
-    return count_true(small & (mine > error)) / max(count_true(small & (theirs > error)), 1)
 
 
 # Kernel benchmark, thresholds: |golden| and |actual| below which a value that is not small counts as cancelled.
@@ -181,6 +151,7 @@ def _beyond(values: Float64, golden: Float64, dtype: str) -> Bool:
 
 
 def _count_ratio(wrong: list[Bool], kind: Bool) -> float:
+    """Return the errors among a kind of values, relative to the third party's or to one."""
     mine, theirs = (count_true(mask & kind) for mask in wrong)
     return mine / max(theirs, 1)
 
@@ -188,7 +159,7 @@ def _count_ratio(wrong: list[Bool], kind: Bool) -> float:
 _TEXT = "commercial standard, tables of ratios and of small values"
 
 COMMERCIAL: tuple[Standard, ...] = (
-    *(Ratios(name=f"commercial-{name}", source=_TEXT, level=level) for name, level in LEVELS.items()),
+    *(Ratios(name=f"commercial-{name}", source=_TEXT, limits=limits) for name, limits in LEVELS.items()),
     CannBench(
         name="cann-bench",
         source="CANN kernel benchmark, design of the precision comparison and task of the 3-D max pooling gradient",

@@ -17,6 +17,7 @@ from poolproof.references.standards.base import (
     Standard,
     Thresholds,
     agree,
+    by_dtype,
     count_true,
     largest,
     leaves_unanswered,
@@ -37,58 +38,16 @@ ULP_MULTIPLE = 32
 """The multiple of "or 32 ULP" (July and September 2026 texts, row of the absolute limit)."""
 
 # Ecosystem standard, April 2026 text, table of thresholds.
-RELATIVE_2026_04: Thresholds = {
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "float32": 2.0**-13,
-    "hifloat32": 2.0**-11,
-    "float8_e4m3": 2.0**-3,
-    "float8_e5m2": 2.0**-2,
-}
+RELATIVE_2026_04: Thresholds = by_dtype(2.0**-10, 2.0**-7, 2.0**-13, 2.0**-11, 2.0**-3, 2.0**-2)
 
 # Ecosystem standard, July 2026 text, table of thresholds.
-RTOL_2026_07: Thresholds = {
-    "float16": 2.0**-9,
-    "bfloat16": 2.0**-6,
-    "float32": 2.0**-10,
-    "hifloat32": 2.0**-9,
-    "float8_e4m3": 2.0**-2,
-    "float8_e5m2": 2.0**-1,
-}
-ATOL_2026_07: Thresholds = {
-    "float16": 2.0**-9,
-    "bfloat16": 2.0**-6,
-    "float32": 2.0**-16,
-    "hifloat32": 2.0**-10,
-    "float8_e4m3": 2.0**-4,
-    "float8_e5m2": 2.0**-3,
-}
-LIMIT_2026_07: Thresholds = {
-    "float16": 1e-1,
-    "bfloat16": 1e0,
-    "float32": 1e-2,
-    "hifloat32": 1e-1,
-    "float8_e4m3": 1e0,
-    "float8_e5m2": 1e-1,
-}
+RTOL_2026_07: Thresholds = by_dtype(2.0**-9, 2.0**-6, 2.0**-10, 2.0**-9, 2.0**-2, 2.0**-1)
+ATOL_2026_07: Thresholds = by_dtype(2.0**-9, 2.0**-6, 2.0**-16, 2.0**-10, 2.0**-4, 2.0**-3)
+LIMIT_2026_07: Thresholds = by_dtype(1e-1, 1e0, 1e-2, 1e-1, 1e0, 1e-1)
 
 # Ecosystem standard, September 2026 text, table of thresholds; rtol and atol are equal.
-TOLERANCE_2026_09: Thresholds = {
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "float32": 2.0**-13,
-    "hifloat32": 2.0**-10,
-    "float8_e4m3": 2.0**-3,
-    "float8_e5m2": 2.0**-2,
-}
-LIMIT_2026_09: Thresholds = {
-    "float16": 1e-1,
-    "bfloat16": 1e-1,
-    "float32": 1e-2,
-    "hifloat32": 1e-1,
-    "float8_e4m3": 1e0,
-    "float8_e5m2": 1e0,
-}
+TOLERANCE_2026_09: Thresholds = by_dtype(2.0**-10, 2.0**-7, 2.0**-13, 2.0**-10, 2.0**-3, 2.0**-2)
+LIMIT_2026_09: Thresholds = by_dtype(1e-1, 1e-1, 1e-2, 1e-1, 1e0, 1e0)
 
 Limit = Literal["fixed", "largest_ulp"]
 """Readings of "1e-1 or 32 ULP" as the limit of |actual - golden|.

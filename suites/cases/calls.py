@@ -13,15 +13,10 @@ from functools import cache
 from itertools import combinations
 from typing import Protocol
 
-from poolproof.references.contract import (
-    ContractCall,
-    all_clauses,
-    expectations,
-    legal_calls,
-    violating_call,
-    violating_pair,
-)
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.changes import changed, models, sentence, variations
+from poolproof.references.contract.examples import legal_calls, violating_call, violating_pair
+from poolproof.references.contract.expectation import all_clauses, expectations
 from poolproof.references.products import Product
 from poolproof.suites.cases.generation import derive_seed
 

@@ -242,7 +242,7 @@ class Case:
 
     @cached_property
     def _has_empty_window(self) -> bool:
-        return any(axis.has_empty_window() for axis in self.axes)
+        return any(axis.has_empty_window for axis in self.axes)
 
     @property
     def empty_windows(self) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from poolproof.references.contract import ContractCall, expectations, may_ask
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.changes import (
     INT64_MAX,
     INT64_MIN,
@@ -24,6 +24,7 @@ from poolproof.references.contract.changes import (
     single_changes,
 )
 from poolproof.references.contract.examples import base_template
+from poolproof.references.contract.expectation import expectations, may_ask
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, per_kind

@@ -13,9 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.criterion import scatter_sums
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
-from poolproof.references.oracle import ExactSums, scatter_sums
+from poolproof.references.kernels.sums import ExactSums
 from poolproof.references.summary import PlaneChunk
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.recipes.gradients import Landing, gradient_recipe

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from poolproof.references.contract import ContractCall, expectations, may_ask
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.changes import BASE, Changes, changed, models, nearest, single_changes
+from poolproof.references.contract.expectation import expectations, may_ask
 from poolproof.references.products import Product
 
 _MAX_TOGETHER = 3

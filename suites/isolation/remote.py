@@ -13,7 +13,7 @@ from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, ScenarioResult
 from poolproof.backends.host.protocol import FIRST_CALL, Description, ProtocolError, Raised, write_call
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.contract import ContractCall
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator

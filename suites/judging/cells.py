@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Admissible, admissible
+from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
-from poolproof.references.oracle import ExactSums, scatter_sums
+from poolproof.references.kernels.criterion import Admissible
+from poolproof.references.kernels.sums import ExactSums
 from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
 
 REACHED, REJECTED, SINGLE_VALUED = 1, 2, 4
@@ -62,7 +63,7 @@ class CellChunk:
             is_rejected &= ~self.unspecified_cells
             single_valued &= ~self.unspecified_cells
         flags = np.zeros(len(self.outputs), np.uint8)
-        for flag, where in ((REACHED, self.sums.count > 0), (REJECTED, is_rejected), (SINGLE_VALUED, single_valued)):
+        for flag, where in ((REACHED, self.sums.k > 0), (REJECTED, is_rejected), (SINGLE_VALUED, single_valued)):
             flags[where] |= flag
         return flags
 

@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
-from poolproof.references.contract import ContractCall, Expectation, Follows, expectations, may_run
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.changes import models, nearest, sentence
+from poolproof.references.contract.expectation import Expectation, Follows, expectations, may_run
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict

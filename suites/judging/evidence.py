@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from poolproof.backends.aclnn.calls import call_record
 from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor
 from poolproof.references.accumulation import NATIVE, AccumulationModel
-from poolproof.references.formats import Float64
+from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.operators import Operator
-from poolproof.references.oracle import NO_LATTICE, ExactSums
 from poolproof.reports.rows.evidence import Meta, evidence_path, shrunk_path, write_evidence, write_programs
-from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO
+from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import POISONS, allocate
@@ -148,22 +147,13 @@ def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
     case, operands, admissible = trial.case, trial.operands, trial.admissible
     assert operands.indices is not None
     on_lattice = admissible.lattice != NO_LATTICE
-    flags = _flags(
-        {
-            POSITIVE_INFINITY: admissible.positive_infinity,
-            NEGATIVE_INFINITY: admissible.negative_infinity,
-            NAN: admissible.nan,
-            ZERO: admissible.zero,
-            LATTICE: on_lattice,
-        }
-    )
     cells = {
         "got": trial.gradient_input,
         "low": admissible.low,
         "high": admissible.high,
-        "flags": flags,
+        "flags": admissible.specials | np.where(on_lattice, LATTICE, 0).astype(np.uint8),  # bits as in evidence
         "lattice": np.where(on_lattice, admissible.lattice, 0),
-        "exact": _exact(operands.sums),
+        "exact": operands.sums.exact,
     }
     first, last = _window_corners(case)
     arrays = {name: array.reshape(case.shape) for name, array in cells.items()} | {
@@ -203,12 +193,6 @@ def _flags(raised: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.uint8]:
     for flag, where in raised.items():
         flags[where] |= flag
     return flags
-
-
-def _exact(sums: ExactSums) -> Float64:
-    """Return the exact sums, NaN and infinite terms included."""
-    exact = np.where(sums.positive_infinity, np.inf, np.where(sums.negative_infinity, -np.inf, sums.sum))
-    return np.where(sums.nan | (sums.positive_infinity & sums.negative_infinity), np.nan, exact)
 
 
 def _window_corners(case: Case) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

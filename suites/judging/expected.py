@@ -11,7 +11,8 @@ from typing import assert_never
 
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
 from poolproof.backends.base import Backend, Call
-from poolproof.references.contract import ContractCall, all_clauses, expectations
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.expectation import all_clauses, expectations
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition

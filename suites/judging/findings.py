@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ALL_MODELS
-from poolproof.references.criterion import Admissible
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
-from poolproof.references.oracle import NO_LATTICE
+from poolproof.references.kernels.criterion import ZERO, Admissible
+from poolproof.references.kernels.numbers import NO_LATTICE
+from poolproof.references.kernels.sums import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
 from poolproof.references.summary import summarise
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
@@ -136,7 +137,7 @@ def _as_another_model(trial: Trial) -> str:
         return ""
     chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
-        if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).rejected:
+        if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).tally.rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
     return ""
 
@@ -154,8 +155,8 @@ def expected_text(admissible: Admissible, cell: int) -> str:
         lattice = int(admissible.lattice[cell])
         steps = "" if lattice == NO_LATTICE else f" in steps of 2**{lattice}"
         parts.append(f"[{format_value(low)}, {format_value(high)}]{steps}")
-    for flag, word in (("positive_infinity", "inf"), ("negative_infinity", "-inf"), ("nan", "nan"), ("zero", "0")):
-        if getattr(admissible, flag)[cell] and word not in parts:
+    for kind, word in ((POSITIVE_INFINITY, "inf"), (NEGATIVE_INFINITY, "-inf"), (NAN, "nan"), (ZERO, "0")):
+        if admissible.specials[cell] & kind and word not in parts:
             parts.append(word)
     return " or ".join(parts)
 

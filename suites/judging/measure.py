@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.deviations import sequential_sums
 from poolproof.references.standards import judge_all
-from poolproof.references.statistics import error_statistics, ordinals
+from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
 from poolproof.suites.judging.chunks import array_chunks

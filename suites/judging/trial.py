@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Admissible, admissible
+from poolproof.references.criterion import admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
+from poolproof.references.kernels.criterion import Admissible
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout

@@ -13,7 +13,8 @@ from functools import cache
 from typing import cast
 
 from poolproof.backends.abilities import ALL
-from poolproof.references.contract import SIGNATURES, ContractCall
+from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.suites.cases.calls import CallPart, call_parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from poolproof.references.contract import ContractCall
+from poolproof.references.contract.call import ContractCall
 from poolproof.references.products import Product
 from poolproof.reports.rows.checks import DIAGNOSIS, NEIGHBOURS, diagnosis_block, held_to
 from poolproof.reports.rows.schema import Row

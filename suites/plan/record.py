@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from poolproof.references.contract import ContractError
+from poolproof.references.contract.call import ContractError
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.question import Question

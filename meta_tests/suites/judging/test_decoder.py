@@ -113,10 +113,10 @@ def axes() -> Iterator[Axis]:
 
 def test_windows_that_meet_have_different_residues_and_no_more_than_needed() -> None:
     for axis in axes():
-        overlap = axis.overlap()
+        overlap = axis.overlap
         spans = []
         for coordinate in range(axis.size):
-            windows = axis.windows_covering(coordinate)
+            windows = np.flatnonzero(((axis.positions == coordinate) & axis.valid).any(axis=1))
             assert len(set(windows % overlap)) == len(windows)
             spans.append(np.ptp(windows) + 1 if len(windows) else 1)
         assert overlap == max(spans)

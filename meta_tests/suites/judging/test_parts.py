@@ -110,7 +110,7 @@ def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case:
     outputs[::5] += 1.0
     owed = admissible(operands.sums, FORMATS[case.dtype], ACC32)
     flags = CellChunks(operands, outputs, ACC32).flags
-    assert np.array_equal(flags & REACHED != 0, operands.sums.count > 0)
+    assert np.array_equal(flags & REACHED != 0, operands.sums.k > 0)
     assert np.array_equal(flags & REJECTED != 0, ~owed.accepts(outputs))
     assert np.array_equal(flags & SINGLE_VALUED != 0, owed.single_valued)
     assert (flags & REJECTED).any()
@@ -121,7 +121,7 @@ def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.M
     monkeypatch.setattr(cells, "_MAX_CELLS", most)
     operands = make_operands(BACKWARD)
     outputs, wrong = operands.sums.sum.copy(), np.zeros(operands.values.size, bool)
-    idle = np.flatnonzero(operands.sums.count == 0)
+    idle = np.flatnonzero(operands.sums.k == 0)
     for cell, error in ((idle[3], 1.0), (idle[40], 2.0), (idle[70], 2.0)):
         outputs[cell], wrong[cell] = error, True
     assert CellChunks(operands, outputs, ACC32).worst(wrong) == idle[40]

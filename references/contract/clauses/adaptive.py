@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from poolproof.references.contract import builders as require
+from poolproof.references.contract import facts
 from poolproof.references.contract.builders import (
     FLOATS,
     INTEGERS,
@@ -33,20 +34,10 @@ from poolproof.references.contract.clause import (
     Breach,
     Clause,
     ClauseTable,
-    Decides,
     PageReading,
 )
-from poolproof.references.contract.facts import (
-    INT32_MAX,
-    Shape,
-    adaptive_shape,
-    divides,
-    element_count,
-    plane,
-    same_or_single,
-    tag_fits,
-    wrapped,
-)
+from poolproof.references.contract.facts import Shape
+from poolproof.references.contract.vocabulary import OUT_POINTERS
 from poolproof.references.geometry import expand
 from poolproof.references.products import Product
 
@@ -56,52 +47,51 @@ _TENSORS = ("gradOutput", "self", "indices", "gradInput")
 _BATCHES_BREACH = {"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}
 
 
-def _pointers_and_dtypes() -> tuple[Clause, ...]:
-    return (
-        *require.null_outputs(),
-        *require.not_null("gradOutput", "self", "indices"),
-        *require.not_null("gradInput", page=UNNAMED),
-        *require.dtype_same("gradOutput", "gradInput"),
-        require.not_supported(BEFORE_A2),
-        require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
-        require.dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
-    )
+_POINTERS_AND_DTYPES = (
+    *require.not_null(*OUT_POINTERS, page=UNNAMED),
+    *require.not_null("gradOutput", "self", "indices"),
+    *require.not_null("gradInput", page=UNNAMED),
+    require.dtype_same("gradOutput"),
+    require.dtype_same("gradInput"),
+    require.not_supported(BEFORE_A2),
+    require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    require.dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
+)
 
-
-def _agreeing_shapes() -> tuple[Clause, ...]:
-    return (
-        Clause(
-            name="rank.equal",
-            wording="All four tensors have the same rank.",
-            decides=lambda call, product: len({call.tensor(name).rank for name in _TENSORS}) > 1,
-            source="code",
-            breach=Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
-        ),
-        require.shape_same("indices", "gradOutput"),
-        require.shape_same("gradInput", "self"),
-    )
+_AGREEING_SHAPES = (
+    Clause(
+        "rank.equal",
+        "All four tensors have the same rank.",
+        lambda call, product: len({call.tensor(name).rank for name in _TENSORS}) > 1,
+        Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
+        source="code",
+    ),
+    require.shape_same("indices", "gradOutput"),
+    require.shape_same("gradInput", "self"),
+)
 
 
 def _formats_and_rank(ranks: tuple[int, int], unlisted: str) -> tuple[Clause, ...]:
     deeper = {name: {"shape": of_rank(ranks[1] + 1)} for name in _TENSORS}
     return (
-        *require.format_same("gradOutput", "gradInput", "indices"),
+        require.format_same("gradOutput"),
+        require.format_same("gradInput"),
+        require.format_same("indices"),
         require.not_private(*_TENSORS),
         require.listed_tags({"A2": ("ND",), "950": ("ND",)}, "F2", breach=Breach(template={"tag": unlisted})),
         Clause(
-            name="rank",
-            wording=f"The tensors have rank {ranks[0]} or {ranks[1]}.",
-            decides=lambda call, product: call.tensor("self").rank not in ranks,
-            breach=Breach(tensors=deeper),
+            "rank",
+            f"The tensors have rank {ranks[0]} or {ranks[1]}.",
+            lambda call, product: call.tensor("self").rank not in ranks,
+            Breach(tensors=deeper),
         ),
     )
 
 
-def _empty_exit() -> Clause:
-    return require.empty_exit(
-        "gradOutput, self and indices have no axis of length 0; with one the call succeeds and writes nothing.",
-        ("gradOutput", "self", "indices"),
-    )
+_EMPTY_EXIT = require.empty_exit(
+    "gradOutput, self and indices have no axis of length 0; with one the call succeeds and writes nothing.",
+    ("gradOutput", "self", "indices"),
+)
 
 
 def _batches_differ(call: ContractCall) -> bool:
@@ -110,7 +100,7 @@ def _batches_differ(call: ContractCall) -> bool:
 
 
 def _takes_windowed_kernel(call: ContractCall, product: Product) -> bool:
-    return product.value_in(PRE_950) and divides(call)
+    return product.value_in(PRE_950) and facts.divides(call)
 
 
 # The operator that gets the work checks N and C, in either phase.
@@ -136,19 +126,20 @@ _SHAPE_BATCH_DIVISIBLE = require.tiling(
 ADAPTIVE_2D_BACKWARD = ClauseTable.of(
     "aclnnAdaptiveMaxPool2dBackward",
     "adaptive2d-bwd",
-    *_pointers_and_dtypes(),
-    *_agreeing_shapes(),
+    *_POINTERS_AND_DTYPES,
+    *_AGREEING_SHAPES,
     *_formats_and_rank((3, 4), "NHWC"),
     require.plane_bounded(2),
     require.plane_bounded(2, name="plane.950", status=None, reach=ONLY_950, page=PageReading("refuses", "E30")),
-    _empty_exit(),
+    _EMPTY_EXIT,
     require.views_inside("self", "gradOutput", "indices"),
     _SHAPE_BATCH,
     require.assembly(
         "format.rank",
         "Tensors of rank 4 carry a tag of rank 4, ND or NC; tensors of rank 3 are tagged NCL.",
         lambda call, product: (
-            not tag_fits(call.tensor("self")) or (call.tensor("self").rank == 3 and call.tensor("self").format != "NCL")
+            not facts.tag_fits(call.tensor("self"))
+            or (call.tensor("self").rank == 3 and call.tensor("self").format != "NCL")
         ),
         Breach(template={"shape": (3, 6, 7), "tag": "ND"}),
         source="observed",
@@ -161,12 +152,12 @@ ADAPTIVE_2D_BACKWARD = ClauseTable.of(
 ADAPTIVE_3D_BACKWARD = ClauseTable.of(
     "aclnnAdaptiveMaxPool3dBackward",
     "adaptive3d-bwd",
-    *_pointers_and_dtypes(),
-    *_agreeing_shapes(),
+    *_POINTERS_AND_DTYPES,
+    *_AGREEING_SHAPES,
     require.plane_bounded(3),
     *_formats_and_rank((4, 5), "NDHWC"),
     require.dtype_listed("indices", {"A2": ("INT32",)}, reach=PRE_950, name="dtype.indices.int32"),
-    _empty_exit(),
+    _EMPTY_EXIT,
     require.views_inside("self", "gradOutput", "indices"),
     _SHAPE_BATCH,
     require.tag_rank_fits(source="observed"),
@@ -177,26 +168,28 @@ ADAPTIVE_3D_BACKWARD = ClauseTable.of(
 # Forward, 2-D and 3-D.
 
 _OUTPUTS = ("outputOut", "indicesOut")
-_POINTERS = (*require.null_outputs(), *require.not_null("self", "outputSize", "outputOut", "indicesOut"))
+_POINTERS = (
+    *require.not_null(*OUT_POINTERS, page=UNNAMED),
+    *require.not_null("self", "outputSize", "outputOut", "indicesOut"),
+)
 _OUTPUT_MISFITS = {"outputOut": {"shape": longer}, "indicesOut": {"shape": longer}}
 
 
-def _no_zero_length() -> Clause:
-    return Clause(
-        name="shape.hollow",
-        wording="No axis of self but the first has length 0.",
-        decides=lambda call, product: min(call.tensor("self").shape[1:]) < 1,
-        breach=Breach(template={"shape": lambda shape: (shape[0], 0, *shape[2:])}),
-    )
+_NO_ZERO_LENGTH = Clause(
+    "shape.hollow",
+    "No axis of self but the first has length 0.",
+    lambda call, product: min(call.tensor("self").shape[1:]) < 1,
+    Breach(template={"shape": lambda shape: (shape[0], 0, *shape[2:])}),
+)
 
 
 def _size_positive(page: PageReading | None = None) -> Clause:
     return Clause(
-        name="outputSize.positive",
-        wording="Every value of outputSize is at least 1.",
-        decides=lambda call, product: min(call.attribute("outputSize"), default=1) < 1,
+        "outputSize.positive",
+        "Every value of outputSize is at least 1.",
+        lambda call, product: min(call.attribute("outputSize"), default=1) < 1,
+        Breach(template={"output_size": last_is(0)}),
         page=page,
-        breach=Breach(template={"output_size": last_is(0)}),
     )
 
 
@@ -218,7 +211,7 @@ def _takes_general_path(call: ContractCall, product: Product) -> bool:
 
 def _takes_own_operator(call: ContractCall, product: Product) -> bool:
     """Check whether the 950's own operator gets the call, which it does unless all windows are alike."""
-    return product.value_in(ONLY_950) and not _takes_general_path(call, product) and not divides(call)
+    return product.value_in(ONLY_950) and not _takes_general_path(call, product) and not facts.divides(call)
 
 
 def _permutes_three_axes(call: ContractCall, product: Product) -> bool:
@@ -240,8 +233,8 @@ def _unbatched_nhwc(name: str, **fields: Any) -> Clause:
 def _plane_exceeds_windowed_kernel(call: ContractCall, product: Product) -> bool:
     """Source: ``aclnn_adaptive_max_pool2d.cpp:380-386`` and ``max_pool3d_with_argmax_v2.cpp:66-71``."""
     *_, height, width = _as_nchw(call)
-    is_windowed = divides(call) and not _takes_general_path(call, product)
-    return is_windowed and wrapped(height * width) > INT32_MAX
+    is_windowed = facts.divides(call) and not _takes_general_path(call, product)
+    return is_windowed and facts.wrapped(height * width) > facts.INT32_MAX
 
 
 def _as_nchw(call: ContractCall) -> Shape:
@@ -266,18 +259,18 @@ def _misread_elements_differ(call: ContractCall, product: Product) -> bool:
 
 
 def _same_count(call: ContractCall, shape: Shape) -> bool:
-    return element_count(call.tensor("outputOut").shape) == element_count(shape)
+    return facts.element_count(call.tensor("outputOut").shape) == facts.element_count(shape)
 
 
 def _outputs_retagged(call: ContractCall, product: Product) -> bool:
     """Check whether results get the outputs' tags, which fails where a tag has another rank."""
     if _takes_general_path(call, product):
         return call.tensor("self").rank == 3
-    return divides(call)
+    return facts.divides(call)
 
 
 def _result_fits(call: ContractCall, tensor: str) -> bool:
-    return same_or_single(call.tensor(tensor).shape, adaptive_shape(call))
+    return facts.same_or_single(call.tensor(tensor).shape, facts.adaptive_shape(call))
 
 
 def _result_tag(call: ContractCall, product: Product) -> str:
@@ -302,9 +295,9 @@ ADAPTIVE_2D = ClauseTable.of(
     *_POINTERS,
     require.not_supported(ONLY_310, status=None, page=PageReading("refuses", "F3")),
     require.dtype_listed("self", _DTYPES_2D),
-    *require.dtype_same("outputOut"),
+    require.dtype_same("outputOut"),
     require.dtype_listed("indicesOut", dict.fromkeys(_DTYPES_2D, ("INT64",))),
-    *require.rank_in((3, 4), "self"),
+    require.rank_in((3, 4), "self"),
     require.listed_tags(
         dict.fromkeys(("A2", "950", "910"), ("NCHW", "NCL", "NHWC")),
         "E29",
@@ -312,19 +305,17 @@ ADAPTIVE_2D = ClauseTable.of(
         breach=Breach(template={"shape": (3, 6, 7), "tag": "ND"}),
     ),
     require.shape_same("indicesOut", "outputOut"),
-    _no_zero_length(),
+    _NO_ZERO_LENGTH,
     require.length_in("outputSize", (2,)),
     _size_positive(PageReading("agrees", "E26")),
     Clause(
-        name="shape.outputOut",
-        wording="outputOut has self's leading axes and outputSize.",
-        decides=lambda call, product: call.tensor("outputOut").shape != adaptive_shape(call),
+        "shape.outputOut",
+        "outputOut has self's leading axes and outputSize.",
+        lambda call, product: call.tensor("outputOut").shape != facts.adaptive_shape(call),
+        Breach(tensors={name: {"shape": lambda shape: (*shape[:-2], shape[-1], shape[-2])} for name in _OUTPUTS}),
         status=None,
         reach=SINCE_A2,
         page=PageReading("refuses", "E27"),
-        breach=Breach(
-            tensors={name: {"shape": lambda shape: (*shape[:-2], shape[-1], shape[-2])} for name in _OUTPUTS}
-        ),
     ),
     _no_batches_exit(),
     require.views_inside("self"),
@@ -364,7 +355,7 @@ ADAPTIVE_2D = ClauseTable.of(
         "The outputs' tags have the outputs' rank (at rank 3 on 910 and with DOUBLE data, elsewhere where outputSize"
         " divides self's lengths).",
         lambda call, product: (
-            _outputs_retagged(call, product) and not all(tag_fits(call.tensor(name)) for name in _OUTPUTS)
+            _outputs_retagged(call, product) and not all(facts.tag_fits(call.tensor(name)) for name in _OUTPUTS)
         ),
         Breach(template={"shape": (3, 6, 7), "output_size": (3, 7), "tag": "NCHW"}),
         page=PageReading("allows", "C1"),
@@ -379,7 +370,7 @@ ADAPTIVE_2D = ClauseTable.of(
     require.assembly(
         "shape.outputOut.elements",
         "outputOut has as many elements as self's leading axes and outputSize ask for.",
-        lambda call, product: not _is_misread(call, product) and not _same_count(call, adaptive_shape(call)),
+        lambda call, product: not _is_misread(call, product) and not _same_count(call, facts.adaptive_shape(call)),
         Breach(tensors=_OUTPUT_MISFITS),
         reach=SINCE_A2,
         page=PageReading("refuses", "E27"),
@@ -414,22 +405,14 @@ def _prefix_differs(call: ContractCall, tensor: str, count: int) -> bool:
 
 def _has_nothing_to_do(call: ContractCall, product: Product) -> bool:
     size = call.attribute("outputSize")
-    return call.tensor("self").is_empty or (product.value_in(ONLY_950) and len(size) == 3 and wrapped(prod(size)) == 0)
+    return call.tensor("self").is_empty or (
+        product.value_in(ONLY_950) and len(size) == 3 and facts.wrapped(prod(size)) == 0
+    )
 
 
 def _is_retagged(call: ContractCall) -> bool:
     """Check whether results get the outputs' tags: all but those of a batched call whose windows are not alike."""
-    return call.tensor("self").rank == 4 or divides(call)
-
-
-def _retagged_wrongly(tensor: str) -> Decides:
-    """Make a predicate; a result has self's rank, whatever that of the output."""
-
-    def decides(call: ContractCall, product: Product) -> bool:
-        result = replace(call.tensor("self"), format=call.tensor(tensor).format)
-        return _is_retagged(call) and not tag_fits(result)
-
-    return decides
+    return call.tensor("self").rank == 4 or facts.divides(call)
 
 
 def _indices_tag_differs(call: ContractCall, product: Product) -> bool:
@@ -439,10 +422,14 @@ def _indices_tag_differs(call: ContractCall, product: Product) -> bool:
 
 
 def _fitting_tag(tensor: str, name: str, breach: Breach) -> Clause:
+    def decides(call: ContractCall, product: Product) -> bool:
+        result = replace(call.tensor("self"), format=call.tensor(tensor).format)  # whatever the output's rank
+        return _is_retagged(call) and not facts.tag_fits(result)
+
     return require.assembly(
         name,
         f"{tensor}'s tag has self's rank (at rank 4, or where outputSize divides self's lengths).",
-        _retagged_wrongly(tensor),
+        decides,
         breach,
         page=PageReading("allows", "C1"),
     )
@@ -450,12 +437,12 @@ def _fitting_tag(tensor: str, name: str, breach: Breach) -> Clause:
 
 def _fitting_shape(tensor: str, name: str, breach: Breach) -> Clause:
     return Clause(
-        name=name,
-        wording=f"{tensor} has self's leading axes and outputSize.",
-        decides=lambda call, product: not _result_fits(call, tensor),
+        name,
+        f"{tensor} has self's leading axes and outputSize.",
+        lambda call, product: not _result_fits(call, tensor),
+        breach,
         source="code",
         stage="assembly",
-        breach=breach,
     )
 
 
@@ -463,67 +450,69 @@ ADAPTIVE_3D = ClauseTable.of(
     "aclnnAdaptiveMaxPool3d",
     "adaptive3d-fwd",
     *_POINTERS,
-    *require.rank_in((4, 5), "self", "outputOut", "indicesOut"),
+    *(require.rank_in((4, 5), name) for name in ("self", "outputOut", "indicesOut")),
     require.not_supported(BEFORE_A2),
     require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     Clause(
-        name="dtype.outputOut.supported",
-        wording="outputOut is FLOAT, FLOAT16 or BF16.",
-        decides=lambda call, product: call.tensor("outputOut").dtype not in FLOATS,
-        breach=Breach(tensors={"outputOut": {"dtype": "DOUBLE"}}),
+        "dtype.outputOut.supported",
+        "outputOut is FLOAT, FLOAT16 or BF16.",
+        lambda call, product: call.tensor("outputOut").dtype not in FLOATS,
+        Breach(tensors={"outputOut": {"dtype": "DOUBLE"}}),
     ),
     require.dtype_listed("indicesOut", {"A2": ("INT32",), "950": INTEGERS}),
     Clause(
-        name="format.supported",
-        wording="self is tagged NCDHW or NCHW; on 950 also ND.",
-        decides=lambda call, product: call.tensor("self").format not in product.value_in(_TAGS_3D),
+        "format.supported",
+        "self is tagged NCDHW or NCHW; on 950 also ND.",
+        lambda call, product: call.tensor("self").format not in product.value_in(_TAGS_3D),
+        Breach(template={"tag": "NDHWC"}),
         tables=(_TAGS_3D,),
-        breach=Breach(template={"tag": "NDHWC"}),
     ),
     require.listed_tags({"950": ("NCDHW", "NCHW")}, "F2", reach=ONLY_950, breach=Breach(template={"tag": "ND"})),
-    *require.format_same("outputOut"),
+    require.format_same("outputOut"),
     Clause(
-        name="length.outputSize",
-        wording="outputSize holds three values; on 950 also none or one.",
-        decides=lambda call, product: len(call.attribute("outputSize")) not in product.value_in(_LENGTHS),
+        "length.outputSize",
+        "outputSize holds three values; on 950 also none or one.",
+        lambda call, product: len(call.attribute("outputSize")) not in product.value_in(_LENGTHS),
+        Breach(lists={"outputSize": (1, 1, 1, 1)}),
         tables=(_LENGTHS,),
         source="code",
-        breach=Breach(lists={"outputSize": (1, 1, 1, 1)}),
     ),
     Clause(
-        name="shape.leading",
-        wording="outputOut has self's leading axes.",
-        decides=lambda call, product: _prefix_differs(call, "self", call.tensor("outputOut").rank - 3),
-        breach=Breach(tensors={name: {"shape": more_batches} for name in _OUTPUTS}),
+        "shape.leading",
+        "outputOut has self's leading axes.",
+        lambda call, product: _prefix_differs(call, "self", call.tensor("outputOut").rank - 3),
+        Breach(tensors={name: {"shape": more_batches} for name in _OUTPUTS}),
     ),
     Clause(
-        name="shape.outputOut",
-        wording="outputOut has outputSize as its spatial axes.",
-        decides=_spatial_differs,
-        breach=Breach(tensors=_OUTPUT_MISFITS),
+        "shape.outputOut",
+        "outputOut has outputSize as its spatial axes.",
+        _spatial_differs,
+        Breach(tensors=_OUTPUT_MISFITS),
     ),
     Clause(
-        name="shape.indicesOut.first",
-        wording="indicesOut has outputOut's lengths along as many axes as outputSize has values.",
-        decides=lambda call, product: _prefix_differs(call, "indicesOut", len(call.attribute("outputSize"))),
-        breach=Breach(tensors={"indicesOut": {"shape": more_batches}}),
+        "shape.indicesOut.first",
+        "indicesOut has outputOut's lengths along as many axes as outputSize has values.",
+        lambda call, product: _prefix_differs(call, "indicesOut", len(call.attribute("outputSize"))),
+        Breach(tensors={"indicesOut": {"shape": more_batches}}),
     ),
-    *require.dtype_same("outputOut", name="dtype.outputOut.same"),
-    _no_zero_length(),
+    require.dtype_same("outputOut", name="dtype.outputOut.same"),
+    _NO_ZERO_LENGTH,
     require.plane_bounded(
         3,
         wording="D * H * W of self is at most 2^31 - 1 where indicesOut is INT32, in signed 64-bit arithmetic.",
-        decides=lambda call, product: call.tensor("indicesOut").dtype == "INT32" and plane(call) > INT32_MAX,
+        decides=lambda call, product: (
+            call.tensor("indicesOut").dtype == "INT32" and facts.plane(call) > facts.INT32_MAX
+        ),
         reach=SINCE_A2,
     ),
     _size_positive(),
     Clause(
-        name="shape.indicesOut",
-        wording="indicesOut has outputOut's shape.",
-        decides=lambda call, product: call.tensor("indicesOut").shape != call.tensor("outputOut").shape,
+        "shape.indicesOut",
+        "indicesOut has outputOut's shape.",
+        lambda call, product: call.tensor("indicesOut").shape != call.tensor("outputOut").shape,
+        Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
         status=None,
         page=PageReading("refuses", "E37"),
-        breach=Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
     ),
     replace(
         _no_batches_exit(),

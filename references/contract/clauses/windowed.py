@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from poolproof.references.contract import builders as require
+from poolproof.references.contract import facts
 from poolproof.references.contract.builders import (
     FLOATS,
     INTEGERS,
@@ -22,7 +23,6 @@ from poolproof.references.contract.builders import (
 )
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.clause import (
-    ALWAYS_ON_BLOCKS,
     BEFORE_A2,
     ONLY_950,
     PRE_950,
@@ -35,51 +35,53 @@ from poolproof.references.contract.clause import (
     Products,
     Reach,
 )
-from poolproof.references.contract.facts import (
-    INT32_MAX,
-    attribute,
-    has_zero_length,
-    misreads_channels_last,
-    plane,
-    pooled_shape,
-    runs_on_blocks,
-    same_or_single,
-    tag_fits,
-    wrapped,
-)
-from poolproof.references.contract.vocabulary import ReturnCode
+from poolproof.references.contract.vocabulary import OUT_POINTERS, ReturnCode
 from poolproof.references.products import Product
 
 _F1 = Earlier(ReturnCode.INVALID_PARAMETER, "F1")
 """``aclnn_max_pool3d_with_argmax.cpp:188`` has changed."""
 
+_INDICES_NOT_PRIVATE = require.not_private(
+    "indices", name="format.private.indices", wording="indices carries no private format tag."
+)
+
 UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
 
 
-MAX_POOL_3D_BACKWARD = ClauseTable.of(
-    "aclnnMaxPool3dWithArgmaxBackward",
-    "3d-bwd",
-    *require.null_outputs(),
+_BACKWARD_POINTERS = (
+    *require.not_null(*OUT_POINTERS, page=UNNAMED),
     *require.not_null("gradOutput", page=UNNAMED),
     *require.not_null("self", "indices"),
     *require.not_null("kernelSize", "stride", "padding", "dilation", "gradInput", page=UNNAMED),
     require.not_supported(BEFORE_A2),
-    require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
-    require.dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
-    *require.dtype_same("gradOutput", "gradInput"),
-    *require.format_same("gradOutput", "gradInput"),
-    require.not_private("self", "gradOutput", "gradInput"),
-    require.indices_not_private(),
-    require.listed_tags({"A2": ("ND",), "950": ("ND",)}, "E40", breach=Breach(template={"tag": "NDHWC"})),
-    *require.rank_in((4, 5), "gradOutput", "gradInput", "indices", "self"),
+)
+
+_VOLUME_LISTS = (
     require.length_in("kernelSize", (1, 3)),
-    require.kernel_positive(),
+    require.KERNEL_POSITIVE,
     require.length_in("stride", (0, 1, 3)),
-    require.stride_positive(),
+    require.STRIDE_POSITIVE,
     require.length_in("padding", (1, 3)),
-    require.padding_not_negative(),
+    require.PADDING_NOT_NEGATIVE,
     require.padding_at_most_half(),
     require.length_in("dilation", (1, 3)),
+)
+
+MAX_POOL_3D_BACKWARD = ClauseTable.of(
+    "aclnnMaxPool3dWithArgmaxBackward",
+    "3d-bwd",
+    *_BACKWARD_POINTERS,
+    require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
+    require.dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
+    require.dtype_same("gradOutput"),
+    require.dtype_same("gradInput"),
+    require.format_same("gradOutput"),
+    require.format_same("gradInput"),
+    require.not_private("self", "gradOutput", "gradInput"),
+    _INDICES_NOT_PRIVATE,
+    require.listed_tags({"A2": ("ND",), "950": ("ND",)}, "E40", breach=Breach(template={"tag": "NDHWC"})),
+    *(require.rank_in((4, 5), name) for name in ("gradOutput", "gradInput", "indices", "self")),
+    *_VOLUME_LISTS,
     require.dilation_positive(),
     require.dilation_one(status=None, page=PageReading("refuses", "E13")),
     require.plane_bounded(3),
@@ -110,7 +112,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
     require.tiling(
         "shape.gradOutput",
         "gradOutput has the pooled lengths of self along D, H and W.",
-        lambda call, product: call.tensor("gradOutput").shape[-3:] != pooled_shape(call)[-3:],
+        lambda call, product: call.tensor("gradOutput").shape[-3:] != facts.pooled_shape(call)[-3:],
         Breach(tensors={"gradOutput": {"shape": longer}, "indices": {"shape": longer}}),
         page=PageReading("refuses", "E38"),
     ),
@@ -119,41 +121,35 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
 
 def _result_fits(tensor: str) -> Clause:
     return Clause(
-        name=f"shape.{tensor}",
-        wording=f"{tensor} has the pooled shape of self.",
-        decides=lambda call, product: not same_or_single(call.tensor(tensor).shape, pooled_shape(call)),
+        f"shape.{tensor}",
+        f"{tensor} has the pooled shape of self.",
+        lambda call, product: not facts.same_or_single(call.tensor(tensor).shape, facts.pooled_shape(call)),
+        Breach(tensors={tensor: {"shape": longer}}),
         stage="assembly",
-        breach=Breach(tensors={tensor: {"shape": longer}}),
     )
 
 
 MAX_POOL_3D = ClauseTable.of(
     "aclnnMaxPool3dWithArgmax",
     "3d-fwd",
-    *require.null_outputs(),
+    *require.not_null(*OUT_POINTERS, page=UNNAMED),
     require.not_supported(BEFORE_A2, page=PageReading("agrees", "E35")),
     *require.not_null("self", "kernelSize", "stride", "padding", "dilation", "out", "indices", earlier=_F1),
     require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     require.dtype_listed("indices", {"A2": ("INT32",), "950": INTEGERS}),
-    *require.dtype_same("out"),
-    *require.format_same("out", "indices"),
-    *require.rank_in((4, 5), "self"),
+    require.dtype_same("out"),
+    require.format_same("out"),
+    require.format_same("indices"),
+    require.rank_in((4, 5), "self"),
     Clause(
-        name="format.supported",
-        wording="The format tag is NDHWC, NCDHW, NCHW or ND.",
-        decides=lambda call, product: call.tensor("self").format not in ("NDHWC", "NCDHW", "NCHW", "ND"),
+        "format.supported",
+        "The format tag is NDHWC, NCDHW, NCHW or ND.",
+        lambda call, product: call.tensor("self").format not in ("NDHWC", "NCDHW", "NCHW", "ND"),
+        Breach(template={"tag": "NC"}),
         reach=ONLY_950,
-        breach=Breach(template={"tag": "NC"}),
     ),
     require.listed_tags({"A2": ("NCDHW", "ND")}, "F2", reach=PRE_950),
-    require.length_in("kernelSize", (1, 3)),
-    require.kernel_positive(),
-    require.length_in("stride", (0, 1, 3)),
-    require.stride_positive(),
-    require.length_in("padding", (1, 3)),
-    require.padding_not_negative(),
-    require.padding_at_most_half(),
-    require.length_in("dilation", (1, 3)),
+    *_VOLUME_LISTS,
     require.dilation_one(reach=PRE_950),
     require.dilation_positive(reach=ONLY_950, status=None, page=PageReading("refuses", "E34")),
     require.some_window_fits(status=None, page=PageReading("refuses", "E35")),
@@ -176,28 +172,6 @@ MAX_POOL_3D = ClauseTable.of(
 # Clauses of all 2-D APIs, with indices or with a mask.
 
 
-def padding_at_most_kernel() -> Clause:
-    """Require the weaker bound that the 2-D backward pages print; above it, page and code agree."""
-    return Clause(
-        name="padding.at-most-kernel",
-        wording="Padding is at most the kernel on every axis.",
-        decides=require.padding_exceeds(1),
-        breach=Breach(template={"padding": last_is(3)}),
-    )
-
-
-def padding_at_most_half_effective() -> Clause:
-    """Check padding again, which is redundant until the effective kernel overflows."""
-    return Clause(
-        name="padding.at-most-half-effective",
-        wording="Padding is at most half the dilated kernel, in signed 64-bit arithmetic.",
-        decides=_padding_exceeds_effective,
-        reach=ONLY_950,
-        source="observed",
-        breach=Breach(lists={"dilation": (2**62, 1)}),
-    )
-
-
 def planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
     """Check lengths of the lists, all before any value; the mask APIs have checked kernelSize's already."""
     return (
@@ -210,20 +184,20 @@ def planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
 
 def no_zero_length(**fields: Any) -> Clause:
     return Clause(
-        name="shape.hollow",
-        wording="C, H and W of self are not 0; only N may be.",
-        decides=lambda call, product: has_zero_length(call),
-        breach=Breach(template={"shape": (2, 0, 6, 7)}),
+        "shape.hollow",
+        "C, H and W of self are not 0; only N may be.",
+        lambda call, product: facts.has_zero_length(call),
+        Breach(template={"shape": (2, 0, 6, 7)}),
     ).with_fields(**fields)
 
 
 def pool_fits(tensor: str, *alike: str) -> Clause:
     """Require the pooled shape; ``alike`` are tensors that should have it too."""
     return Clause(
-        name=f"shape.{tensor}",
-        wording=f"{tensor} has the pooled shape of self; NHWC is read with channels last.",
-        decides=lambda call, product: call.tensor(tensor).shape != pooled_shape(call),
-        breach=Breach(tensors={name: {"shape": longer} for name in (tensor, *alike)}),
+        f"shape.{tensor}",
+        f"{tensor} has the pooled shape of self; NHWC is read with channels last.",
+        lambda call, product: call.tensor(tensor).shape != facts.pooled_shape(call),
+        Breach(tensors={name: {"shape": longer} for name in (tensor, *alike)}),
     )
 
 
@@ -231,7 +205,7 @@ def computed_plane_bounded(**fields: Any) -> Clause:
     """Bound the plane on A2 and A3, where the 3-D operator that computes 2-D calls refuses it."""
     return require.plane_bounded(
         2,
-        decides=lambda call, product: plane(call) > INT32_MAX and not runs_on_blocks(call, product),
+        decides=lambda call, product: facts.plane(call) > facts.INT32_MAX and not facts.runs_on_blocks(call, product),
         status=ReturnCode.INTERNAL_NULL,
         source="code",
         page=PageReading("silent", "E36"),
@@ -248,32 +222,21 @@ def result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-def blocks_tag_fits(**fields: Any) -> Clause:
-    """Require tags that the mask APIs can turn into NC1HWC0."""
-    return require.assembly(
-        "format.blocks",
-        _blocks_wording,
-        _tag_has_no_blocks,
-        Breach(template={"kernel_size": (1, 1), "padding": (0, 0), "tag": "ND"}),
-        page=PageReading("allows", "C8"),
-    ).with_fields(**fields)
-
-
 def channels_last_fits(tensor: str, **fields: Any) -> Clause:
     """Check NHWC on A2 and A3, where sizes are checked with channels last and computed with channels first."""
     return Clause(
-        name="format.channels-last",
-        wording=f"Tensors tagged NHWC, which are computed as NCHW, have a {tensor} that fits self when read so.",
-        decides=misreads_channels_last,
+        "format.channels-last",
+        f"Tensors tagged NHWC, which are computed as NCHW, have a {tensor} that fits self when read so.",
+        facts.misreads_channels_last,
+        Breach(template={"tag": "NHWC"}),
         reach=PRE_950,
-        breach=Breach(template={"tag": "NHWC"}),
     ).with_fields(**fields)
 
 
 def _padding_exceeds_effective(call: ContractCall, product: Product) -> bool:
-    padding, kernel, dilation = (attribute(call, name) for name in ("padding", "kernelSize", "dilation"))
+    padding, kernel, dilation = (facts.attribute(call, name) for name in ("padding", "kernelSize", "dilation"))
     axes = zip(padding, kernel, dilation, strict=True)
-    return any(2 * pad > wrapped((size - 1) * step + 1) for pad, size, step in axes)
+    return any(2 * pad > facts.wrapped((size - 1) * step + 1) for pad, size, step in axes)
 
 
 def _result_tag_wording(products: Products) -> str:
@@ -285,17 +248,7 @@ def _result_tag_wording(products: Products) -> str:
 def _result_tag_misfits(call: ContractCall, product: Product) -> bool:
     tensor = call.tensor("self")
     is_assembled = product.value_in(PRE_950) or tensor.rank == 3
-    return is_assembled and not tag_fits(tensor) and not runs_on_blocks(call, product)
-
-
-def _blocks_wording(products: Products) -> str:
-    always = require.names([product for product in products if product.value_in(ALWAYS_ON_BLOCKS)])
-    return f"With a 1x1 kernel, and with every kernel on {always}, tensors of rank 4 are NCHW or NHWC."
-
-
-def _tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
-    tensor = call.tensor("self")
-    return tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC") and runs_on_blocks(call, product)
+    return is_assembled and not facts.tag_fits(tensor) and not facts.runs_on_blocks(call, product)
 
 
 # Backward 2-D.
@@ -304,21 +257,27 @@ def _tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
 def backward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
     """Check formats and ranks of the 2-D APIs, with the page's own list of tags."""
     return (
-        *require.format_same("gradOutput", "gradInput"),
+        require.format_same("gradOutput"),
+        require.format_same("gradInput"),
         require.not_private("self", "gradOutput", "gradInput"),
-        require.indices_not_private(),
+        _INDICES_NOT_PRIVATE,
         listed,
-        *require.rank_in((3, 4), "self", "gradInput", "gradOutput", "indices"),
+        *(require.rank_in((3, 4), name) for name in ("self", "gradInput", "gradOutput", "indices")),
     )
 
 
 def backward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
     """Check values of the 2-D APIs' lists, after all their lengths."""
     return (
-        require.kernel_positive(),
-        require.stride_positive(),
-        require.padding_not_negative(),
-        padding_at_most_kernel(),
+        require.KERNEL_POSITIVE,
+        require.STRIDE_POSITIVE,
+        require.PADDING_NOT_NEGATIVE,
+        Clause(  # the weaker bound that the pages print; above it, page and code agree
+            "padding.at-most-kernel",
+            "Padding is at most the kernel on every axis.",
+            require.padding_exceeds(1),
+            Breach(template={"padding": last_is(3)}),
+        ),
         require.padding_at_most_half(PageReading("allows", "E11")),
         *dilation,
     )
@@ -337,19 +296,18 @@ def backward_planar_shapes(gradients_fit: Clause, *effective: Clause) -> tuple[C
     )
 
 
-def backward_planar_tiling() -> tuple[Clause, ...]:
-    """Check what A2 and A3 notice only in phase two, of either 2-D API."""
-    return (
-        computed_plane_bounded(stage="tiling", phase=2),
-        channels_last_fits(
-            "gradOutput",
-            status=ReturnCode.INTERNAL_NULL,
-            stage="tiling",
-            phase=2,
-            source="observed",
-            page=PageReading("refuses", "E39"),
-        ),
-    )
+BACKWARD_PLANAR_TILING = (
+    computed_plane_bounded(stage="tiling", phase=2),
+    channels_last_fits(
+        "gradOutput",
+        status=ReturnCode.INTERNAL_NULL,
+        stage="tiling",
+        phase=2,
+        source="observed",
+        page=PageReading("refuses", "E39"),
+    ),
+)
+"""What A2 and A3 notice only in phase two, of either 2-D API."""
 
 
 def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
@@ -360,18 +318,25 @@ def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
 MAX_POOL_2D_BACKWARD = ClauseTable.of(
     "aclnnMaxPool2dWithIndicesBackward",
     "2d-bwd",
-    *require.null_outputs(),
-    *require.not_null("gradOutput", page=UNNAMED),
-    *require.not_null("self", "indices"),
-    *require.not_null("kernelSize", "stride", "padding", "dilation", "gradInput", page=UNNAMED),
-    require.not_supported(BEFORE_A2),
+    *_BACKWARD_POINTERS,
     require.dtype_listed("self", {"A2": ("FLOAT",), "950": FLOATS}),
-    *require.dtype_same("gradOutput", "gradInput"),
+    require.dtype_same("gradOutput"),
+    require.dtype_same("gradInput"),
     require.dtype_listed("indices", {"A2": ("INT32", "INT8"), "950": INTEGERS}, source="code"),
     *backward_planar_formats(require.listed_tags({"A2": ("ND", "NCHW"), "950": ("ND", "NCHW", "NHWC")}, "E39")),
     *planar_lengths(require.length_in("kernelSize", (1, 2))),
     *backward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
-    *backward_planar_shapes(pool_fits("gradOutput", "indices"), padding_at_most_half_effective()),
+    *backward_planar_shapes(
+        pool_fits("gradOutput", "indices"),
+        Clause(  # redundant until the effective kernel overflows
+            "padding.at-most-half-effective",
+            "Padding is at most half the dilated kernel, in signed 64-bit arithmetic.",
+            _padding_exceeds_effective,
+            Breach(lists={"dilation": (2**62, 1)}),
+            reach=ONLY_950,
+            source="observed",
+        ),
+    ),
     require.assembly(
         "rank.indices.equal",
         "indices has self's rank; on 950 only where self has rank 3.",
@@ -400,7 +365,7 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
         Breach(tensors={"indices": {"shape": longer}}),
         page=PageReading("refuses", "E17"),
     ),
-    *backward_planar_tiling(),
+    *BACKWARD_PLANAR_TILING,
 )
 
 
@@ -408,15 +373,15 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
 
 
 def forward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
-    return (*require.format_same("out"), require.not_private("self", "out"), listed, *require.rank_in((3, 4), "self"))
+    return (require.format_same("out"), require.not_private("self", "out"), listed, require.rank_in((3, 4), "self"))
 
 
 def forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
     """Check values of the 2-D APIs' lists, after all their lengths, and what they require of self."""
     return (
-        require.kernel_positive(),
-        require.stride_positive(),
-        require.padding_not_negative(),
+        require.KERNEL_POSITIVE,
+        require.STRIDE_POSITIVE,
+        require.PADDING_NOT_NEGATIVE,
         require.padding_at_most_half(),
         *dilation,
         no_zero_length(),
@@ -424,8 +389,9 @@ def forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
     )
 
 
-def forward_planar_exit() -> Clause:
-    return require.empty_exit("N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self", "out"))
+FORWARD_PLANAR_EXIT = require.empty_exit(
+    "N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self", "out")
+)
 
 
 def forward_channels_last_fits(status: ReturnCode) -> Clause:
@@ -442,21 +408,21 @@ def _indices_tag_misfits(call: ContractCall, product: Product) -> bool:
     """Source: ``contiguous.cpp:645-652`` of ops-math, and ``aclnn_max_pool2d_with_indices.cpp:769-770`` at rank 3."""
     out, indices = call.tensor("out"), call.tensor("indices")
     if out.rank == 3 and product.value_in(PRE_950):
-        return not tag_fits(indices)
+        return not facts.tag_fits(indices)
     return out.format not in ("ND", indices.format)
 
 
 MAX_POOL_2D = ClauseTable.of(
     "aclnnMaxPool2dWithIndices",
     "2d-fwd",
-    *require.null_outputs(),
+    *require.not_null(*OUT_POINTERS, page=UNNAMED),
     *require.not_null("self"),
     *require.not_null("kernelSize", "stride", "padding", "dilation", page=UNNAMED),
     *require.not_null("out"),
     *require.not_null("indices", page=UNNAMED),
     require.not_supported(BEFORE_A2),
     require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
-    *require.dtype_same("out"),
+    require.dtype_same("out"),
     require.dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
     *forward_planar_formats(
         require.listed_tags({"A2": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2", breach=UNLISTED)
@@ -465,7 +431,7 @@ MAX_POOL_2D = ClauseTable.of(
     *forward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
     pool_fits("out", "indices"),
     require.shape_same("indices", "out"),
-    forward_planar_exit(),
+    FORWARD_PLANAR_EXIT,
     require.views_inside("self"),
     computed_plane_bounded(stage="assembly"),
     require.assembly(

@@ -100,12 +100,12 @@ class Landing:
 
     @property
     def residues(self) -> int:
-        return prod(axis.overlap() for axis in self.axes)
+        return prod(axis.overlap for axis in self.axes)
 
     def residue(self) -> Int64:
         """Assign a plane's windows numbers below `residues`, different ones to those that can reach a common cell."""
         residue = np.empty(self.plane_windows, np.int64)
-        fill_numbers(*in_space([axis.residues for axis in self.axes], [axis.overlap() for axis in self.axes]), residue)
+        fill_numbers(*in_space([axis.residues for axis in self.axes], [axis.overlap for axis in self.axes]), residue)
         return residue
 
 

@@ -27,17 +27,17 @@ from poolproof.suites.judging.trial import SCALE, ExecutedCall, Trial
 
 @check("every cell that a window reaches holds an admissible sum", backward)
 def interval(trial: Trial) -> Mismatch | None:
-    if not trial.summary.rejected_reached:
+    if not trial.summary.tally.rejected_reached:
         return None
     flags = trial.cells.flags
-    return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.reached)
+    return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.tally.reached)
 
 
 @check("cells that no window reaches are exactly zero", backward)
 def unreached(trial: Trial) -> Mismatch | None:
-    if not trial.summary.rejected_unreached:
+    if not trial.summary.tally.rejected_unreached:
         return None
-    flags, unreached = trial.cells.flags, trial.summary.cells - trial.summary.reached
+    flags, unreached = trial.cells.flags, trial.summary.tally.cells - trial.summary.tally.reached
     return wrong_cells(trial, flags & (REACHED | REJECTED) == REJECTED, unreached)
 
 
@@ -45,14 +45,14 @@ def _data_is_exact(trial: Trial) -> bool:
     """Tell whether every cell's sum is certain in every order, and a plane's sum fits into float64."""
     if not full_backward(trial):
         return False
-    summary = trial.summary
+    summary = trial.summary.tally
     certain = summary.single_valued == summary.cells and not summary.special and not summary.inexact_sums
     return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
 
 
 @check("on exact data each plane of grad_input sums to its plane of grad_output", _data_is_exact)
 def plane_sum(trial: Trial) -> Mismatch | None:
-    if not trial.summary.planes_off:
+    if not trial.summary.tally.planes_off:
         return None
     expected, got = plane_sums(trial.operands, trial.baseline.output("grad_input"))
     wrong = (got != expected).reshape(trial.case.leading_shape)
@@ -86,7 +86,7 @@ def round_trip(trial: Trial) -> Mismatch | None:
 def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context: str) -> Mismatch | None:
     """Report the first cell of grad_input that a backward on ``operands`` fills with what cannot be."""
     outputs = run.output("grad_input")
-    if not summarise(operands.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model).rejected:
+    if not summarise(operands.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model).tally.rejected:
         return None
     chunks = CellChunks(operands, outputs, trial.model)
     wrong = (chunks.flags & REJECTED != 0).reshape(outputs.shape)
@@ -100,7 +100,7 @@ def _scales_exactly(trial: Trial) -> bool:
     """Tell whether multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
     if not full_backward(trial) or not trial.is_deterministic:
         return False
-    summary = trial.summary
+    summary = trial.summary.tally
     stays = summary.greatest * 2.0 ** (SCALE + 1) < trial.fmt.max and summary.least_lattice >= trial.fmt.min_exponent
     return stays and not summary.special
 

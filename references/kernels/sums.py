@@ -13,7 +13,7 @@ import numpy as np
 from poolproof.references.kernels.compiled import Bytes, Floats, Ints, SmallInts, compiled, helper
 from poolproof.references.kernels.numbers import NO_LATTICE, lowest_bit, power
 
-NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY = 1, 2, 4
+POSITIVE_INFINITY, NEGATIVE_INFINITY, NAN = 1, 2, 4
 """Flags of terms that are not finite, and of outputs that are admissible besides an interval."""
 
 BOTH_INFINITIES = POSITIVE_INFINITY | NEGATIVE_INFINITY
@@ -22,17 +22,19 @@ LIMIT = 2.0**960
 """Sums of finite terms stay below it, so that every bound on them fits into float64."""
 
 
-class Facts(NamedTuple):
-    """The facts of all cells of a plane; arrays have shape (cells,).
+class ExactSums(NamedTuple):
+    """Facts about the terms that land in each cell; arrays have shape (cells,).
 
     k
         How many terms land here, whatever their value.
     sum, residue
-        The finite terms' exact sum S: ``sum`` is S rounded to float64, ``residue`` is S - ``sum`` rounded likewise.
+        The finite terms' exact sum S: ``sum`` is S rounded to float64, ``residue`` is S - ``sum`` rounded likewise
+        (so it is zero only where ``sum`` is S).
     positive, negative
         P = sum of max(g, 0) and N = sum of max(-g, 0) over finite terms, rounded up where float64 is too short.
     lattice
-        q, the exponent of the largest power of two that divides all finite non-zero terms; `NO_LATTICE` without any.
+        q, the exponent of the largest power of two that divides all finite non-zero terms, and so every sum of
+        them in any order and precision; `NO_LATTICE` where there is none.
     kinds
         `NAN`, `POSITIVE_INFINITY` and `NEGATIVE_INFINITY` where a term of that kind lands.
     """
@@ -45,15 +47,25 @@ class Facts(NamedTuple):
     lattice: SmallInts
     kinds: Bytes
 
+    @property
+    def exact(self) -> Floats:
+        """The sums to float64's precision, NaN or infinite where the terms demand it."""
+        if not self.kinds.any():
+            return self.sum
+        exact = np.where(self.kinds == POSITIVE_INFINITY, np.inf, self.sum)
+        exact[self.kinds == NEGATIVE_INFINITY] = -np.inf
+        exact[(self.kinds & NAN != 0) | (self.kinds == BOTH_INFINITIES)] = np.nan
+        return exact
+
 
 @helper
-def empty_facts(cells: int) -> Facts:
+def empty_sums(cells: int) -> ExactSums:
     k, lattice, kinds = np.empty(cells, np.int64), np.empty(cells, np.int32), np.empty(cells, np.uint8)
-    return Facts(k, np.empty(cells), np.empty(cells), np.empty(cells), np.empty(cells), lattice, kinds)
+    return ExactSums(k, np.empty(cells), np.empty(cells), np.empty(cells), np.empty(cells), lattice, kinds)
 
 
 class Cell(NamedTuple):
-    """The `Facts` of one cell."""
+    """The `ExactSums` of one cell."""
 
     k: int
     sum: float
@@ -65,61 +77,55 @@ class Cell(NamedTuple):
 
 
 @helper
-def cell_of(facts: Facts, i: int) -> Cell:
-    return Cell(
-        facts.k[i],
-        facts.sum[i],
-        facts.residue[i],
-        facts.positive[i],
-        facts.negative[i],
-        facts.lattice[i],
-        facts.kinds[i],
-    )
+def cell_of(sums: ExactSums, i: int) -> Cell:
+    """Return the facts about one cell."""
+    totals = sums.sum[i], sums.residue[i], sums.positive[i], sums.negative[i]
+    return Cell(sums.k[i], *totals, sums.lattice[i], sums.kinds[i])
 
 
 @compiled
-def facts_of_plane(cells: Ints, terms: Floats, size: int) -> Facts:
-    """Return the facts of one plane of ``size`` cells; see `gather`."""
-    facts = empty_facts(size)
-    gather(cells, terms, 0, cells.size, facts)
-    return facts
+def sums_of_plane(cells: Ints, terms: Floats, size: int) -> ExactSums:
+    """Return the sums of one plane of ``size`` cells; see `gather`."""
+    sums = empty_sums(size)
+    gather(cells, terms, 0, cells.size, sums)
+    return sums
 
 
 @helper
-def gather(cells: Ints, terms: Floats, first: int, last: int, facts: Facts) -> None:
+def gather(cells: Ints, terms: Floats, first: int, last: int, sums: ExactSums) -> None:
     """Fill the facts of a plane from ``terms`` and their ``cells``, ``first`` up to ``last``.
 
     A term with a negative cell is dropped. IndexError for a cell behind the plane; OverflowError where the finite terms
     of a cell reach `LIMIT`.
     """
-    _clear(facts)
+    _clear(sums)
     for i in range(first, last):
         cell, term = cells[i], terms[i]
-        if cell >= facts.k.size:
+        if cell >= sums.k.size:
             raise IndexError("a cell lies behind its plane")
         if cell < 0:
             continue
-        facts.k[cell] += 1
+        sums.k[cell] += 1
         if not math.isfinite(term):
-            facts.kinds[cell] |= _special_kind(term)
+            sums.kinds[cell] |= _special_kind(term)
         elif term != 0.0:
-            facts.sum[cell] += term
-            facts.positive[cell] += max(term, 0.0)
-            facts.negative[cell] += max(-term, 0.0)
-            facts.lattice[cell] = min(facts.lattice[cell], lowest_bit(term))
-    if not _sums_are_exact(facts):
-        _sum_exactly(cells, terms, first, last, facts)
+            sums.sum[cell] += term
+            sums.positive[cell] += max(term, 0.0)
+            sums.negative[cell] += max(-term, 0.0)
+            sums.lattice[cell] = min(sums.lattice[cell], lowest_bit(term))
+    if not _sums_are_exact(sums):
+        _sum_exactly(cells, terms, first, last, sums)
 
 
 @helper
-def _clear(facts: Facts) -> None:
-    facts.k[:] = 0
-    facts.sum[:] = 0.0
-    facts.residue[:] = 0.0
-    facts.positive[:] = 0.0
-    facts.negative[:] = 0.0
-    facts.lattice[:] = NO_LATTICE
-    facts.kinds[:] = 0
+def _clear(sums: ExactSums) -> None:
+    sums.k[:] = 0
+    sums.sum[:] = 0.0
+    sums.residue[:] = 0.0
+    sums.positive[:] = 0.0
+    sums.negative[:] = 0.0
+    sums.lattice[:] = NO_LATTICE
+    sums.kinds[:] = 0
 
 
 @helper
@@ -130,55 +136,55 @@ def _special_kind(term: float) -> int:
 
 
 @helper
-def _sums_are_exact(facts: Facts) -> bool:
+def _sums_are_exact(sums: ExactSums) -> bool:
     """Check whether all partial sums, which lie in [-N, P] on the lattice, fit into float64's 53 bits.
 
     Where P or N reach further, turn them into upper bounds.
     """
     exact = True
-    for cell in range(facts.k.size):
-        if facts.k[cell] < 2:
+    for cell in range(sums.k.size):
+        if sums.k[cell] < 2:
             continue
-        positive, negative = facts.positive[cell], facts.negative[cell]
+        positive, negative = sums.positive[cell], sums.negative[cell]
         if positive >= LIMIT or negative >= LIMIT:
             raise OverflowError("gradients this close to float64's limit have no exact float64 sum")
-        end = power(facts.lattice[cell] + 53)
+        end = power(sums.lattice[cell] + 53)
         if positive >= end or negative >= end:
             exact = False
-            slack = 1.0 + facts.k[cell] * 2.0**-50
-            facts.positive[cell] = positive * slack if positive >= end else positive
-            facts.negative[cell] = negative * slack if negative >= end else negative
+            slack = 1.0 + sums.k[cell] * 2.0**-50
+            sums.positive[cell] = positive * slack if positive >= end else positive
+            sums.negative[cell] = negative * slack if negative >= end else negative
     return exact
 
 
 @helper
-def _sum_exactly(cells: Ints, terms: Floats, first: int, last: int, facts: Facts) -> None:
+def _sum_exactly(cells: Ints, terms: Floats, first: int, last: int, sums: ExactSums) -> None:
     """Sum the cells whose plain sums may have been rounded again, exactly, with their residues."""
-    ends = np.zeros(facts.k.size, np.int64)
+    ends = np.zeros(sums.k.size, np.int64)
     total, most = 0, 0
-    for cell in range(facts.k.size):
-        if _is_too_wide(facts, cell):
+    for cell in range(sums.k.size):
+        if _is_too_wide(sums, cell):
             ends[cell] = total
-            total += facts.k[cell]
-            most = max(most, facts.k[cell])
+            total += sums.k[cell]
+            most = max(most, sums.k[cell])
     grouped = np.empty(total)
     for i in range(first, last):
         cell = cells[i]
-        if cell >= 0 and _is_too_wide(facts, cell) and math.isfinite(terms[i]):
+        if cell >= 0 and _is_too_wide(sums, cell) and math.isfinite(terms[i]):
             grouped[ends[cell]] = terms[i]
             ends[cell] += 1
     components = np.empty(most + 1)
     begin = 0
-    for cell in range(facts.k.size):
-        if _is_too_wide(facts, cell):
-            facts.sum[cell], facts.residue[cell] = _exact_sum(grouped, begin, ends[cell], components)
-            begin += facts.k[cell]
+    for cell in range(sums.k.size):
+        if _is_too_wide(sums, cell):
+            sums.sum[cell], sums.residue[cell] = _exact_sum(grouped, begin, ends[cell], components)
+            begin += sums.k[cell]
 
 
 @helper
-def _is_too_wide(facts: Facts, cell: int) -> bool:
+def _is_too_wide(sums: ExactSums, cell: int) -> bool:
     """Check whether the plain sum of a cell may have been rounded."""
-    return facts.k[cell] > 1 and max(facts.positive[cell], facts.negative[cell]) >= power(facts.lattice[cell] + 53)
+    return sums.k[cell] > 1 and max(sums.positive[cell], sums.negative[cell]) >= power(sums.lattice[cell] + 53)
 
 
 @helper
