@@ -154,9 +154,9 @@ def test_appending_the_same_twice_leaves_the_file_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("owner = ''", "owner must be a text"),
-        ("expires = 2027-01-01T00:00:00", "expires must be a date"),
-        ("expires = '2027-01-01'", "expires must be a date"),
+        ("owner = ''", "at `[$].owner`"),
+        ("expires = 2027-01-01T00:00:00", "Expected `date`, got .* - at `[$].expires`"),
+        ("expires = '2027-01-01'", "Expected `date`, got .* - at `[$].expires`"),
         ("scope = { colour = 'red' }", "column names"),
         ("scope = { checks_violated = 'interval' }", "column names"),
         ("scope = {}", "column names"),

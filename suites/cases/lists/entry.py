@@ -7,9 +7,10 @@ too, with what is wrong with it in place of a case.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from poolproof.references.standards import STANDARDS, Standard, share_close
 from poolproof.reports.rows.verdicts import BadInput
@@ -19,10 +20,6 @@ from poolproof.suites.cases.layouts import TAGS
 
 MARK = "list"
 """The field that only the line of an entry has, and none of a case."""
-
-
-_ROWS = 1 << 32
-"""More than any list has."""
 
 
 class ListError(BadInput):
@@ -54,12 +51,6 @@ class OwnStandard:
     def to_record(self) -> dict[str, Any]:
         given = {"name": self.name, "same_as": self.same_as, "close": list(self.close) if self.close else None}
         return {name: value for name, value in given.items() if value}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> OwnStandard:
-        close = record.get("close")
-        name, same_as = str(record.get("name", "")), str(record.get("same_as", ""))
-        return cls(name, same_as, (float(close[0]), float(close[1]), float(close[2])) if close else None)
 
 
 @dataclass(frozen=True)
@@ -106,19 +97,24 @@ def read_entry(line: str) -> Entry | None:
     if not isinstance(record, dict) or MARK not in record:
         return None
     try:
-        label, row, name = str(record[MARK]), int(record["row"]), str(record["name"])
-        if not 0 < row < _ROWS:
-            raise ValueError(row)
-        if "fault" in record:
-            return Entry(label, row, name, fault=str(record["fault"]))
-        own = OwnStandard.from_record(record["standard"])
-        return Entry(label, row, name, Case.from_record(record["case"]), "", own)
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        if isinstance(error, CaseError):
-            raise
+        row = msgspec.convert(record, _Line)
+        if (row.fault is None) == (row.case is None):
+            raise ValueError("it has one of fault and case")
+    except ValueError as error:
         raise CaseError(
-            f"a row of a list has list, row, name and a fault, or a case with its standard: {error!r}"
+            f"a row of a list has list, row, name and a fault, or a case with its standard: {error}"
         ) from error
+    case = None if row.case is None else Case.from_record(row.case)
+    return Entry(row.list, row.row, row.name, case, row.fault or "", row.standard)
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    list: str
+    row: Annotated[int, msgspec.Meta(gt=0, lt=1 << 32)]
+    name: str
+    fault: str | None = None
+    case: dict[str, Any] | None = None
+    standard: OwnStandard = OwnStandard()
 
 
 def seed_of(name: str) -> int:
