@@ -6,8 +6,7 @@ Each is legal, has no window without cells unless the case has one, and is small
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -26,22 +25,27 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Parameter:
-    """An integer of a case that can be another from ``low`` to ``most``; ``value`` is that of the case."""
+    """An integer of a case that can be another from ``low`` to ``most``; ``value`` is that of the case.
+
+    It stands in a list, ``field``, for one ``axis`` or for all.
+    """
 
     case: Case
     name: str
     value: int
     low: int
     most: int
-    set_value: Callable[[Record, int], None] = field(repr=False)
+    field: str
+    axis: int | None
+
+    def change(self, value: int) -> Record:
+        """Return its field with another value, on all axes where it is of none."""
+        values = spelled(self.case)[self.field]
+        return {self.field: [value if self.axis in (None, axis) else own for axis, own in enumerate(values)]}
 
     def with_value(self, value: int) -> Case | None:
         """Change the case to another value there; None where it is none, or too large."""
-        if not self.low <= value <= self.most:
-            return None
-        record = spelled(self.case)
-        self.set_value(record, value)
-        return read(record, self.case.has_empty_window())
+        return changed(self.case, self.change(value)) if self.low <= value <= self.most else None
 
 
 def parameters(case: Case) -> list[Parameter]:
@@ -51,15 +55,13 @@ def parameters(case: Case) -> list[Parameter]:
     most = [MAX_ELEMENTS] * leading + [_MAX_LENGTH] * rank
     names = ("N", "C", "D", "H", "W") if rank == 3 else ("N", "C", "H", "W")
     found = [
-        Parameter(case, name, shape[axis], 1, most[axis], _setter("shape", axis))
+        Parameter(case, name, shape[axis], 1, most[axis], "shape", axis)
         for axis, name in enumerate(names[-len(shape) :])
     ]
     for name, values in _lists(case).items():
         low = 0 if name == "padding" else 1
-        found += [
-            Parameter(case, name, value, low, _MAX_LENGTH, _setter(name, axis)) for axis, value in enumerate(values)
-        ]
-        found.append(Parameter(case, name, max(values), low, _MAX_LENGTH, _setter_of_all(name)))
+        found += [Parameter(case, name, value, low, _MAX_LENGTH, name, axis) for axis, value in enumerate(values)]
+        found.append(Parameter(case, name, max(values), low, _MAX_LENGTH, name, None))
     return found
 
 
@@ -73,20 +75,16 @@ def alternatives(case: Case) -> list[Record]:
 
 
 def changed(case: Case, change: Record) -> Case | None:
-    """Change fields of the case; None where there is none such."""
-    return read(spelled(case) | change, case.has_empty_window())
-
-
-def read(record: Record, may_have_empty_windows: bool) -> Case | None:
-    """Read the case of a record; None where it is none, or has an empty window and may not, or is too large."""
+    """Change fields of the case; None where there is none such, or one with an empty window, or it is too large."""
+    record = spelled(case) | change
     if prod(record["shape"]) > MAX_ELEMENTS:
         return None
     try:
-        case = Case.from_record(record)
+        other = Case.from_record(record)
     except CaseError:
         return None
-    is_small = case.planes * case.plane_windows <= MAX_ELEMENTS
-    return case if is_small and (may_have_empty_windows or not case.has_empty_window()) else None
+    is_small = other.planes * other.plane_windows <= MAX_ELEMENTS
+    return other if is_small and (case.has_empty_window() or not other.has_empty_window()) else None
 
 
 def spelled(case: Case) -> Record:
@@ -113,19 +111,3 @@ def _other_batch(case: Case) -> tuple[int, ...]:
         return (1, *case.shape)
     batch, channels, *spatial = case.shape
     return (channels, *spatial) if batch == 1 else (channels, batch, *spatial)
-
-
-def _setter(name: str, axis: int) -> Callable[[Record, int], None]:
-    def set_value(record: Record, value: int) -> None:
-        values = list(record[name])
-        values[axis] = value
-        record[name] = values
-
-    return set_value
-
-
-def _setter_of_all(name: str) -> Callable[[Record, int], None]:
-    def set_value(record: Record, value: int) -> None:
-        record[name] = [value] * len(record[name])
-
-    return set_value

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolproof.references.operators import OPERATORS, Operator
+from poolproof.suites import api
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, extent
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.cases.searching import strategy_of
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.varying import MAX_ELEMENTS, alternatives, changed, parameters
 from poolproof.suites.plan.aspects import CASE_ASPECTS
@@ -22,7 +22,7 @@ from poolproof.suites.plan.aspects import CASE_ASPECTS
 ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
     lambda operator: st.sampled_from(
         [aspect for aspect in CASE_ASPECTS.values() if operator.takes_tags or not aspect.profile.tagged]
-    ).flatmap(lambda aspect: strategy_of(cases(operator, "float16", operator.indices.dtypes[0], aspect.profile)))
+    ).flatmap(lambda aspect: api.cases(operator.name, "float16", operator.indices.dtypes[0], aspect.id))
 )
 
 
