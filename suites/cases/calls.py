@@ -8,12 +8,13 @@ two of them broken, and values in places that no enumeration thought of.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import combinations
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from poolproof.references.contract import (
     ContractCall,
@@ -53,38 +54,46 @@ ClauseCall = tuple[str, str, ContractCall]
 """The id of the clause that decides a call (empty where it is legal), a sentence about it, and the call."""
 
 
-class CallPart(Protocol):
+class CallPart(ABC):
     """A part of the calls about an API on a product."""
 
     @property
+    @abstractmethod
     def id(self) -> str: ...
 
+    @abstractmethod
     def count(self, product: Product, api: str) -> int: ...
 
-    def by_clause(self, product: Product, api: str) -> Counter[str]:
+    def by_clause(self, product: Product, api: str) -> Counter[str]:  # noqa: ARG002
         """Count the calls about each clause; empty where they are counted as a whole."""
+        return Counter()
 
+    @abstractmethod
     def calls(self, product: Product, api: str) -> list[ClauseCall]: ...
 
 
 @dataclass(frozen=True)
-class ListedCalls:
+class ListedCalls(CallPart):
     """All calls of one of `KINDS`."""
 
-    id: str
+    kind: str
+
+    @property
+    def id(self) -> str:
+        return self.kind
 
     def count(self, product: Product, api: str) -> int:
-        return len(_listed(self.id, product, api))
+        return len(_listed(self.kind, product, api))
 
     def by_clause(self, product: Product, api: str) -> Counter[str]:
-        return Counter(clause for clause, _, _ in _listed(self.id, product, api))
+        return Counter(clause for clause, _, _ in _listed(self.kind, product, api))
 
     def calls(self, product: Product, api: str) -> list[ClauseCall]:
-        return list(_listed(self.id, product, api))
+        return list(_listed(self.kind, product, api))
 
 
 @dataclass(frozen=True)
-class VariedCalls:
+class VariedCalls(CallPart):
     """A legal call, known by its name, in those variations that lie from ``start`` to ``stop``."""
 
     number: int
@@ -99,9 +108,6 @@ class VariedCalls:
     def count(self, product: Product, api: str) -> int:  # noqa: ARG002
         return self.stop - self.start
 
-    def by_clause(self, product: Product, api: str) -> Counter[str]:  # noqa: ARG002
-        return Counter()
-
     def calls(self, product: Product, api: str) -> list[ClauseCall]:
         model = models(product, api)[self.legal]
         made = variations(product, api)[self.legal][self.start : self.stop]
@@ -109,7 +115,7 @@ class VariedCalls:
 
 
 @dataclass(frozen=True)
-class DrawnCalls:
+class DrawnCalls(CallPart):
     """Legal calls with nought to three perturbations."""
 
     number: int
@@ -123,9 +129,6 @@ class DrawnCalls:
     def count(self, product: Product, api: str) -> int:  # noqa: ARG002
         return self.size
 
-    def by_clause(self, product: Product, api: str) -> Counter[str]:  # noqa: ARG002
-        return Counter()
-
     def calls(self, product: Product, api: str) -> list[ClauseCall]:
         return [clause_call(product, call, "drawn") for call in drawn_calls(product, api, self.size, self.seed)]
 
@@ -133,13 +136,10 @@ class DrawnCalls:
 def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[CallPart]:
     """Cut all that a plan of so many cases asks about an API into parts."""
     yield from map(ListedCalls, KINDS)
-    slices = [
-        (legal, start, min(start + CALLS_PER_PART, len(made)))
-        for legal, made in variations(product, api).items()
-        for start in range(0, len(made), CALLS_PER_PART)
-    ]
-    for number, place in enumerate(slices):
-        yield VariedCalls(number, *place)
+    made = {legal: len(changes) for legal, changes in variations(product, api).items()}
+    slices = ((legal, start) for legal, length in made.items() for start in range(0, length, CALLS_PER_PART))
+    for number, (legal, start) in enumerate(slices):
+        yield VariedCalls(number, legal, start, min(start + CALLS_PER_PART, made[legal]))
     size = cases * DRAWN_PER_CASE
     for number, start in enumerate(range(0, size, CALLS_PER_PART)):
         part = derive_seed(seed, product.name, api, "drawn", number)

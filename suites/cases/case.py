@@ -23,10 +23,11 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.forms import Form, storage_form
-from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, MemoryLayout
-from poolproof.suites.cases.recipes import RECIPES
+from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Form, MemoryLayout, storage_form
+from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF
+from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.spreads import parse_spread
+from poolproof.suites.cases.recipes.values import VALUES
 
 _SEEDS = 1 << 63
 """What a row can hold as a seed."""
@@ -375,5 +376,11 @@ def _record_type(windows: type[Windows]) -> type[msgspec.Struct]:
     return msgspec.defstruct("CaseRecord", [*required, *optional])
 
 
-_WORDS: Mapping[str, Collection[str]] = {"dtype": FORMATS, "index_dtype": INDEX_DTYPES, **RECIPES}
+_WORDS: Mapping[str, Collection[str]] = {
+    "dtype": FORMATS,
+    "index_dtype": INDEX_DTYPES,
+    "gradient": GRADIENTS | OF_SELF,
+    "indices": INDICES,
+    "values": VALUES,
+}
 """The words that a field may have; a gradient and values may be a spread, too."""

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.forms import BITS, Form
-from poolproof.suites.cases.layouts import MemoryLayout
+from poolproof.suites.cases.layouts import BITS, Form, MemoryLayout
 from poolproof.suites.cases.operands import CaseOperands
 
 GUARD_BYTES = 512

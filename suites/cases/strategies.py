@@ -19,80 +19,39 @@ from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, Make
-from poolproof.suites.cases.geometries import known_geometries
 from poolproof.suites.cases.layouts import DRAWN, MemoryLayout, suitable
+from poolproof.suites.cases.targets import known_geometries
+
+
+def _beside(*lengths: int) -> tuple[int, ...]:
+    return tuple(length + step for length in lengths for step in (-1, 0, 1))
+
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
 """Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
 
 LONG_LENGTHS = (
-    79,
-    80,
-    81,
-    95,
-    96,
-    97,
+    *_beside(80, 96),
     113,
-    127,
-    128,
-    129,
+    *_beside(128),
     130,
-    191,
-    192,
-    193,
-    255,
-    256,
-    257,
+    *_beside(192, 256),
     258,
     384,
-    511,
-    512,
-    513,
+    *_beside(512),
     1025,
     4097,
     65537,
 )
 """Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
 
-PLANES = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    12,
-    15,
-    16,
-    17,
-    19,
-    20,
-    21,
-    24,
-    25,
-    31,
-    32,
-    33,
-    39,
-    40,
-    41,
-    47,
-    48,
-    49,
-    63,
-    64,
-    65,
-    127,
-    128,
-    129,
-)
+PLANES = (*range(1, 7), 8, 12, *_beside(16, 20), 24, 25, *_beside(32, 40, 48, 64, 128))
 """N * C around lane counts (16, 32, 64, 128) and core counts (20, 24, 40, 48, 64)."""
 
-EXTREME_PLANES = (65535, 65536, 65537)
+EXTREME_PLANES = _beside(65536)
 """N * C around the end of 16 bits."""
 
-WINDOWS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
+WINDOWS = _beside(16, 32, 64, 128, 256)
 """Windows along an axis: both sides of what a vector, a tile row or a counter of 8 bits holds. Two axes of 16 make a
 plane of 256."""
 
@@ -100,11 +59,24 @@ LARGE_KERNELS = (11, 13, 14, 15, 16, 17, 24, 31, 32, 33, 127, 128, 255, 256, 257
 """Kernels whose area lies about 200 to 260, where a buffer or 8 bits end, and about 1000; and those whose length along
 one axis does, or is more than 7, 8 and 10 bits count."""
 
-LONG_STRIDES = (15, 16, 17, 31, 32, 33, 63, 64, 65)
+LONG_STRIDES = _beside(16, 32, 64)
 """Strides around what a field of 8 bits counts in blocks of 8 elements, and around vectors."""
 
-MANY_PLANES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2559, 2560, 2561, 3071, 3072, 3073, 4095, 4096, 4097)
+MANY_PLANES = _beside(256, 512, 1024, 2560, 3072, 4096)
 """N * C around multiples of lanes * cores and the limits of the library's templates."""
+
+
+INDICES = (
+    "in_window",
+    "forward",
+    "crowded",
+    "shared",
+    *["lattice"] * 2,
+    "first",
+    "last",
+    "plane_edges",
+    "tile_borders",
+)
 
 
 @dataclass(frozen=True)
@@ -119,18 +91,7 @@ class Profile:
     """
 
     gradients: tuple[str, ...] = ("integers",)
-    indices: tuple[str, ...] = (
-        "in_window",
-        "forward",
-        "crowded",
-        "shared",
-        "lattice",
-        "lattice",
-        "first",
-        "last",
-        "plane_edges",
-        "tile_borders",
-    )
+    indices: tuple[str, ...] = INDICES
     values: tuple[str, ...] = ("normal",)
     scales: tuple[int, ...] = (0,)
     budgets: tuple[int, ...] = (64, 256, 1024, 4096)
@@ -311,22 +272,8 @@ _GEOMETRIES: Mapping[type[Windows], Callable[[Draws, int, int, Profile], tuple[L
 """How the lengths of a plane and its windows are drawn together."""
 
 
-_STYLES = (
-    "unit",
-    "tiling",
-    "sparse",
-    "overlapping",
-    "overlapping",
-    "overlapping",
-    "dilated",
-    "dilated",
-    "whole",
-    "beyond",
-    "large",
-    "far_apart",
-    "aimed",
-    "aimed",
-)
+_SMALL_STYLES = ("unit", "tiling", "sparse", *["overlapping"] * 3)
+_STYLES = (*_SMALL_STYLES, "dilated", "dilated", "whole", "beyond", "large", "far_apart", "aimed", "aimed")
 """Relations of kernel, stride and length; repeated ones are drawn more often."""
 
 
@@ -336,7 +283,7 @@ def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
     Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together. The
     number of draws is the same for every style: Hypothesis shrinks from one to another.
     """
-    style = draw.choose(_STYLES if room > 4 else _STYLES[:6])
+    style = draw.choose(_STYLES if room > 4 else _SMALL_STYLES)
     small = draw.between(2, min(7, max(room, 2)))
     extra = draw.between(0, 5)
     spread = draw.between(2, 4)

@@ -18,8 +18,8 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.shrinking import smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
@@ -251,7 +251,7 @@ def test_subnormal_gradients_are_below_twice_the_smallest_normal() -> None:
 
 
 @pytest.mark.parametrize("operator", BACKWARDS, ids=lambda operator: operator.name)
-@pytest.mark.parametrize("recipe", RECIPES["indices"])
+@pytest.mark.parametrize("recipe", INDICES)
 def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> None:
     profile = Profile(indices=(recipe,), empty_batches=False)
     index_dtype = operator.indices.dtypes[-1]

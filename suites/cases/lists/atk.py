@@ -18,7 +18,7 @@ from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpr
 from poolproof.suites.cases.lists.declared_data import declared_recipe
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of
 from poolproof.suites.cases.recipes.gradients import pointed
-from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian, parse_spread
+from poolproof.suites.cases.recipes.spreads import Spread, parse_spread
 
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 _SPELLED = {dtype: name for name, dtype in DTYPES.items()}
@@ -242,11 +242,11 @@ def _range(recipe: str) -> Any:
     if recipe in _RANGES:
         return _RANGES[recipe]
     match parse_spread(recipe):
-        case Between(low, high):
+        case Spread("between", (low, high)):
             return [low, high]
-        case Gaussian(mean, deviation):
+        case Spread("gaussian", (mean, deviation)):
             return {"name": "nd", "mean": [mean, mean], "std": [deviation, deviation]}
-        case Filled(value):
+        case Spread("filled", (value,)):
             return value if value - value == 0.0 else [str(value)]
         case _:
             raise NotExpressible(f"ATK has no range for data of the recipe {recipe}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.suites.cases.lists.entry import RowError
-from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian
+from poolproof.suites.cases.recipes.spreads import Spread
 from poolproof.suites.cases.recipes.stream import RandomStream
 
 _NAMES = ("inf", "-inf", "nan")
@@ -23,7 +23,7 @@ def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
         return _normal(field, given, fmt, RandomStream(seed, field))
     numbers = [number_of(field, each) for each in (given if _is_list(given) else [given])]
     if len(numbers) == 1 or (len(numbers) == 2 and _are_alike(*numbers)):
-        return str(Filled(_within(numbers[0], fmt) if isfinite(numbers[0]) else numbers[0]))
+        return str(Spread("filled", (_within(numbers[0], fmt) if isfinite(numbers[0]) else numbers[0],)))
     if len(numbers) == 2:
         return _between(field, numbers[0], numbers[1], fmt)
     raise RowError(f"{field}: {given!r} is neither a number nor a range")
@@ -53,7 +53,7 @@ def _between(field: str, low: float, high: float, fmt: FloatFormat) -> str:
     """No uniform distribution reaches infinity: a bound that the format does not have is its largest number."""
     if not low < high:
         raise RowError(f"{field}: [{low}, {high}] is no range")
-    return str(Between(_within(low, fmt), _within(high, fmt)))
+    return str(Spread("between", (_within(low, fmt), _within(high, fmt))))
 
 
 def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: RandomStream) -> str:
@@ -70,7 +70,7 @@ def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Rand
             raise RowError(f"{field}: {name} [{low}, {high}] of a normal distribution is no range")
         drawn.append(low + (high - low) * round(float(stream.beside(name).uniform(1)[0]), 4))
     try:
-        return str(Gaussian(_within(drawn[0], fmt), min(drawn[1], fmt.max)))
+        return str(Spread("gaussian", (_within(drawn[0], fmt), min(drawn[1], fmt.max))))
     except ValueError as error:
         raise RowError(f"{field}: {error}") from error
 

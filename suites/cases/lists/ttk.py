@@ -23,7 +23,7 @@ from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpr
 from poolproof.suites.cases.lists.declared_data import declared_recipe
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of, tagged_layouts
 from poolproof.suites.cases.recipes.gradients import pointed
-from poolproof.suites.cases.recipes.spreads import Whole
+from poolproof.suites.cases.recipes.spreads import Spread
 
 KERNELS = {"max_pool_grad_with_argmax_v3": "MaxPool2dWithIndicesBackward"}
 """The operators that the library runs by a kernel of TTK's lists."""
@@ -37,7 +37,7 @@ _NHWC = "NHWC"
 OURS = "poolproof_case"
 """The column in which a row that we wrote carries its case, which the tool does not read."""
 
-MADE = str(Whole(-128.0, 127.0))
+MADE = str(Spread("whole", (-128.0, 127.0)))
 """What the tool's input script fills self with."""
 
 COLUMNS = (

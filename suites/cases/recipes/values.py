@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64, FloatFormat
-from poolproof.suites.cases.recipes.bulk import draw_all, draw_bulk
 from poolproof.suites.cases.recipes.spreads import parse_spread
-from poolproof.suites.cases.recipes.stream import RandomStream
+from poolproof.suites.cases.recipes.stream import RandomStream, draw_all, draw_bulk
 
 Recipe = Callable[[int, FloatFormat, RandomStream], Float64]
 """(how many, format, stream) -> values, of which each takes one number in every draw (`RandomStream.chunks`)."""
@@ -18,16 +17,10 @@ Recipe = Callable[[int, FloatFormat, RandomStream], Float64]
 
 def draw_values(recipe: str, size: int, fmt: FloatFormat, stream: RandomStream) -> NDArray:
     """Draw ``size`` values of a recipe, flat, in the format's own dtype."""
-    own_recipe = VALUES.get(recipe) or _spread(recipe)
+    spread = parse_spread(recipe)
+    own_recipe = spread.draw if spread else VALUES[recipe]
     draw = draw_all if own_recipe in _BY_PLACE else draw_bulk
     return draw(size, fmt.dtype, stream, lambda count, own: own_recipe(count, fmt, own))
-
-
-def _spread(spelling: str) -> Recipe:
-    found = parse_spread(spelling)
-    if found is None:
-        raise KeyError(spelling)
-    return found.draw
 
 
 def normal(size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
