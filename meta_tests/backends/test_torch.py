@@ -6,7 +6,7 @@ import pytest
 
 from poolproof.backends.registry import create
 from poolproof.references.operators import BACKWARDS, FORWARDS, Operator
-from poolproof.suites.probe import MEMORY_FORMATS, take_account
+from poolproof.suites.probe.questions import MEMORY_FORMATS, take_account
 
 pytest.importorskip("torch")
 

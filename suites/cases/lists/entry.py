@@ -7,6 +7,7 @@ too, with what is wrong with it in place of a case.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -115,6 +116,14 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     fault: str | None = None
     case: dict[str, Any] | None = None
     standard: OwnStandard = OwnStandard()
+
+
+def legal_case(record: Mapping[str, Any]) -> Case:
+    """Read the case of a row's record; `RowError` says what is wrong with it."""
+    try:
+        return Case.from_record(record)
+    except CaseError as error:
+        raise RowError(f"no legal call: {error}") from error
 
 
 def seed_of(name: str) -> int:
