@@ -72,10 +72,7 @@ def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
     """
     judged = Case.from_json(case) if isinstance(case, str) else case
     asked = CASE_ASPECTS[aspect] if aspect else EVERYTHING
-    name, made = (backend, create(backend)) if isinstance(backend, str) else (_name(backend), backend)
+    made = create(backend) if isinstance(backend, str) else backend
+    name = backend if isinstance(backend, str) else f"{type(made).__module__}:{type(made).__qualname__}"
     row = answer(CaseQuestion(judged, asked), made)
     return row | {"backend": name, "product": made.product.name if made.product else ""}
-
-
-def _name(backend: Backend) -> str:
-    return f"{type(backend).__module__}:{type(backend).__qualname__}"

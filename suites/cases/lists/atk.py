@@ -15,8 +15,7 @@ from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import Adaptive
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
-from poolproof.suites.cases.lists.declared_data import declared_recipe
-from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, legal_case, seed_of
+from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, declared_recipe, legal_case, seed_of
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Spread, parse_spread
 

@@ -7,17 +7,22 @@ too, with what is wrong with it in place of a case.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 
+from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.standards import STANDARDS, Standard, share_close
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.layouts import TAGS
+from poolproof.suites.cases.recipes.spreads import Spread
+from poolproof.suites.cases.recipes.stream import RandomStream
 
 MARK = "list"
 """The field that only the line of an entry has, and none of a case."""
@@ -135,3 +140,63 @@ def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
     """Return the layouts of a case whose tensors are all channels last, and handed over as such."""
     (name,) = TAGS
     return tuple(sorted((tensor, name) for tensor in case.api.strided))
+
+
+# Recipes for the data that a list declares by a number, a range or a distribution.
+
+
+def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
+    """Return the recipe for one tensor of numbers; raise `RowError` where ``given`` is no known declaration."""
+    fmt = FORMATS[dtype]
+    if isinstance(given, Mapping):
+        return _normal(field, given, fmt, RandomStream(seed, field))
+    numbers = [number_of(field, each) for each in (given if _is_list(given) else [given])]
+    if len(numbers) not in (1, 2):
+        raise RowError(f"{field}: {given!r} is neither a number nor a range")
+    low, high = numbers[0], numbers[-1]
+    if low == high or (low != low and high != high):
+        return str(Spread("filled", (_within(low, fmt) if isfinite(low) else low,)))
+    if not low < high:
+        raise RowError(f"{field}: [{low}, {high}] is no range")
+    # no uniform distribution reaches infinity: a bound that the format does not have is its largest number
+    return str(Spread("between", (_within(low, fmt), _within(high, fmt))))
+
+
+def number_of(field: str, given: Any) -> float:
+    """Read a number of a list, which spells infinities and NaN as texts."""
+    if isinstance(given, str) and given in ("inf", "-inf", "nan"):
+        return float(given)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise RowError(f"{field}: {given!r} is no number")
+    try:
+        return float(given)
+    except OverflowError as error:
+        raise RowError(f"{field}: {given!r:.40} is beyond every format") from error
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: RandomStream) -> str:
+    """Draw the mean and the deviation of a normal distribution from their ranges."""
+    if given.get("name") != "nd":
+        raise RowError(f"{field}: the distribution {given.get('name')!r} is not known, only 'nd'")
+    drawn = []
+    for name in ("mean", "std"):
+        bounds = given.get(name)
+        if not _is_list(bounds) or len(bounds) != 2:  # type: ignore[arg-type]
+            raise RowError(f"{field}: {name} {bounds!r} of a normal distribution is no range")
+        low, high = (number_of(field, bound) for bound in bounds)  # type: ignore[union-attr]
+        if not (isfinite(low) and isfinite(high) and low <= high):
+            raise RowError(f"{field}: {name} [{low}, {high}] of a normal distribution is no range")
+        drawn.append(low + (high - low) * round(float(stream.beside(name).uniform(1)[0]), 4))
+    try:
+        return str(Spread("gaussian", (_within(drawn[0], fmt), min(drawn[1], fmt.max))))
+    except ValueError as error:
+        raise RowError(f"{field}: {error}") from error
+
+
+def _within(value: float, fmt: FloatFormat) -> float:
+    """Clip a number to the format's largest."""
+    return value if np.isfinite(fmt.round(np.array([value])))[0] else float(np.copysign(fmt.max, value))

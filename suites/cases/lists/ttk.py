@@ -19,8 +19,15 @@ from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, inexpressible_feature
-from poolproof.suites.cases.lists.declared_data import declared_recipe
-from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, legal_case, seed_of, tagged_layouts
+from poolproof.suites.cases.lists.entry import (
+    Entry,
+    OwnStandard,
+    RowError,
+    declared_recipe,
+    legal_case,
+    seed_of,
+    tagged_layouts,
+)
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Spread
 
@@ -92,11 +99,15 @@ class Ttk(ListFormat):
             raise RowError(f"input_dtypes: self and gradient are both one of {', '.join(_DTYPES)}, not {dtypes}")
         channels_last = attributes.pop("data_format", "NCHW") == _NHWC
         number = attributes.pop("dtype", 3)
+        index_dtype = _INDEX_DTYPES.get(number) if isinstance(number, int) else None
+        if index_dtype is None or index_dtype != dtypes[2]:
+            problem = f"does not agree with {dtypes[2]!r} indices"
+            raise RowError(f"attributes: dtype {number!r} (3 is int32, 9 int64) {problem}")
         record = attributes | {
             "operator": KERNELS[cells["op_name"]],
             "shape": _planes_first(shapes[0], channels_last),
             "dtype": dtypes[0],
-            "index_dtype": _index_dtype(number, dtypes[2]),
+            "index_dtype": index_dtype,
             "values": MADE,
             "gradient": pointed.__name__,
             "seed": seed_of(name),
@@ -206,13 +217,6 @@ def _planes_first(shape: Sequence[Any], channels_last: bool) -> list[Any]:
     return [shape[0], shape[3], shape[1], shape[2]] if channels_last else list(shape)
 
 
-def _index_dtype(number: Any, listed: Any) -> str:
-    dtype = _INDEX_DTYPES.get(number) if isinstance(number, int) else None
-    if dtype is None or dtype != listed:
-        raise RowError(f"attributes: dtype {number!r} (3 is int32, 9 int64) does not agree with {listed!r} indices")
-    return dtype
-
-
 def _standard(cells: Mapping[str, Any]) -> OwnStandard:
     """Read relative tolerance and free share of the one output, and the absolute tolerance."""
     if "precision_tolerances" not in cells:
@@ -230,7 +234,8 @@ def _standard(cells: Mapping[str, Any]) -> OwnStandard:
 def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
     assert isinstance(case.attributes, Windowed)
     tag = _NHWC if channels_last else "NCHW"
-    shapes = tuple(_as_listed(case.tensor_shape(tensor), channels_last) for tensor in _INPUTS)
+    order = (0, 2, 3, 1) if channels_last else range(4)
+    shapes = tuple(tuple(case.tensor_shape(tensor)[axis] for axis in order) for tensor in _INPUTS)
     names = (attribute.name for attribute in case.api.attributes)
     passed: dict[str, Any] = dict(zip(names, case.api.passed(case.attributes), strict=True))
     number = next(number for number, dtype in _INDEX_DTYPES.items() if dtype == case.index_dtype)
@@ -258,10 +263,6 @@ def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
         "soc_series": "",
     }
     return {"testcase_name": name} | {column: str(value) for column, value in cells.items()}
-
-
-def _as_listed(shape: Sequence[int], channels_last: bool) -> tuple[int, ...]:
-    return (shape[0], shape[2], shape[3], shape[1]) if channels_last else tuple(shape)
 
 
 assert set(TAGS.values()) == {_NHWC}
