@@ -17,7 +17,7 @@ from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases import strategies
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import Draws
+from poolproof.suites.cases.generation import Draws, T
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
@@ -54,13 +54,13 @@ class _Drawn(Draws):
 
     def __init__(self, draw: st.DrawFn) -> None:
         super().__init__()
-        self._draw = draw
+        self._draw, self.is_random = draw, True
 
     def __call__(self, count: int) -> int:
         return self._draw(st.integers(0, count - 1))
 
-    def _pick(self, numbers: Sequence[int], count: int) -> int:  # noqa: ARG002
-        return numbers[self(len(numbers))]
+    def _pick(self, options: Sequence[T]) -> T:
+        return self.choose(options)
 
 
 def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
@@ -72,10 +72,7 @@ def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
     """
     judged = Case.from_json(case) if isinstance(case, str) else case
     asked = CASE_ASPECTS[aspect] if aspect else EVERYTHING
-    name, made = (backend, create(backend)) if isinstance(backend, str) else (_name(backend), backend)
+    made = create(backend) if isinstance(backend, str) else backend
+    name = backend if isinstance(backend, str) else f"{type(made).__module__}:{type(made).__qualname__}"
     row = answer(CaseQuestion(judged, asked), made)
     return row | {"backend": name, "product": made.product.name if made.product else ""}
-
-
-def _name(backend: Backend) -> str:
-    return f"{type(backend).__module__}:{type(backend).__qualname__}"

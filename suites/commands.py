@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,13 +29,11 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites import completion
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import format_named, read_lists
-from poolproof.suites.cases.lists.exporting import export_rows, format_errors
+from poolproof.suites.cases.lists import export_rows, format_errors, format_named, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks
@@ -47,9 +45,7 @@ _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=Tru
 @click.command()
 def backends() -> None:
     """List the backends and whether each can run here."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("backend", "here", "what it says"):
-        table.add_column(heading, overflow="fold")
+    table = _table("backend", "here", "what it says")
     for name in names():
         try:
             table.add_row(name, Text("yes", style="green"), Text(_summary(survey(name).environment)))
@@ -60,13 +56,10 @@ def backends() -> None:
 
 def _summary(environment: Mapping[str, str]) -> str:
     """Describe an environment in one line, with one name for all libraries."""
-    short = {key: value for key, value in environment.items() if key.partition(" ")[0] not in _LISTED}
+    listed = ("library", "wheel", "abilities")  # that only the page of a run lists
+    short = {key: value for key, value in environment.items() if key.partition(" ")[0] not in listed}
     library = library_of(environment)
     return ", ".join(f"{key} {value}" for key, value in (short | ({"library": library} if library else {})).items())
-
-
-_LISTED = ("library", "wheel", "abilities")
-"""First words of an environment's entries that only the page of a run lists."""
 
 
 @click.command(name="list")
@@ -81,48 +74,36 @@ def list_blocks(backend: str, plan_name: str) -> None:
         by_operator[block.subject.operator.name] += block.count
         by_aspect[block.aspect.id] += block.count
     _console.print(f"{by_aspect.total():,} cases of plan {plan_name} on {backend}", style="bold")
-    _console.print(_operator_table(surveyed.subjects, by_operator))
-    _console.print(_aspect_table(by_aspect))
-    for reason, left_out in _reasons(surveyed.subjects).items():
-        operators = ", ".join(dict.fromkeys(subject.operator.name for subject in left_out))
-        _console.print(f"not run, {len(left_out)} pairs of dtypes of {operators}: {reason}", style="dim")
-
-
-def _operator_table(subjects: Sequence[Subject], counts: Counter[str]) -> Table:
-    table = _table("operator", "dtypes", "indices", "cases")
-    for operator in dict.fromkeys(subject.operator.name for subject in subjects):
-        supported = [subject for subject in subjects if subject.operator.name == operator and not subject.unsupported]
-        dtypes = ", ".join(dict.fromkeys(subject.dtype for subject in supported))
-        indices = ", ".join(dict.fromkeys(subject.index_dtype for subject in supported))
-        if counts[operator]:
-            table.add_row(operator, dtypes, indices, f"{counts[operator]:,}")
-    return table
-
-
-def _aspect_table(counts: Counter[str]) -> Table:
-    table = _table("aspect", "what it claims", "cases")
+    supported = [subject for subject in surveyed.subjects if not subject.unsupported]
+    table = _table("operator", "dtypes", "indices", counts="cases")
+    for operator in dict.fromkeys(subject.operator.name for subject in surveyed.subjects):
+        own = [subject for subject in supported if subject.operator.name == operator]
+        dtypes, indices = ({getattr(each, name): 0 for each in own} for name in ("dtype", "index_dtype"))
+        if by_operator[operator]:
+            table.add_row(operator, ", ".join(dtypes), ", ".join(indices), f"{by_operator[operator]:,}")
+    _console.print(table)
+    table = _table("aspect", "what it claims", counts="cases")
     for aspect in ASPECTS.values():
-        if counts[aspect.id]:
-            table.add_row(aspect.id, aspect.claim, f"{counts[aspect.id]:,}")
-    return table
-
-
-def _table(*headings: str) -> Table:
-    """Make a plain table whose last column is numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings[:-1]:
-        table.add_column(heading, overflow="fold")
-    table.add_column(headings[-1], justify="right")
-    return table
-
-
-def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
-    """Group what a backend does not support by reason."""
-    reasons: dict[str, list[Subject]] = {}
-    for subject in subjects:
+        if by_aspect[aspect.id]:
+            table.add_row(aspect.id, aspect.claim, f"{by_aspect[aspect.id]:,}")
+    _console.print(table)
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for subject in surveyed.subjects:
         if subject.unsupported:
-            reasons.setdefault(subject.unsupported, []).append(subject)
-    return reasons
+            reasons[subject.unsupported].append(subject.operator.name)
+    for reason, names_left_out in reasons.items():
+        operators = ", ".join(dict.fromkeys(names_left_out))
+        _console.print(f"not run, {len(names_left_out)} pairs of dtypes of {operators}: {reason}", style="dim")
+
+
+def _table(*headings: str, counts: str = "") -> Table:
+    """Make a plain table, with a last column of numbers where ``counts`` is its heading."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    if counts:
+        table.add_column(counts, justify="right")
+    return table
 
 
 @click.command()
@@ -144,13 +125,7 @@ def _reasons(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
     metavar="DIR",
     help="Folder to import a backend from that is named as module:attribute; repeatable.",
 )
-@click.option(
-    "--timeout",
-    type=SECONDS,
-    default=USUAL_TIMEOUT,
-    show_default=True,
-    help="Seconds the case may take.",
-)
+@click.option("--timeout", type=SECONDS, default=USUAL_TIMEOUT, show_default=True, help="Seconds the case may take.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),
@@ -195,26 +170,25 @@ def replay(
 
 
 def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path | None) -> list[tuple[Row, ...]]:
-    """Judge a line so many times; return each time the rows of `_judged`."""
+    """Judge a line so many times.
+
+    Return each time its row, that of an auxiliary call blamed instead, and those of deaths between calls.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend, Path(scratch), "replay", timeout)
         try:
             parse_line(case)
             question = line_question(case, sandbox.start().product)
             evidence = EvidenceFolder(folder, backend) if folder else None
+            question = question.with_evidence_dir(evidence) if evidence else question
             return [
-                _judged(sandbox, question.with_evidence_dir(evidence) if evidence else question) for _ in range(repeat)
+                (*attribute(question, sandbox.judge_alone(question), sandbox.judge_alone), *sandbox.unplanned)
+                for _ in range(repeat)
             ]
         except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
             give_up(str(error))
         finally:
             sandbox.close()
-
-
-def _judged(sandbox: Sandbox, question: Question) -> tuple[Row, ...]:
-    """Return the question's row, that of an auxiliary call blamed instead, and those of deaths between calls."""
-    rows = attribute(question, sandbox.judge_alone(question), sandbox.judge_alone)
-    return *rows, *sandbox.unplanned
 
 
 def _fails(rows: Sequence[Row]) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -44,11 +43,10 @@ from poolproof.suites.run.time_budget import Budget
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
 
-
 LOADED = pytest.StashKey[dict[str, Sandbox]]()
 """The sandboxes of the survey, by backend, if this process judges."""
 
-FLEET = pytest.StashKey["RayPool"]()
+FLEET: pytest.StashKey[RayPool] = pytest.StashKey()
 """The devices that judge instead of this process."""
 
 UNAVAILABLE = (BackendUnavailable, UnknownBackend)
@@ -132,6 +130,11 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
     """Return what run.json says about the plan and the backends."""
+    probes: dict[str, list[dict[str, Any]]] = {}
+    if config.getoption("probe"):
+        from poolproof.suites.probe.command import all_accounts
+
+        probes = {name: [account.to_record() for account in all_accounts(name)] for name in selection.surveys}
     return {
         "plan": config.getoption("plan"),
         "seed": config.getoption("seed"),
@@ -140,15 +143,8 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "plan_cases": selection.plan_cases(),
         "backends": {name: survey.environment for name, survey in selection.surveys.items()},
         "selection": selection.to_record(),
-        "probes": _probes(selection.surveys) if config.getoption("probe") else {},
+        "probes": probes,
     }
-
-
-def _probes(names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Probe the backends."""
-    from poolproof.suites.probe.command import all_accounts
-
-    return {name: [account.to_record() for account in all_accounts(name)] for name in names}
 
 
 def stop(reason: str) -> NoReturn:
@@ -174,21 +170,19 @@ def _selection(config: pytest.Config) -> Selection:
     )
 
 
-def _open_fleet(config: pytest.Config, names: Sequence[str]) -> RayPool:
-    from poolproof.suites.fleet.ray_pool import RayPool, resource_of
-
-    option = config.getoption
-    pool = RayPool(option("ray"), option("ray_resource") or resource_of(names), option("ray_workers"))
-    config.stash[FLEET] = pool
-    return pool
-
-
 def _surveys(config: pytest.Config) -> dict[str, Survey]:
     """Survey the backends; they stay loaded if this process judges."""
-    names = tuple(dict.fromkeys(map(canonical, config.getoption("backend") or ["torch-cpu"])))
-    if config.getoption("ray") is not None:
-        return _open_fleet(config, names).survey(names)
-    judges_here = config.getoption("dist", "no") == "no"
+    option = config.getoption
+    names = tuple(dict.fromkeys(map(canonical, option("backend") or ["torch-cpu"])))
+    if option("ray") is not None:
+        from poolproof.suites.fleet import ray_pool
+
+        pool = ray_pool.RayPool(
+            option("ray"), option("ray_resource") or ray_pool.resource_of(names), option("ray_workers")
+        )
+        config.stash[FLEET] = pool
+        return pool.survey(names)
+    judges_here = option("dist", "no") == "no"
     loaded = config.stash[LOADED] = {}
     said = {}
     for name in names:

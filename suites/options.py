@@ -99,12 +99,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="only this operator, repeatable; aclnn and aten names work too",
     )
     add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
-    add(
-        "--aspect",
-        action="append",
-        choices=sorted(ASPECTS),
-        help="only this aspect, repeatable",
-    )
+    add("--aspect", action="append", choices=sorted(ASPECTS), help="only this aspect, repeatable")
     add(
         "--waivers",
         action="append",
@@ -157,7 +152,7 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
     given = f"--minutes {minutes:g}" if budget is None else f"--budget {budget}"
     for option in ("case", "case_list"):
         if config.getoption(option):
-            raise OutOfRange(f"{given}: a time is spent on a plan, not on the cases of --{_spelled(option)}")
+            raise OutOfRange(f"{given}: a time is spent on a plan, not on the cases of --{option.replace('_', '-')}")
     seconds = parse_minutes(minutes) if budget is None else parse_time(budget)
     return Budget(seconds, now, extends_plan=budget is None)
 
@@ -174,10 +169,6 @@ def check_fleet(config: pytest.Config) -> None:
     for option in ("budget", "minutes"):
         if config.getoption(option):
             raise OutOfRange(f"--ray {address}: --{option} is shared by the processes of one machine: take a --shard")
-
-
-def _spelled(option: str) -> str:
-    return option.replace("_", "-")
 
 
 def check_ranges(config: pytest.Config) -> None:

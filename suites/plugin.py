@@ -42,6 +42,8 @@ from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
 from poolproof.suites.run.time_budget import Allotment, BudgetRunner, cheapest_first
 
+CountCases = Callable[[Mapping[str, int], int], None]
+
 _SESSION = pytest.StashKey[Session]()
 _WORKERS = pytest.StashKey[list[Any]]()
 
@@ -110,15 +112,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     return True
 
 
-def _close_fleet(config: pytest.Config) -> None:
-    """End the judges of a fleet, and record what their end adds."""
-    from poolproof.suites.fleet.session import Recording
-
-    recording = Recording(config.stash[_SESSION].folder, recorder.rows_of(config))
-    for batch in config.stash[FLEET].close():
-        recording.take(batch)
-
-
 def pytest_unconfigure(config: pytest.Config) -> None:
     if FLEET in config.stash:
         config.stash[FLEET].close()
@@ -145,7 +138,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     _allot(session.config)
     _diagnose(session.config, exitstatus)
     if FLEET in session.config.stash:
-        _close_fleet(session.config)
+        from poolproof.suites.fleet.session import Recording
+
+        recording = Recording(session.config.stash[_SESSION].folder, recorder.rows_of(session.config))
+        for batch in session.config.stash[FLEET].close():
+            recording.take(batch)
     if exitstatus != pytest.ExitCode.INTERRUPTED:
         return
     for node in session.config.stash.get(_WORKERS, []):
@@ -317,7 +314,7 @@ def budget_runner(request: pytest.FixtureRequest, runner: Runner) -> BudgetRunne
 
 @pytest.fixture
 def examine(
-    runner: Runner, budget_runner: BudgetRunner | None, rows: RowWriter, conclude: Callable[[BlockResult], None]
+    runner: Runner, budget_runner: BudgetRunner | None, rows: RowWriter, count_cases: CountCases
 ) -> Callable[[Block], None]:
     """Judge a block, or within a budget its first cases; fail the test with the failures' reproducers."""
 
@@ -326,40 +323,31 @@ def examine(
             result = budget_runner.judge_first(block) if budget_runner else runner.judge(block)
         if budget_runner is None:
             rows.finish_block(block.id)
-        conclude(result)
+        _conclude(result, count_cases)
 
     return examine_block
 
 
 @pytest.fixture
-def examine_slice(budget_runner: BudgetRunner | None, conclude: Callable[[BlockResult], None]) -> Callable[[], None]:
+def examine_slice(budget_runner: BudgetRunner, count_cases: CountCases) -> Callable[[], None]:
     """Judge more of all blocks for a time slice; fail the test with the failures' reproducers."""
 
     def examine_portions() -> None:
-        assert budget_runner is not None
         with environment_errors():
             result = budget_runner.judge_slice()
-        conclude(result)
+        _conclude(result, count_cases)
 
     return examine_portions
 
 
-@pytest.fixture
-def conclude(count_cases: Callable[[Mapping[str, int], int], None]) -> Callable[[BlockResult], None]:
-    """Report a result; fail the test with its failures."""
-
-    def conclude_from(result: BlockResult) -> None:
-        count_cases(result.aspects, len(result.failures))
-        if result.failures:
-            pytest.fail(result.message(), pytrace=False)
-
-    return conclude_from
+def _conclude(result: BlockResult, count_cases: CountCases) -> None:
+    count_cases(result.aspects, len(result.failures))
+    if result.failures:
+        pytest.fail(result.message(), pytrace=False)
 
 
 @pytest.fixture
-def examine_one(
-    runner: Runner, count_cases: Callable[[Mapping[str, int], int], None]
-) -> Callable[[Question, str], None]:
+def examine_one(runner: Runner, count_cases: CountCases) -> Callable[[Question, str], None]:
     """Judge a single question; fail the test with its reproducer, or skip it with the reason."""
 
     def examine_question(question: Question, backend: str) -> None:

@@ -95,40 +95,29 @@ def rejudge(digest: Digest, rows: Sequence[Row], backend: str | None, timeout: f
                 questions = _questions(digest.run, theirs)
                 for before, now in zip(theirs, sandbox.judge(questions), strict=True):
                     now = waivers.apply(now, environment) if backend is None else now
-                    yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
+                    there, here = _verdict_text(before), _verdict_text(now)
+                    differs = f"{there} in the bundle, {here} here" if there != here else ""
+                    yield Rejudged(before, now, differs, _has_other_bits(before, now))
             finally:
                 sandbox.close()
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
     """Return the questions of rows, in their order; planned ones are redrawn."""
-    planned = [row for row in rows if row["aspect"] != DIAGNOSIS]
-    found = _redrawn(run, planned) | {_key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS}
+    planned = {_key(row): row for row in rows if row["aspect"] != DIAGNOSIS}
+    found: dict[tuple[str, str, str], Question] = {
+        _key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS
+    }
+    for backend, block, questions in redraw_questions(run, {key[:2] for key in planned}):
+        found |= {(backend, block, each.id): each for each in questions if (backend, block, each.id) in planned}
+    lost = [row for key, row in planned.items() if key not in found]
+    if lost:
+        raise NothingToSample(f"case {lost[0]['case_id']} is not part of the plan that the run names")
     return [found[_key(row)] for row in rows]
 
 
 def _key(row: Row) -> tuple[str, str, str]:
     return row["backend"], row["block"], row["case_id"]
-
-
-def _redrawn(run: Mapping[str, Any], rows: Sequence[Row]) -> dict[tuple[str, str, str], Question]:
-    wanted = set(map(_key, rows))
-    found = {
-        (backend, block, question.id): question
-        for backend, block, questions in redraw_questions(run, {(row["backend"], row["block"]) for row in rows})
-        for question in questions
-        if (backend, block, question.id) in wanted
-    }
-    lost = [row for row in rows if _key(row) not in found]
-    if lost:
-        raise NothingToSample(f"case {lost[0]['case_id']} is not part of the plan that the run names")
-    return found
-
-
-def _difference(before: Row, now: Row) -> str:
-    """Describe how the second verdict differs, empty if it agrees."""
-    there, here = _verdict_text(before), _verdict_text(now)
-    return f"{there} in the bundle, {here} here" if there != here else ""
 
 
 def _has_other_bits(before: Row, now: Row) -> bool:

@@ -26,7 +26,7 @@ from poolproof.suites.judging.case_question import judge as judge_question
 from poolproof.suites.judging.checks import CHECKS, run_checks
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.plan.aspects import EVERYTHING
-from poolproof.suites.probe import MEMORY_FORMATS, take_account
+from poolproof.suites.probe.questions import MEMORY_FORMATS, take_account
 from sessions import surroundings
 
 pytest.importorskip("torch")

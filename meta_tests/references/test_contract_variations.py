@@ -34,9 +34,8 @@ from poolproof.references.contract.expectation import Expectation, all_clauses, 
 from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS, Product
-from poolproof.suites.cases.calls import CallPart, DrawnCalls, VariedCalls, call_parts
-from poolproof.suites.cases.drawn_calls import drawn_calls
-from poolproof.suites.cases.smaller_calls import smaller_call
+from poolproof.suites.cases.calls import CallPart, DrawnCalls, VariedCalls, call_parts, drawn_calls
+from poolproof.suites.cases.shrinking import smaller_call
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.plan.aspects import CONTRACT
 

@@ -24,7 +24,7 @@ from poolproof.reports.waivers.plugins import choose
 from poolproof.suites import plugged as plugging
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists import Entry, ListError, format_named, packages, read_lists
+from poolproof.suites.cases.lists import Entry, ListError, format_named, formats_of_packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.plan.record import mandatory, plan_cases, redraw
@@ -309,12 +309,12 @@ MINE = Mine()
 
 def listed(package: Package, module: str, tmp_path: Path, text: str) -> list[Entry]:
     package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
-    packages.plugged.cache_clear()
+    formats_of_packages.cache_clear()
     (tmp_path / "list").write_text(text)
     try:
         return read_lists([tmp_path / "list"])
     finally:
-        packages.plugged.cache_clear()
+        formats_of_packages.cache_clear()
 
 
 def test_a_case_list_is_read_by_the_format_of_a_package(package: Package, tmp_path: Path) -> None:
@@ -350,11 +350,11 @@ def test_a_broken_format_is_one_line(package: Package, tmp_path: Path, module: s
 def export(package: Package, module: str, path: Path, *options: str) -> Result:
     """How the command ends that writes the case of `LINE` in the format ``mine``."""
     package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
-    packages.plugged.cache_clear()
+    formats_of_packages.cache_clear()
     try:
         return CliRunner().invoke(main, ["export", "--format", "mine", "-o", str(path), "--case", LINE, *options])
     finally:
-        packages.plugged.cache_clear()
+        formats_of_packages.cache_clear()
 
 
 def test_cases_are_written_in_the_format_of_a_package(package: Package, tmp_path: Path) -> None:

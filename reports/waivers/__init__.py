@@ -12,19 +12,19 @@ import operator
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import date
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
 from poolproof.reports.rows.schema import COLUMNS, ColumnType, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
-
-_REQUIRED = ("id", "reason", "owner", "expires", "scope")
-_OPTIONAL = ("checks", "issue", "versions")
 
 _LONGEST = 2
 """Years that a waiver may last."""
@@ -34,6 +34,12 @@ SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_li
 
 _NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (ColumnType.COUNT, ColumnType.REAL))
 """Columns of numbers, whose patterns may be bounds."""
+
+
+Patterns = Mapping[str, tuple[str, ...]]
+"""Name -> patterns of which its value must match one."""
+
+Text = Annotated[str, msgspec.Meta(pattern=r"\S")]
 
 
 class WaiverError(BadInput, ValueError):
@@ -55,9 +61,9 @@ class Waiver:
         The last day on which it covers anything.
     """
 
-    id: str
-    reason: str
-    owner: str
+    id: Text
+    reason: Text
+    owner: Text
     expires: date
     scope: Patterns
     checks: tuple[str, ...] = ()
@@ -147,29 +153,35 @@ def shipped() -> list[Path]:
     return sorted(Path(__file__).parent.glob("*.toml"))
 
 
-def parse(table: Mapping[str, Any], where: str) -> Waiver:
-    """Check one waiver's TOML table."""
-    unknown = sorted(set(table) - set(_REQUIRED) - set(_OPTIONAL))
-    missing = [name for name in _REQUIRED if name not in table]
-    if unknown:
-        raise WaiverError(f"{where}: unknown entry {unknown[0]!r}")
-    if missing:
-        raise WaiverError(f"{where}: entry {missing[0]!r} is missing")
-    for name in ("id", "reason", "owner"):
-        if not isinstance(table[name], str) or not table[name].strip():
-            raise WaiverError(f"{where}: {name} must be a text, and not empty")
-    if not isinstance(table.get("issue", ""), str):
-        raise WaiverError(f"{where}: issue must be a text")
-    if type(table["expires"]) is not date:
-        raise WaiverError(f"{where}: expires must be a date like 2027-03-31, without quotes")
-    scope = _scope(table["scope"], where)
-    checks = table.get("checks", [])
-    if not isinstance(checks, list) or not all(isinstance(item, str) for item in checks):
-        raise WaiverError(f'{where}: checks must be a list of names like ["interval"]')
-    if unknown := sorted(set(checks) - CHECK_IDS):
+def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,)) -> Waiver:
+    """Check one waiver's table, in which values of the types ``dates`` are not spelled as texts."""
+    entry = next((name for name in table if name not in _ENTRIES), None)
+    if entry is not None:
+        raise WaiverError(f"{where}: unknown entry {entry!r}; {_WANTED}")
+    lists = {
+        name: {key: [value] if isinstance(value, str) else value for key, value in table[name].items()}
+        for name in ("scope", "versions")
+        if isinstance(table.get(name), dict)
+    }
+    try:
+        waiver = msgspec.convert({**table, **lists}, Waiver, builtin_types=dates)
+        for pattern in chain.from_iterable(waiver.scope[name] for name in _NUMBERS & waiver.scope.keys()):
+            bound(pattern)
+    except ValueError as error:
+        raise WaiverError(f"{where}: {error}; {_WANTED}") from error
+    foreign = sorted(set(waiver.scope) - set(SCOPE_COLUMNS))
+    if foreign or not waiver.scope:
+        raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
+    if unknown := sorted(set(waiver.checks) - CHECK_IDS):
         raise WaiverError(f"{where}: there is no check {unknown[0]!r}, but {', '.join(sorted(CHECK_IDS))}")
-    versions = _patterns(table.get("versions", {}), f"{where}, versions")
-    return Waiver(**{**table, "scope": scope, "checks": tuple(checks), "versions": versions})
+    return waiver
+
+
+_ENTRIES = frozenset(entry.name for entry in fields(Waiver))
+_WANTED = (
+    "a waiver has texts for id, reason, owner and maybe issue, expires = 2027-03-31, tables of patterns for scope and "
+    'maybe versions, and maybe checks = ["interval"]'
+)
 
 
 def check_terms(waivers: Iterable[Waiver], today: date) -> None:
@@ -186,44 +198,8 @@ def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
 
 def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waiver]:
     """Read the waivers of a list of records that stands in ``where``."""
-    waivers = []
-    for record in records:
-        try:
-            expires = date.fromisoformat(record["expires"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise WaiverError(f"{where}: a waiver needs a day like 2027-03-31 in expires") from error
-        waivers.append(parse({**record, "expires": expires}, where))
-    return waivers
+    return [parse(record, where, dates=()) for record in records]
 
-
-def _scope(table: Any, where: str) -> Patterns:
-    scope = _patterns(table, f"{where}, scope")
-    foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
-    if foreign or not scope:
-        raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
-    for name in sorted(_NUMBERS.intersection(scope)):
-        for pattern in scope[name]:
-            try:
-                bound(pattern)
-            except ValueError as error:
-                raise WaiverError(f"{where}, scope: {name}: {error}") from error
-    return scope
-
-
-def _patterns(table: Any, where: str) -> Patterns:
-    if not isinstance(table, dict):
-        raise WaiverError(f"{where}: must be a table of patterns")
-    patterns = {}
-    for name, value in table.items():
-        values = value if isinstance(value, list) else [value]
-        if not all(isinstance(item, str) for item in values):
-            raise WaiverError(f"{where}: {name} must be a pattern or a list of patterns")
-        patterns[name] = tuple(values)
-    return patterns
-
-
-Patterns = Mapping[str, tuple[str, ...]]
-"""Name -> patterns of which its value must match one."""
 
 _BOUND = re.compile(r"(<=|>=|<|>) *(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 

@@ -1,24 +1,41 @@
 """Low-level calls about an API, in the parts that blocks of the contract aspect are made of.
 
 Parts that are listed have a clause each and are counted by it. Parts that vary or draw calls are counted as wholes: a
-clause for each of their calls is only looked up when they are made.
+clause for each of their calls is only looked up when they are made. A drawn call is a legal one with nought to three
+perturbations, of which nobody chooses what they break, if anything: so the order of the checks is tried with more than
+two of them broken, and values in places that no enumeration thought of.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
-from typing import Protocol
+from typing import TypeVar
 
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.changes import changed, models, sentence, variations
-from poolproof.references.contract.examples import legal_calls, violating_call, violating_pair
-from poolproof.references.contract.expectation import all_clauses, expectations
+from poolproof.references.contract.changes import (
+    INT64_MAX,
+    INT64_MIN,
+    LENGTHS,
+    RANKS,
+    Change,
+    Changes,
+    changed,
+    models,
+    sentence,
+    single_changes,
+    variations,
+)
+from poolproof.references.contract.examples import base_template, legal_calls, violating_call, violating_pair
+from poolproof.references.contract.expectation import all_clauses, expectations, may_ask
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
-from poolproof.suites.cases.generation import derive_seed
+from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
+from poolproof.suites.cases.generation import Draws, derive_seed, generate
 
 CALLS_PER_PART = 1000
 """Most calls in one part that varies or draws: small enough to spread over workers."""
@@ -30,38 +47,46 @@ ClauseCall = tuple[str, str, ContractCall]
 """The id of the clause that decides a call (empty where it is legal), a sentence about it, and the call."""
 
 
-class CallPart(Protocol):
+class CallPart(ABC):
     """A part of the calls about an API on a product."""
 
     @property
+    @abstractmethod
     def id(self) -> str: ...
 
+    @abstractmethod
     def count(self, product: Product, api: str) -> int: ...
 
-    def by_clause(self, product: Product, api: str) -> Counter[str]:
+    def by_clause(self, product: Product, api: str) -> Counter[str]:  # noqa: ARG002
         """Count the calls about each clause; empty where they are counted as a whole."""
+        return Counter()
 
+    @abstractmethod
     def calls(self, product: Product, api: str) -> list[ClauseCall]: ...
 
 
 @dataclass(frozen=True)
-class ListedCalls:
+class ListedCalls(CallPart):
     """All calls of one of `KINDS`."""
 
-    id: str
+    kind: str
+
+    @property
+    def id(self) -> str:
+        return self.kind
 
     def count(self, product: Product, api: str) -> int:
-        return len(_listed(self.id, product, api))
+        return len(_listed(self.kind, product, api))
 
     def by_clause(self, product: Product, api: str) -> Counter[str]:
-        return Counter(clause for clause, _, _ in _listed(self.id, product, api))
+        return Counter(clause for clause, _, _ in _listed(self.kind, product, api))
 
     def calls(self, product: Product, api: str) -> list[ClauseCall]:
-        return list(_listed(self.id, product, api))
+        return list(_listed(self.kind, product, api))
 
 
 @dataclass(frozen=True)
-class VariedCalls:
+class VariedCalls(CallPart):
     """A legal call, known by its name, in those variations that lie from ``start`` to ``stop``."""
 
     number: int
@@ -76,9 +101,6 @@ class VariedCalls:
     def count(self, product: Product, api: str) -> int:  # noqa: ARG002
         return self.stop - self.start
 
-    def by_clause(self, product: Product, api: str) -> Counter[str]:  # noqa: ARG002
-        return Counter()
-
     def calls(self, product: Product, api: str) -> list[ClauseCall]:
         model = models(product, api)[self.legal]
         made = variations(product, api)[self.legal][self.start : self.stop]
@@ -86,7 +108,7 @@ class VariedCalls:
 
 
 @dataclass(frozen=True)
-class DrawnCalls:
+class DrawnCalls(CallPart):
     """Legal calls with nought to three perturbations."""
 
     number: int
@@ -100,25 +122,17 @@ class DrawnCalls:
     def count(self, product: Product, api: str) -> int:  # noqa: ARG002
         return self.size
 
-    def by_clause(self, product: Product, api: str) -> Counter[str]:  # noqa: ARG002
-        return Counter()
-
     def calls(self, product: Product, api: str) -> list[ClauseCall]:
-        from poolproof.suites.cases.drawn_calls import drawn_calls  # with Hypothesis, which nothing else here needs
-
         return [clause_call(product, call, "drawn") for call in drawn_calls(product, api, self.size, self.seed)]
 
 
 def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[CallPart]:
     """Cut all that a plan of so many cases asks about an API into parts."""
     yield from map(ListedCalls, KINDS)
-    slices = [
-        (legal, start, min(start + CALLS_PER_PART, len(made)))
-        for legal, made in variations(product, api).items()
-        for start in range(0, len(made), CALLS_PER_PART)
-    ]
-    for number, place in enumerate(slices):
-        yield VariedCalls(number, *place)
+    made = {legal: len(changes) for legal, changes in variations(product, api).items()}
+    slices = ((legal, start) for legal, length in made.items() for start in range(0, length, CALLS_PER_PART))
+    for number, (legal, start) in enumerate(slices):
+        yield VariedCalls(number, legal, start, min(start + CALLS_PER_PART, made[legal]))
     size = cases * DRAWN_PER_CASE
     for number, start in enumerate(range(0, size, CALLS_PER_PART)):
         part = derive_seed(seed, product.name, api, "drawn", number)
@@ -167,3 +181,86 @@ KINDS: dict[str, Callable[[Product, str], Iterator[ClauseCall]]] = {
 @cache
 def _listed(kind: str, product: Product, api: str) -> tuple[ClauseCall, ...]:
     return tuple(KINDS[kind](product, api))
+
+
+MAX_PERTURBATIONS = 3
+T = TypeVar("T")
+
+
+def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[ContractCall]:
+    """Draw ``count`` different calls that depend on product, API and seed alone; none that may not be made."""
+    found: dict[ContractCall, None] = {}
+    turn = 0
+    while len(found) < count:
+        some = (count - len(found) + count // 8) // 10 * 10 + 11
+        calls = generate(partial(_drawn_call, product=product, api=api), some, derive_seed(seed, turn))
+        found |= dict.fromkeys(call for call in calls if may_ask(call, expectations(product, call)))
+        turn += 1
+    return list(found)[:count]
+
+
+def _drawn_call(draw: Draws, product: Product, api: str) -> ContractCall:
+    call = _of_drawn_windows(draw, api) if draw.flip() else _one_of(draw, tuple(models(product, api).values()))
+    for _ in range(draw.between(0, MAX_PERTURBATIONS)):
+        changes = (_any_change(draw, api),) if draw.flip() else _one_of(draw, _single_changes(product, api))
+        call = changed(call, changes)
+    return call
+
+
+def _of_drawn_windows(draw: Draws, api: str) -> ContractCall:
+    """Draw windows and a plane, from which all else follows: some padding is too large, some planes too small."""
+    signature = SIGNATURES[api]
+    fields = _FIELDS[signature.operator.windows](draw, signature.spatial_rank)
+    template = base_template(api)
+    shape = (*template.shape[: -signature.spatial_rank], *_each(draw, 1, 12, signature.spatial_rank))
+    return template.changed({"shape": shape, **fields}).call()
+
+
+def _windowed_fields(draw: Draws, rank: int) -> dict[str, tuple[int, ...] | bool]:
+    kernel = _each(draw, 1, 5, rank)
+    return {
+        "kernel_size": kernel,
+        "stride": _each(draw, 1, 4, rank),
+        "padding": tuple(draw.between(0, size // 2 + 1) for size in kernel),
+        "dilation": _each(draw, 1, 2, rank),
+        "ceil_mode": draw.chance(0.5),
+    }
+
+
+_FIELDS: Mapping[type[Windows], Callable[[Draws, int], dict[str, tuple[int, ...] | bool]]] = per_kind(
+    "drawn calls",
+    {Windowed: _windowed_fields, Adaptive: lambda draw, rank: {"output_size": _each(draw, 0, 12, rank)}},
+)
+
+
+def _each(draw: Draws, low: int, high: int, rank: int) -> tuple[int, ...]:
+    return tuple(draw.between(low, high) for _ in range(rank))
+
+
+@cache
+def _single_changes(product: Product, api: str) -> tuple[Changes, ...]:
+    return tuple(change for call in models(product, api).values() for change in single_changes(call))
+
+
+def _any_change(draw: Draws, api: str) -> Change:
+    """Draw any shape of a tensor, or any list."""
+    signature = SIGNATURES[api]
+    if signature.lists and draw.flip():
+        return Change(_one_of(draw, signature.lists), "values", _any_list(draw, LENGTHS[-1], 0.7767857142857144))
+    return Change(_one_of(draw, signature.tensors), "shape", _any_list(draw, RANKS[-1], 0.84296875))
+
+
+def _one_of(draw: Draws, options: Sequence[T]) -> T:
+    """Choose one, which takes no draw where there is but one."""
+    return draw.choose(options) if len(options) > 1 else options[0]
+
+
+_EXTREME = (2**31 - 1, 2**31, 2**62, INT64_MAX, INT64_MIN)
+
+
+def _any_list(draw: Draws, most: int, further: float) -> tuple[int, ...]:
+    """Draw at most ``most`` values; ``further`` is the probability of another that makes the average half of that."""
+    values: list[int] = []
+    while len(values) < most and draw.chance(further):
+        values.append(draw.choose(_EXTREME) if draw.flip() else draw.between(-2, 9))
+    return tuple(values)

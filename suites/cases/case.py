@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache, cached_property
 from math import prod
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,10 +23,11 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.forms import Form, storage_form
-from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, MemoryLayout
-from poolproof.suites.cases.recipes import RECIPES
+from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Form, MemoryLayout, storage_form
+from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF
+from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.spreads import parse_spread
+from poolproof.suites.cases.recipes.values import VALUES
 
 _SEEDS = 1 << 63
 """What a row can hold as a seed."""
@@ -119,17 +121,27 @@ class Case:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Case:
         """Read a mapping of field names to JSON values; `CaseError` says what is wrong with it."""
-        for required in ("operator", "shape"):
-            if required not in record:
-                raise CaseError(f"a case needs the field {required!r}")
-        api = find_operator(_read_operator("operator", record["operator"]))
-        readers = _readers(api)
-        unknown = sorted(set(record) - set(readers))
+        if "operator" not in record:
+            raise CaseError("a case needs the field 'operator'")
+        try:
+            api = find_operator(str(record["operator"]))
+        except KeyError as error:
+            raise CaseError(error.args[0]) from error
+        kind = _record_type(api.windows)
+        unknown = sorted(set(record) - set(kind.__struct_fields__))
         if unknown:
-            raise CaseError(f"a case of {api.name} has no field {unknown[0]!r}; it has {', '.join(readers)}")
-        missing = {field.name: () for field in fields(api.windows) if field.default is MISSING}
-        read = {name: readers[name](name, value) for name, value in record.items()}
-        case = cls(**_with_windows(api, missing | read))
+            known = ", ".join(kind.__struct_fields__)
+            raise CaseError(f"a case of {api.name} has no field {unknown[0]!r}; it has {known}")
+        try:
+            read = msgspec.structs.asdict(msgspec.convert(record, kind)) | {"operator": api.name}
+            spreads = {name: parse_spread(read[name]) for name in ("gradient", "values")}
+            layouts = {tensor: str(MemoryLayout.parse(layout)) for tensor, layout in dict(read["layouts"]).items()}
+        except ValueError as error:
+            raise CaseError(f"a case of {api.name}: {error}") from error
+        read |= {name: str(spread) for name, spread in spreads.items() if spread}
+        read["layouts"] = tuple(sorted(layouts.items()))
+        read["literals"] = tuple(sorted(dict(read["literals"]).items()))
+        case = cls(**_with_windows(api, read))
         case._check()
         return case
 
@@ -270,25 +282,34 @@ class Case:
             raise CaseError(str(error)) from error
         if max(prod(self.shape), prod(self.pooled_shape)) >= _ELEMENTS:
             raise CaseError(f"a tensor of shape {list(self.shape)} has more elements than 63 bits count")
-        self._check_literals()
         if not 0 <= self.seed < _SEEDS:
             raise CaseError(f"seed {self.seed} is not in [0, 2**63)")
         if abs(self.scale) > _MAX_SCALE:
             raise CaseError(f"scale {self.scale} is more than {_MAX_SCALE} away from 0: no format spans that")
-        for name, recipe in (("gradient", self.gradient), ("values", self.values)):
-            spread = parse_spread(recipe)
-            if spread and _overflows(spread.largest, FORMATS[self.dtype]):
-                raise CaseError(f"{name} {recipe} overflows {self.dtype}")
-        self._check_tags()
+        self._check_words()
+        self._check_literals()
         self._check_layouts()
 
+    def _check_words(self) -> None:
+        for name, known in _WORDS.items():
+            word = getattr(self, name)
+            spread = parse_spread(word) if name in ("gradient", "values") else None
+            if spread is None and word not in known:
+                raise CaseError(f"{name} {word!r} is not one of {', '.join(known)}")
+            if spread and _overflows(spread.largest, FORMATS[self.dtype]):
+                raise CaseError(f"{name} {word} overflows {self.dtype}")
+
     def _check_literals(self) -> None:
-        api = self.api
+        """Check that indices point into the plane, and that other literals fit the dtype, which has NaN and inf."""
         for tensor, values in self.literals:
             count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
-            if tensor not in api.inputs or len(values) != count:
-                raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {api.name}")
-            self._check_values(tensor, values)
+            if tensor not in self.api.inputs or len(values) != count:
+                raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {self.api.name}")
+            for value in values:
+                if tensor != "indices" and _overflows(value, FORMATS[self.dtype]):
+                    raise CaseError(f"literal {value} of {tensor!r} overflows {self.dtype}")
+                if tensor == "indices" and (not isinstance(value, int) or not 0 <= value < self.plane_size):
+                    raise CaseError(f"index {value} of the literals is no integer in [0, {self.plane_size})")
 
     def _check_layouts(self) -> None:
         api = self.api
@@ -300,26 +321,11 @@ class Case:
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: its elements there may not share memory")
             if not laid_out.suits(self.tensor_shape(tensor), api.spatial_rank):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: it has no such axis of more than one element")
-
-    def _check_values(self, tensor: str, values: Sequence[float]) -> None:
-        """Check that indices point into the plane, and that other literals fit the dtype, which has NaN and inf."""
-        if tensor == "indices":
-            for value in values:
-                if not isinstance(value, int) or not 0 <= value < self.plane_size:
-                    raise CaseError(f"index {value} of the literals is no integer in [0, {self.plane_size})")
-            return
-        for value in values:
-            if _overflows(value, FORMATS[self.dtype]):
-                raise CaseError(f"literal {value} of {tensor!r} overflows {self.dtype}")
-
-    def _check_tags(self) -> None:
-        tags = {self.layout(tensor).tag for tensor in self.api.tensors}
-        if tags == {""}:
-            return
+        tags = {self.layout(tensor).tag for tensor in api.tensors}
         if len(tags) > 1:
             raise CaseError("a layout with a format tag is that of all tensors or of none")
-        if not self.api.takes_tags or len(self.shape) != 4:
-            raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {self.api.name} here")
+        if tags != {""} and not (api.takes_tags and len(self.shape) == 4):
+            raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {api.name} here")
 
 
 def _overflows(value: float, fmt: FloatFormat) -> bool:
@@ -352,73 +358,6 @@ def _defaults(kind: type[Case | Windows]) -> tuple[tuple[str, Any], ...]:
 _ENCODER = json.JSONEncoder(check_circular=False, separators=(",", ":"))
 
 
-def _read_integers(name: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
-        raise CaseError(f"{name} must be a list of integers, not {value!r}")
-    return tuple(value)
-
-
-def _read_integer(name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise CaseError(f"{name} must be an integer, not {value!r}")
-    return value
-
-
-def _read_boolean(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise CaseError(f"{name} must be true or false, not {value!r}")
-    return value
-
-
-def _read_operator(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise CaseError(f"{name} must be the name of an operator, not {value!r}")
-    try:
-        return find_operator(value).name
-    except KeyError as error:
-        raise CaseError(error.args[0]) from error
-
-
-def _read_word(known: tuple[str, ...]) -> Any:
-    def read(name: str, value: Any) -> str:
-        if value not in known:
-            raise CaseError(f"{name} {value!r} is not one of {', '.join(known)}")
-        return value
-
-    return read
-
-
-def _read_recipe(name: str, value: Any) -> str:
-    return _read_word(tuple(RECIPES[name]))(name, value)
-
-
-def _read_drawn(name: str, value: Any) -> str:
-    """Read the name of a recipe, or one with numbers, in its usual spelling."""
-    try:
-        spread = parse_spread(value) if isinstance(value, str) else None
-    except ValueError as error:
-        raise CaseError(f"{name}: {error}") from error
-    return str(spread) if spread else _read_recipe(name, value)
-
-
-def _read_layouts(name: str, value: Any) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, dict):
-        raise CaseError(f"{name} must map tensors to layouts, not {value!r}")
-    try:
-        return tuple(sorted((tensor, str(MemoryLayout.parse(layout))) for tensor, layout in value.items()))
-    except (TypeError, ValueError) as error:
-        raise CaseError(str(error)) from error
-
-
-def _read_literals(name: str, value: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    if not isinstance(value, dict):
-        raise CaseError(f"{name} must map tensors to lists of numbers, not {value!r}")
-    for tensor, values in value.items():
-        if not isinstance(values, list) or not all(isinstance(item, int | float) for item in values):
-            raise CaseError(f"{name} of {tensor!r} must be a list of numbers")
-    return tuple(sorted((tensor, tuple(values)) for tensor, values in value.items()))
-
-
 def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
     """Gather the fields of the windows into one."""
     names = {attribute.name for attribute in api.windows.attributes()}
@@ -427,23 +366,21 @@ def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _readers(api: Operator) -> dict[str, Any]:
-    """Map each field that a case of ``api`` has in JSON to its reader."""
-    attributes = {
-        attribute.name: _read_boolean if attribute.is_flag else _read_integers for attribute in api.windows.attributes()
-    }
-    return _READERS | attributes
+def _record_type(windows: type[Windows]) -> type[msgspec.Struct]:
+    """Make the type of a case's JSON object, in which the fields of its windows stand beside its own."""
+    types = get_type_hints(Case) | get_type_hints(windows)
+    types |= {"layouts": dict[str, str], "literals": dict[str, tuple[int | float, ...]]}
+    own = [field for field in (*fields(Case), *fields(windows)) if field.name != "attributes"]
+    required = [(field.name, types[field.name]) for field in own if field.default is MISSING]
+    optional = [(field.name, types[field.name], field.default) for field in own if field.default is not MISSING]
+    return msgspec.defstruct("CaseRecord", [*required, *optional])
 
 
-_READERS: dict[str, Any] = {
-    "operator": _read_operator,
-    "shape": _read_integers,
-    "dtype": _read_word(tuple(FORMATS)),
-    "index_dtype": _read_word(INDEX_DTYPES),
-    **dict.fromkeys(("scale", "seed"), _read_integer),
-    "deterministic": _read_boolean,
-    "indices": _read_recipe,
-    **dict.fromkeys(("gradient", "values"), _read_drawn),
-    "layouts": _read_layouts,
-    "literals": _read_literals,
+_WORDS: Mapping[str, Collection[str]] = {
+    "dtype": FORMATS,
+    "index_dtype": INDEX_DTYPES,
+    "gradient": GRADIENTS | OF_SELF,
+    "indices": INDICES,
+    "values": VALUES,
 }
+"""The words that a field may have; a gradient and values may be a spread, too."""

@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
-from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.forms import BITS, Form
-from poolproof.suites.cases.layouts import MemoryLayout
+from poolproof.suites.cases.layouts import BITS, Form, MemoryLayout
 from poolproof.suites.cases.operands import CaseOperands
 
 GUARD_BYTES = 512
@@ -68,12 +66,16 @@ def allocate(
     """
     case, beyond = operands.case, operands.elements_past_end
     guard = GUARD_BYTES + shift * SHIFT_BYTES
-    forms = _forms(case, layouts, index_dtype)
+    forms = case.forms
+    if layouts is not None or index_dtype is not None:
+        own = {name: case.layout(name) for name in case.api.tensors}
+        forms = case.forms_in(own if layouts is None else layouts, index_dtype or case.index_dtype)
     names = (*case.api.inputs, *case.api.outputs)
     take = allocator if beyond else _in_one_piece([2 * guard + forms[name].nbytes for name in names])
     tensors = {name: _input(forms[name], operands, name, poison, guard, take) for name in case.api.inputs}
     for name in case.api.outputs:
-        tensors[name] = _output(forms[name], beyond, poison, guard, take)
+        tensors[name] = output = _tensor(forms[name], guard, GAP_FILL, take, beyond)
+        output.array.view(forms[name].bits).fill(_pattern(poison, output.dtype.itemsize))
     return Call(case.api, case.attributes, tensors, case.deterministic)
 
 
@@ -149,23 +151,9 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     return mask
 
 
-def _forms(case: Case, layouts: Mapping[str, MemoryLayout] | None, index_dtype: str | None) -> Mapping[str, Form]:
-    if layouts is None and index_dtype is None:
-        return case.forms
-    if layouts is None:
-        layouts = {name: case.layout(name) for name in case.api.tensors}
-    return case.forms_in(layouts, index_dtype or case.index_dtype)
-
-
 def _input(form: Form, operands: CaseOperands, name: str, poison: int, guard: int, take: Allocator) -> Tensor:
     tensor = _tensor(form, guard, poison, take)
     _fill(tensor, operands, name)
-    return tensor
-
-
-def _output(form: Form, beyond: int, poison: int, guard: int, take: Allocator) -> Tensor:
-    tensor = _tensor(form, guard, GAP_FILL, take, beyond)
-    tensor.array.view(form.bits).fill(_pattern(poison, form.dtype.itemsize))
     return tensor
 
 

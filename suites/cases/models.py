@@ -33,16 +33,8 @@ class Layer:
     windows: Windows
     values: str = "after_relu"
 
-    @property
-    def spatial_rank(self) -> int:
-        return len(self.shape) - 2
-
-    @property
-    def elements(self) -> int:
-        return prod(self.shape)
-
     def is_run_by(self, operator: Operator) -> bool:
-        return self.spatial_rank == operator.spatial_rank and isinstance(self.windows, operator.windows)
+        return len(self.shape) - 2 == operator.spatial_rank and isinstance(self.windows, operator.windows)
 
     def target(self, operator: Operator, dtype: str, index_dtype: str) -> Target:
         case = Case(
@@ -54,7 +46,7 @@ class Layer:
             gradient="backpropagated" if operator.is_backward else "integers",
             values=self.values,
         )
-        return Target(f"{self.network}, {self.name}", case, plan_cases=0 if self.elements < SMALL else ACCEPTANCE)
+        return Target(f"{self.network}, {self.name}", case, plan_cases=0 if prod(self.shape) < SMALL else ACCEPTANCE)
 
 
 def models(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
@@ -70,6 +62,15 @@ _SPP_YOLO = "pjreddie/darknet, cfg/yolov3-spp.cfg"
 _SPP_NET = "arXiv 1406.4729, section 3.1: 256 maps of 13x13, pyramid of 6, 3, 2 and 1"
 _FAST = "arXiv 1504.08083: 7x7 of each region of conv5 of VGG-16"
 _VGG = f"{_TORCHVISION}/vgg.py, configuration D"
+_SAME_CEIL = Windowed((3,), (1,), (1,), ceil_mode=True)
+_PYRAMID = "torchvision/ops/feature_pyramid_network.py, LastLevelMaxPool"
+_POINTNET = "arXiv 1612.00593; charlesq34/pointnet, models/pointnet_cls.py"
+_SENTENCES = "arXiv 1408.5882; yoonkim/CNN_sentence, filters of 3 words"
+_C3D = "arXiv 1412.0767; DavideA/c3d-pytorch, C3D_model.py"
+_DGCNN = "arXiv 1801.07829; WangYueFt/dgcnn, model.py"
+_CBAM_RESNET = "luuuyi/CBAM.PyTorch, model/resnet_cbam.py"
+_AVA = "open-mmlab/mmaction2, BBoxHeadAVA with spatial_pool_type max"
+_S3D = f"{_TORCHVISION}/video/s3d.py"
 _HALVED = Windowed((2,), (2,))
 _STEM = Windowed((3,), (2,), (1,))
 _CEIL = Windowed((3,), (2,), ceil_mode=True)
@@ -83,27 +84,11 @@ LAYERS = (
     Layer("VGG-16", "pool4", _VGG, (8, 512, 28, 28), _HALVED),
     Layer("VGG-16", "pool5", _VGG, (16, 512, 14, 14), _HALVED),
     Layer("GoogLeNet", "maxpool1", f"{_TORCHVISION}/googlenet.py, maxpool1", (8, 64, 112, 112), _CEIL),
-    Layer(
-        "GoogLeNet",
-        "inception3a",
-        f"{_TORCHVISION}/googlenet.py, branch4",
-        (8, 192, 28, 28),
-        Windowed((3,), (1,), (1,), ceil_mode=True),
-    ),
-    Layer(
-        "GoogLeNet",
-        "inception5a",
-        f"{_TORCHVISION}/googlenet.py, branch4",
-        (8, 832, 7, 7),
-        Windowed((3,), (1,), (1,), ceil_mode=True),
-    ),
+    Layer("GoogLeNet", "inception3a", f"{_TORCHVISION}/googlenet.py, branch4", (8, 192, 28, 28), _SAME_CEIL),
+    Layer("GoogLeNet", "inception5a", f"{_TORCHVISION}/googlenet.py, branch4", (8, 832, 7, 7), _SAME_CEIL),
     Layer("SqueezeNet 1.0", "second pool", f"{_TORCHVISION}/squeezenet.py", (8, 256, 54, 54), _CEIL, "saturated"),
     Layer(
-        "Inception v3",
-        "Mixed_6a",
-        f"{_TORCHVISION}/inception.py, InceptionB",
-        (8, 288, 35, 35),
-        Windowed((3,), (2,)),
+        "Inception v3", "Mixed_6a", f"{_TORCHVISION}/inception.py, InceptionB", (8, 288, 35, 35), Windowed((3,), (2,))
     ),
     Layer("DenseNet-121", "pool0", f"{_TORCHVISION}/densenet.py, pool0", (8, 64, 112, 112), _STEM),
     Layer("AlexNet", "last pool", f"{_TORCHVISION}/alexnet.py", (128, 256, 13, 13), Windowed((3,), (2,))),
@@ -115,52 +100,30 @@ LAYERS = (
     Layer(
         "Faster R-CNN",
         "last level of the pyramid, 800x1344",
-        "torchvision/ops/feature_pyramid_network.py, LastLevelMaxPool",
+        _PYRAMID,
         (1, 256, 25, 42),
         Windowed((1,), (2,)),
         "batch_normalised",
     ),
     Layer("CBAM", "channel attention, 56x56", _CBAM, (4, 256, 56, 56), Windowed((56,), (56,)), "batch_normalised"),
     Layer("CBAM", "channel attention, 7x7", _CBAM, (4, 2048, 7, 7), Windowed((7,), (7,)), "saturated"),
-    Layer(
-        "PointNet",
-        "1024 points",
-        "arXiv 1612.00593; charlesq34/pointnet, models/pointnet_cls.py",
-        (8, 1024, 1024, 1),
-        Windowed((1024, 1), (1024, 1)),
-    ),
-    Layer(
-        "sentence CNN",
-        "over time",
-        "arXiv 1408.5882; yoonkim/CNN_sentence, filters of 3 words",
-        (50, 100, 62, 1),
-        Windowed((62, 1), (62, 1)),
-    ),
+    Layer("PointNet", "1024 points", _POINTNET, (8, 1024, 1024, 1), Windowed((1024, 1), (1024, 1))),
+    Layer("sentence CNN", "over time", _SENTENCES, (50, 100, 62, 1), Windowed((62, 1), (62, 1))),
     Layer("CIFAR-10 tutorial", "first pool", _TUTORIAL, (4, 6, 28, 28), _HALVED),
     Layer("CIFAR-10 tutorial", "second pool", _TUTORIAL, (4, 16, 10, 10), _HALVED),
     Layer("C3D", "pool1", "arXiv 1412.0767, section 3.2", (2, 64, 16, 112, 112), Windowed((1, 2, 2), (1, 2, 2))),
-    Layer(
-        "C3D",
-        "pool5",
-        "arXiv 1412.0767; DavideA/c3d-pytorch, C3D_model.py",
-        (8, 512, 2, 7, 7),
-        Windowed((2, 2, 2), (2, 2, 2), (0, 1, 1)),
-    ),
+    Layer("C3D", "pool5", _C3D, (8, 512, 2, 7, 7), Windowed((2, 2, 2), (2, 2, 2), (0, 1, 1))),
     Layer("3-D ResNet-18", "stem", "kenshohara/3D-ResNets-PyTorch, models/resnet.py", (4, 64, 16, 56, 56), _STEM),
     Layer("3-D U-Net", "second level", "arXiv 1606.06650, figure 2", (1, 128, 60, 60, 52), _HALVED),
     Layer(
         "S3D",
         "first pool",
-        f"{_TORCHVISION}/video/s3d.py, 64 frames of 224x224",
+        f"{_S3D}, 64 frames of 224x224",
         (1, 64, 32, 112, 112),
         Windowed((1, 3, 3), (1, 2, 2), (0, 1, 1)),
     ),
     Layer(
-        "S3D",
-        "branch of the last block",
-        f"{_TORCHVISION}/video/s3d.py, SepInceptionBlock3D",
-        (1, 832, 8, 7, 7),
-        Windowed((3,), (1,), (1,)),
+        "S3D", "branch of the last block", f"{_S3D}, SepInceptionBlock3D", (1, 832, 8, 7, 7), Windowed((3,), (1,), (1,))
     ),
     Layer("SPP-net", "6x6, training batch", _SPP_NET, (128, 256, 13, 13), Adaptive((6, 6))),
     Layer("SPP-net", "6x6", _SPP_NET, (4, 256, 13, 13), Adaptive((6, 6))),
@@ -169,37 +132,11 @@ LAYERS = (
     Layer("SPP-net", "1x1", _SPP_NET, (4, 256, 13, 13), Adaptive((1, 1))),
     Layer("Fast R-CNN", "region of 23x14", _FAST, (1, 512, 23, 14), Adaptive((7, 7))),
     Layer("Fast R-CNN", "region of 5x3, smaller than its pool", _FAST, (1, 512, 5, 3), Adaptive((7, 7))),
-    Layer(
-        "DGCNN",
-        "over 1024 points",
-        "arXiv 1801.07829; WangYueFt/dgcnn, model.py",
-        (8, 1024, 1, 1024),
-        Adaptive((1, 1)),
-        "batch_normalised",
-    ),
-    Layer(
-        "ResNet-50 with CBAM",
-        "attention behind the stem",
-        "luuuyi/CBAM.PyTorch, model/resnet_cbam.py",
-        (4, 64, 112, 112),
-        Adaptive((1, 1)),
-    ),
+    Layer("DGCNN", "over 1024 points", _DGCNN, (8, 1024, 1, 1024), Adaptive((1, 1)), "batch_normalised"),
+    Layer("ResNet-50 with CBAM", "attention behind the stem", _CBAM_RESNET, (4, 64, 112, 112), Adaptive((1, 1))),
     Layer("R-C3D", "segment of 96 frames", "arXiv 1703.07814, section 3.3", (1, 512, 12, 7, 7), Adaptive((1, 4, 4))),
     Layer("R-C3D", "segment of 768 frames", "arXiv 1703.07814, section 3.3", (1, 512, 96, 7, 7), Adaptive((1, 4, 4))),
-    Layer(
-        "SlowOnly on AVA",
-        "head of 4 regions",
-        "open-mmlab/mmaction2, BBoxHeadAVA with spatial_pool_type max",
-        (4, 2048, 1, 8, 8),
-        Adaptive((1, 1, 1)),
-    ),
-    Layer(
-        "SlowOnly on AVA",
-        "head of 16 regions",
-        "open-mmlab/mmaction2, BBoxHeadAVA with spatial_pool_type max",
-        (16, 2048, 1, 8, 8),
-        Adaptive((1, 1, 1)),
-        "saturated",
-    ),
+    Layer("SlowOnly on AVA", "head of 4 regions", _AVA, (4, 2048, 1, 8, 8), Adaptive((1, 1, 1))),
+    Layer("SlowOnly on AVA", "head of 16 regions", _AVA, (16, 2048, 1, 8, 8), Adaptive((1, 1, 1)), "saturated"),
 )
 """Shapes follow from the input that the source trains on: images of 224x224 where nothing else is said."""

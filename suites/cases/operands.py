@@ -17,7 +17,7 @@ from poolproof.references.criterion import scatter_sums
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.sums import ExactSums
-from poolproof.references.summary import PlaneChunk
+from poolproof.references.summary import NOWHERE_OPEN, PlaneChunk
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.recipes.gradients import Landing, gradient_recipe
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -73,35 +73,23 @@ class CaseOperands:
 
     def chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         """Yield what came out in grad_input beside what belongs there, by chunks of whole planes or of one plane."""
-        return (
-            self._whole_plane_chunks(outputs)
-            if self.case.plane_size <= MAX_WHOLE_PLANE
-            else self._plane_chunks(outputs.reshape(-1))
-        )
-
-    def _whole_plane_chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         assert self.gradient is not None
         assert self.indices is not None
         case, windows = self.case, (self.case.planes, self.case.plane_windows)
+        has_empty, came_out = case.has_empty_window(), outputs.reshape(-1)
+        if case.plane_size > MAX_WHOLE_PLANE:
+            for part in self.chunk_ranges(MAX_WHOLE_PLANE, CHUNKS_OF_LARGE_PLANE):
+                unspecified = self.unspecified_cells[part] if has_empty else NOWHERE_OPEN
+                yield PlaneChunk(*self.gradients_into(part), _float64(came_out[part]), unspecified)
+            return
         cells, terms = self.indices.reshape(windows), self.gradient.reshape(windows)
-        came_out = outputs.reshape(case.planes, case.plane_size)
-        if case.has_empty_window():
+        if has_empty:
             cells = np.where(self._placed, cells, -1)
         step = max(1, CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
         for first in range(0, case.planes, step):
-            planes = slice(first, first + step)
-            flat = cells[planes].ravel(), _float64(terms[planes]), _float64(came_out[planes])
-            if case.has_empty_window():
-                yield PlaneChunk(*flat, self.unspecified_cells.reshape(came_out.shape)[planes].ravel())
-            else:
-                yield PlaneChunk(*flat)
-
-    def _plane_chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
-        for cells in self.chunk_ranges(MAX_WHOLE_PLANE, CHUNKS_OF_LARGE_PLANE):
-            flat = *self.gradients_into(cells), _float64(outputs[cells])
-            yield (
-                PlaneChunk(*flat, self.unspecified_cells[cells]) if self.case.has_empty_window() else PlaneChunk(*flat)
-            )
+            planes, part = slice(first, first + step), slice(first * case.plane_size, (first + step) * case.plane_size)
+            unspecified = self.unspecified_cells[part] if has_empty else NOWHERE_OPEN
+            yield PlaneChunk(cells[planes].ravel(), _float64(terms[planes]), _float64(came_out[part]), unspecified)
 
     def chunk_ranges(self, most: int, count: int) -> Iterator[slice]:
         """Yield ranges of flat cells of grad_input: of whole planes, or of a plane of more than ``most`` cells.

@@ -7,7 +7,7 @@ limits where kernels switch to another route.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
@@ -19,80 +19,39 @@ from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, Make
-from poolproof.suites.cases.geometries import known_geometries
 from poolproof.suites.cases.layouts import DRAWN, MemoryLayout, suitable
+from poolproof.suites.cases.targets import known_geometries
+
+
+def _beside(*lengths: int) -> tuple[int, ...]:
+    return tuple(length + step for length in lengths for step in (-1, 0, 1))
+
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
 """Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
 
 LONG_LENGTHS = (
-    79,
-    80,
-    81,
-    95,
-    96,
-    97,
+    *_beside(80, 96),
     113,
-    127,
-    128,
-    129,
+    *_beside(128),
     130,
-    191,
-    192,
-    193,
-    255,
-    256,
-    257,
+    *_beside(192, 256),
     258,
     384,
-    511,
-    512,
-    513,
+    *_beside(512),
     1025,
     4097,
     65537,
 )
 """Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
 
-PLANES = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    12,
-    15,
-    16,
-    17,
-    19,
-    20,
-    21,
-    24,
-    25,
-    31,
-    32,
-    33,
-    39,
-    40,
-    41,
-    47,
-    48,
-    49,
-    63,
-    64,
-    65,
-    127,
-    128,
-    129,
-)
+PLANES = (*range(1, 7), 8, 12, *_beside(16, 20), 24, 25, *_beside(32, 40, 48, 64, 128))
 """N * C around lane counts (16, 32, 64, 128) and core counts (20, 24, 40, 48, 64)."""
 
-EXTREME_PLANES = (65535, 65536, 65537)
+EXTREME_PLANES = _beside(65536)
 """N * C around the end of 16 bits."""
 
-WINDOWS = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
+WINDOWS = _beside(16, 32, 64, 128, 256)
 """Windows along an axis: both sides of what a vector, a tile row or a counter of 8 bits holds. Two axes of 16 make a
 plane of 256."""
 
@@ -100,11 +59,24 @@ LARGE_KERNELS = (11, 13, 14, 15, 16, 17, 24, 31, 32, 33, 127, 128, 255, 256, 257
 """Kernels whose area lies about 200 to 260, where a buffer or 8 bits end, and about 1000; and those whose length along
 one axis does, or is more than 7, 8 and 10 bits count."""
 
-LONG_STRIDES = (15, 16, 17, 31, 32, 33, 63, 64, 65)
+LONG_STRIDES = _beside(16, 32, 64)
 """Strides around what a field of 8 bits counts in blocks of 8 elements, and around vectors."""
 
-MANY_PLANES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2559, 2560, 2561, 3071, 3072, 3073, 4095, 4096, 4097)
+MANY_PLANES = _beside(256, 512, 1024, 2560, 3072, 4096)
 """N * C around multiples of lanes * cores and the limits of the library's templates."""
+
+
+INDICES = (
+    "in_window",
+    "forward",
+    "crowded",
+    "shared",
+    *["lattice"] * 2,
+    "first",
+    "last",
+    "plane_edges",
+    "tile_borders",
+)
 
 
 @dataclass(frozen=True)
@@ -119,18 +91,7 @@ class Profile:
     """
 
     gradients: tuple[str, ...] = ("integers",)
-    indices: tuple[str, ...] = (
-        "in_window",
-        "forward",
-        "crowded",
-        "shared",
-        "lattice",
-        "lattice",
-        "first",
-        "last",
-        "plane_edges",
-        "tile_borders",
-    )
+    indices: tuple[str, ...] = INDICES
     values: tuple[str, ...] = ("normal",)
     scales: tuple[int, ...] = (0,)
     budgets: tuple[int, ...] = (64, 256, 1024, 4096)
@@ -182,22 +143,22 @@ def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) ->
 
 
 def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
-    budget = _choose(draw, profile.budgets)
+    budget = draw.choose(profile.budgets)
     leading = _leading_shape(draw, budget, profile)
     remaining = max(budget // max(prod(leading), 1), 1)
     spatial, windows = _GEOMETRIES[operator.windows](draw, operator.spatial_rank, remaining, profile)
-    data: dict[str, Any] = {"values": _choose(draw, profile.values)}
+    data: dict[str, Any] = {"values": draw.choose(profile.values)}
     if "grad_output" in operator.inputs:
-        data["gradient"] = _choose(draw, profile.gradients)
-        data["indices"] = _choose(draw, profile.indices)
-        data["scale"] = _choose(draw, profile.scales)
+        data["gradient"] = draw.choose(profile.gradients)
+        data["indices"] = draw.choose(profile.indices)
+        data["scale"] = draw.choose(profile.scales)
     case = Case(
         operator=operator.name,
         dtype=dtype,
         index_dtype=index_dtype,
         shape=(*leading, *spatial),
-        deterministic=_choose(draw, profile.deterministic),
-        seed=_between(draw, 0, 2**32 - 1),
+        deterministic=draw.choose(profile.deterministic),
+        seed=draw.between(0, 2**32 - 1),
         attributes=windows,
         **data,
     )
@@ -207,41 +168,28 @@ def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
-def _between(draw: Draws, low: int, high: int) -> int:
-    return low + draw(high - low + 1)
-
-
-def _choose(draw: Draws, options: Sequence[Any]) -> Any:
-    """Draw one of ``options``, of which the first is the simplest."""
-    return options[draw(len(options))]
-
-
-def _flip(draw: Draws) -> bool:
-    return bool(draw(2))
-
-
 def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...]:
     """Draw ([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
     counts = _up_to(max(budget // 2, 1), profile.planes)
-    planes = _choose(draw, counts[:4] if _flip(draw) else counts)
-    if EXTREME_PLANES[-1] <= budget // 2 and _between(draw, 0, 3) == 3:
-        planes = _choose(draw, EXTREME_PLANES)
-    shape = _choose(draw, ["channels", "batch", "both", "unbatched", *["both"] * 2 * bool(profile.layouts)])
+    planes = draw.choose(counts[:4] if draw.flip() else counts)
+    if EXTREME_PLANES[-1] <= budget // 2 and draw.between(0, 3) == 3:
+        planes = draw.choose(EXTREME_PLANES)
+    shape = draw.choose(["channels", "batch", "both", "unbatched", *["both"] * 2 * bool(profile.layouts)])
     if shape == "unbatched" and profile.abilities.unbatched:
         return (planes,)
     if shape in ("channels", "unbatched"):
         return (1, planes)
     if shape == "batch":
         return (planes, 1)
-    if profile.empty_batches and _between(draw, 0, 31) == 31:
+    if profile.empty_batches and draw.between(0, 31) == 31:
         return (0, planes)
     divisors = _divisors(planes)
-    batch = _choose(draw, (profile.layouts and divisors[1:-1]) or divisors)
+    batch = draw.choose((profile.layouts and divisors[1:-1]) or divisors)
     return (batch, planes // batch)
 
 
 def _huge_plane(draw: Draws, rank: int) -> tuple[int, ...]:
-    return (*(1,) * (rank - 2), _choose(draw, HUGE), _choose(draw, HUGE[:2]))
+    return (*(1,) * (rank - 2), draw.choose(HUGE), draw.choose(HUGE[:2]))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -257,13 +205,13 @@ def _divisors(number: int) -> tuple[int, ...]:
 
 def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Adaptive]:
     if profile.huge:
-        windows_wanted = [_between(draw, 30, 60) for _ in range(2)]
+        windows_wanted = [draw.between(30, 60) for _ in range(2)]
         return _huge_plane(draw, rank), Adaptive((*(1,) * (rank - 2), *windows_wanted))
     sizes: list[int] = []
     outputs: list[int] = []
     windows = 4 * remaining
     for _ in range(rank):
-        size = _choose(draw, _up_to(remaining, profile.lengths))
+        size = draw.choose(_up_to(remaining, profile.lengths))
         output = min(_adaptive_output(draw, size), max(windows, 1))
         sizes.append(size)
         outputs.append(output)
@@ -273,36 +221,36 @@ def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
 
 def _adaptive_output(draw: Draws, size: int) -> int:
     """Draw an output length that divides the input, does not, equals it, or exceeds it."""
-    style = _choose(draw, ["any", "divisor", "near", "larger", "much_larger"])
+    style = draw.choose(["any", "divisor", "near", "larger", "much_larger"])
     if style == "divisor":
-        return _choose(draw, _divisors(size))
+        return draw.choose(_divisors(size))
     if style == "near":
-        return max(1, size + _between(draw, -1, 1))
+        return max(1, size + draw.between(-1, 1))
     if style == "larger":
-        return _between(draw, size, 3 * size)
+        return draw.between(size, 3 * size)
     if style == "much_larger":
-        return _choose(draw, [16, 17, 64, 65, 255, 256, 300, 1000])
-    return _between(draw, 1, size)
+        return draw.choose([16, 17, 64, 65, 255, 256, 300, 1000])
+    return draw.between(1, size)
 
 
 def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windowed]:
     if profile.huge:
-        kernel, stride = _between(draw, 2, 7), _between(draw, 100, 200)
+        kernel, stride = draw.between(2, 7), draw.between(100, 200)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
     able = profile.abilities
     if profile.known_geometries:
         fitting = (geometry for geometry in known_geometries(rank) if geometry.cells <= remaining)
         known = [geometry for geometry in fitting if able.have(geometry.attributes)]
-        if known and _between(draw, 0, 3) == 3:
-            geometry = _choose(draw, known)
+        if known and draw.between(0, 3) == 3:
+            geometry = draw.choose(known)
             return geometry.spatial, geometry.attributes
-    ceil_mode = _flip(draw) and able.ceil_mode
-    isotropic = _flip(draw)
+    ceil_mode = draw.flip() and able.ceil_mode
+    isotropic = draw.flip()
     axes: list[_WindowedAxis] = []
-    empty = _between(draw, 0, rank - 1) if profile.empty_windows else None
+    empty = draw.between(0, rank - 1) if profile.empty_windows else None
     for number in range(rank):
         room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
-        size = _choose(draw, _up_to(room, profile.lengths))
+        size = draw.choose(_up_to(room, profile.lengths))
         if not (isotropic and number):
             pattern = _within(able, _window_pattern(draw, size, room))
         legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
@@ -315,7 +263,7 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         tuple(axis.dilation for axis in axes),
         ceil_mode,
     )
-    return tuple(axis.size for axis in axes), _shortened(windows) if _flip(draw) else windows
+    return tuple(axis.size for axis in axes), shortened(windows) if draw.flip() else windows
 
 
 _GEOMETRIES: Mapping[type[Windows], Callable[[Draws, int, int, Profile], tuple[Lengths, Windows]]] = per_kind(
@@ -324,22 +272,8 @@ _GEOMETRIES: Mapping[type[Windows], Callable[[Draws, int, int, Profile], tuple[L
 """How the lengths of a plane and its windows are drawn together."""
 
 
-_STYLES = (
-    "unit",
-    "tiling",
-    "sparse",
-    "overlapping",
-    "overlapping",
-    "overlapping",
-    "dilated",
-    "dilated",
-    "whole",
-    "beyond",
-    "large",
-    "far_apart",
-    "aimed",
-    "aimed",
-)
+_SMALL_STYLES = ("unit", "tiling", "sparse", *["overlapping"] * 3)
+_STYLES = (*_SMALL_STYLES, "dilated", "dilated", "whole", "beyond", "large", "far_apart", "aimed", "aimed")
 """Relations of kernel, stride and length; repeated ones are drawn more often."""
 
 
@@ -347,13 +281,13 @@ def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
     """Draw kernel, stride, padding and dilation of one style, and the length where the style wants one, else 0.
 
     Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together. The
-    number of draws is the same for every style, which is what lets Hypothesis shrink from one to another.
+    number of draws is the same for every style: Hypothesis shrinks from one to another.
     """
-    style = _choose(draw, _STYLES if room > 4 else _STYLES[:6])
-    small = _between(draw, 2, min(7, max(room, 2)))
-    extra = _between(draw, 0, 5)
-    spread = _between(draw, 2, 4)
-    pick = _between(draw, 0, 89)
+    style = draw.choose(_STYLES if room > 4 else _SMALL_STYLES)
+    small = draw.between(2, min(7, max(room, 2)))
+    extra = draw.between(0, 5)
+    spread = draw.between(2, 4)
+    pick = draw.between(0, 89)
     large = LARGE_KERNELS[pick % len(LARGE_KERNELS)]
     kernel, stride, dilation = {
         "unit": (1, 1 + extra % 3, 1),
@@ -367,7 +301,7 @@ def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
         "far_apart": (small, LONG_STRIDES[pick % len(LONG_STRIDES)], 1),
         "aimed": (small, 1 + extra % small, 1),
     }[style]
-    padding = _choose(draw, [0, kernel // 2, (kernel // 2 + 1) // 2])
+    padding = draw.choose([0, kernel // 2, (kernel // 2 + 1) // 2])
     length = _aimed_length(pick, room, kernel, stride, padding) if style == "aimed" else 0
     return _WindowedAxis(length, kernel, stride, padding, dilation)
 
@@ -399,11 +333,11 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
 
 def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
     """Draw a legal axis whose only window steps over the whole input: one tap before it and one behind."""
-    size = _between(draw, 1, 6)
-    return _WindowedAxis(size, kernel=2, stride=_between(draw, 1, 3), padding=1, dilation=size + 1)
+    size = draw.between(1, 6)
+    return _WindowedAxis(size, kernel=2, stride=draw.between(1, 3), padding=1, dilation=size + 1)
 
 
-def _shortened(windows: Windowed) -> Windowed:
+def shortened(windows: Windowed) -> Windowed:
     """Write the windows by lists of one value or none where that is possible."""
     lists = {
         attribute.name: getattr(windows, attribute.name) for attribute in windows.attributes() if not attribute.is_flag
@@ -417,8 +351,8 @@ def _shortened(windows: Windowed) -> Windowed:
 def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
     """Draw layouts: one tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.strided
-    alone = _flip(draw)
-    chosen = [_choose(draw, tensors)] if alone else list(tensors)
+    alone = draw.flip()
+    chosen = [draw.choose(tensors)] if alone else list(tensors)
     layouts = {}
     for name in chosen:
         possible = suitable(profile.layouts, case.tensor_shape(name), case.api.spatial_rank, case.sharing(name))

@@ -1,17 +1,19 @@
-"""Variations of a case in a single respect, a length, an attribute or a recipe, by which a condition is narrowed.
+"""Variations of a case in a single respect, by which a condition is narrowed, its neighbours, and its producers.
 
-Each is legal, has no window without cells unless the case has one, and is small enough to be judged in a moment.
+Each is legal, and has no window without cells unless the case has one. A neighbour shares with a case what a cache
+might take for everything: shapes, attributes or dtypes; an implementation that remembers too much confuses them. A
+producer is the forward that a backward takes its indices or its mask from.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from poolproof.references.geometry import expand
+from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Adaptive, Windowed
 from poolproof.suites.cases.case import Case, CaseError
 
@@ -26,22 +28,27 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Parameter:
-    """An integer of a case that can be another from ``low`` to ``most``; ``value`` is that of the case."""
+    """An integer of a case that can be another from ``low`` to ``most``; ``value`` is that of the case.
+
+    It stands in a list, ``field``, for one ``axis`` or for all.
+    """
 
     case: Case
     name: str
     value: int
     low: int
     most: int
-    set_value: Callable[[Record, int], None] = field(repr=False)
+    field: str
+    axis: int | None
+
+    def change(self, value: int) -> Record:
+        """Return its field with another value, on all axes where it is of none."""
+        values = spelled(self.case)[self.field]
+        return {self.field: [value if self.axis in (None, axis) else own for axis, own in enumerate(values)]}
 
     def with_value(self, value: int) -> Case | None:
         """Change the case to another value there; None where it is none, or too large."""
-        if not self.low <= value <= self.most:
-            return None
-        record = spelled(self.case)
-        self.set_value(record, value)
-        return read(record, self.case.has_empty_window())
+        return changed(self.case, self.change(value)) if self.low <= value <= self.most else None
 
 
 def parameters(case: Case) -> list[Parameter]:
@@ -51,15 +58,13 @@ def parameters(case: Case) -> list[Parameter]:
     most = [MAX_ELEMENTS] * leading + [_MAX_LENGTH] * rank
     names = ("N", "C", "D", "H", "W") if rank == 3 else ("N", "C", "H", "W")
     found = [
-        Parameter(case, name, shape[axis], 1, most[axis], _setter("shape", axis))
+        Parameter(case, name, shape[axis], 1, most[axis], "shape", axis)
         for axis, name in enumerate(names[-len(shape) :])
     ]
     for name, values in _lists(case).items():
         low = 0 if name == "padding" else 1
-        found += [
-            Parameter(case, name, value, low, _MAX_LENGTH, _setter(name, axis)) for axis, value in enumerate(values)
-        ]
-        found.append(Parameter(case, name, max(values), low, _MAX_LENGTH, _setter_of_all(name)))
+        found += [Parameter(case, name, value, low, _MAX_LENGTH, name, axis) for axis, value in enumerate(values)]
+        found.append(Parameter(case, name, max(values), low, _MAX_LENGTH, name, None))
     return found
 
 
@@ -73,20 +78,16 @@ def alternatives(case: Case) -> list[Record]:
 
 
 def changed(case: Case, change: Record) -> Case | None:
-    """Change fields of the case; None where there is none such."""
-    return read(spelled(case) | change, case.has_empty_window())
-
-
-def read(record: Record, may_have_empty_windows: bool) -> Case | None:
-    """Read the case of a record; None where it is none, or has an empty window and may not, or is too large."""
+    """Change fields of the case; None where there is none such, or one with an empty window, or it is too large."""
+    record = spelled(case) | change
     if prod(record["shape"]) > MAX_ELEMENTS:
         return None
     try:
-        case = Case.from_record(record)
+        other = Case.from_record(record)
     except CaseError:
         return None
-    is_small = case.planes * case.plane_windows <= MAX_ELEMENTS
-    return case if is_small and (may_have_empty_windows or not case.has_empty_window()) else None
+    is_small = other.planes * other.plane_windows <= MAX_ELEMENTS
+    return other if is_small and (case.has_empty_window() or not other.has_empty_window()) else None
 
 
 def spelled(case: Case) -> Record:
@@ -115,17 +116,56 @@ def _other_batch(case: Case) -> tuple[int, ...]:
     return (channels, *spatial) if batch == 1 else (channels, batch, *spatial)
 
 
-def _setter(name: str, axis: int) -> Callable[[Record, int], None]:
-    def set_value(record: Record, value: int) -> None:
-        values = list(record[name])
-        values[axis] = value
-        record[name] = values
+def neighbours(case: Case) -> list[Case]:
+    """List the legal cases with other attributes, another layout or other data, and of an empty batch."""
+    laid_out, is_batched = dict(case.layouts), len(case.shape) == case.api.spatial_rank + 2
+    sliced = tuple((name, "sliced") for name in sorted(case.api.strided) if name not in laid_out)
+    candidates = [
+        replace(case, attributes=case.attributes.other(), layouts=(), literals=()),
+        replace(case, layouts=sliced),
+        replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
+        replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if is_batched else None,
+    ]
+    return [candidate for candidate in candidates if candidate is not None and _is_legal(candidate)]
 
-    return set_value
+
+def twin(case: Case) -> Case | None:
+    """Find a case of the same shapes and layouts, but a kernel of another size; None where there is none."""
+    if 0 in case.shape or case.literals:
+        return None
+    for windows in case.attributes.resized(case.api.spatial_rank):
+        candidate = replace(case, attributes=windows)
+        if _is_legal(candidate) and candidate.pooled_shape == case.pooled_shape and not candidate.has_bit_mask:
+            return candidate
+    return None
 
 
-def _setter_of_all(name: str) -> Callable[[Record, int], None]:
-    def set_value(record: Record, value: int) -> None:
-        record[name] = [value] * len(record[name])
+def producers(case: Case) -> list[Case]:
+    """List the forwards of this geometry and data that make what a backward takes, its own index dtype first."""
+    if case.api.producer is None:
+        return []
+    literals = tuple((name, values) for name, values in case.literals if name == "self")
+    forward = OPERATORS[case.api.producer]
+    return [
+        replace(case, operator=forward.name, index_dtype=index_dtype, layouts=(), literals=literals)
+        for index_dtype in dict.fromkeys((case.index_dtype, "int64", "int32"))
+    ]
 
-    return set_value
+
+def needs_producer(case: Case) -> bool:
+    """Tell whether nobody but the implementation's own forward can make what a backward takes."""
+    return "indices" in case.api.inputs and 0 not in case.shape and (case.has_bit_mask or case.has_empty_window())
+
+
+def auxiliary_cases(case: Case) -> list[Case]:
+    """List the neighbours, and the twin."""
+    same_shapes = twin(case)
+    return neighbours(case) + ([same_shapes] if same_shapes else [])
+
+
+def _is_legal(case: Case) -> bool:
+    try:
+        Case.from_json(case.to_json())
+    except CaseError:
+        return False
+    return not case.has_empty_window() and case.memory_bytes() < 1 << 26

@@ -16,7 +16,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import SMALL
-from poolproof.suites.cases.neighbours import auxiliary_cases, needs_producer, producers
+from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.budget import has_room_for_standards, too_large
 from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks

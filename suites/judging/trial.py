@@ -26,8 +26,8 @@ from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout
 from poolproof.suites.cases.memory import POISONS, SMALL, allocate, copy_small_inputs
-from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import CaseOperands, make_operands
+from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging.cells import SINGLE_VALUED, CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode

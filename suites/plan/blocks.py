@@ -21,7 +21,7 @@ from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Make, derive_seed, generate
 from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
-from poolproof.suites.cases.smaller_calls import smaller_call
+from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -226,16 +226,15 @@ class CaseBlock(Block):
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> CaseQuestion | None:
-        """Redraw the block to shrink a failure."""
-        from poolproof.suites.cases.searching import shrink  # with Hypothesis, which only failures need
-
-        aspect = replace(self.aspect.alone, standards=False)
-        found = shrink(
-            self.make,
-            self.count,
-            self._own_seed,
+        """Seek a smaller case among those that the aspect could have and the backend takes."""
+        aspect, profile = replace(self.aspect.alone, standards=False), self.aspect.profile
+        words: dict[str, Sequence[object]] = {"values": profile.values}
+        if self.subject.operator.is_backward:
+            words |= {"gradient": profile.gradients, "indices": profile.indices, "scale": profile.scales}
+        found = smaller_case(
             Case.from_json(failing.to_line()),
-            lambda case: still_fails(CaseQuestion(case, aspect, self.id)),
+            words | {"deterministic": profile.deterministic},
+            lambda case: has_call(self.subject, case) and still_fails(CaseQuestion(case, aspect, self.id)),
             seconds,
         )
         return CaseQuestion(found, aspect, self.id)

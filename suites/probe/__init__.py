@@ -4,10 +4,3 @@ For each operator, dtype and memory format it finds how gradients are added and 
 overflow and signed zeros, whether repetitions agree, and by which rules a forward picks its index. It knows what a
 backend declares only to say where the declaration disagrees.
 """
-
-from __future__ import annotations
-
-from poolproof.suites.probe.account import Account, Observation
-from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions, take_account
-
-__all__ = ["MEMORY_FORMATS", "Account", "Observation", "ProbeQuestion", "probe_questions", "take_account"]

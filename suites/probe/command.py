@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites import completion
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.probe.account import Account
+from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 
 SECONDS = 120.0
@@ -42,12 +43,7 @@ def all_accounts(name: str) -> list[Account]:
 
 @click.command()
 @click.option(
-    "--backend",
-    "name",
-    default="torch-cpu",
-    show_default=True,
-    type=completion.BACKEND,
-    help="Backend to probe.",
+    "--backend", "name", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to probe."
 )
 @click.option(
     "--operator",
@@ -114,10 +110,9 @@ def _declarations(found: Sequence[Account]) -> Iterator[str]:
         ]
         if of_direction:
             yield f"\nto declare in Backend.{method} (operator, memory format: dtype: what fits)"
-        for place, group in groupby(sorted(of_direction, key=_place), key=_place):
+        for place, group in groupby(sorted(of_direction, key=_PLACE), key=_PLACE):
             models = ", ".join(f"{account.dtype}: {account.model or 'none fits'}" for account in group)
             yield f"  {', '.join(place)}: {models}"
 
 
-def _place(account: Account) -> tuple[str, str]:
-    return account.operator, account.memory_format
+_PLACE = attrgetter("operator", "memory_format")

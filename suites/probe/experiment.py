@@ -1,12 +1,11 @@
-"""Experiments: one operator in one dtype and memory format on one backend, run on gradients made to measure."""
+"""Experiments with one operator in one dtype and memory format, on gradients made to measure, and their accounts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-
-import numpy as np
+from typing import Any
 
 from poolproof.backends.base import Backend, Status
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
@@ -22,6 +21,40 @@ PLANES = (2, 43)
 
 Craft = Callable[[Landing], Float64]
 """Gradients for the places where they land, one value per window."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One trait that was looked at: what was found, and the evidence in a sentence."""
+
+    trait: str
+    found: str
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class Account:
+    """All about one operator in one dtype and memory format.
+
+    ``model`` is the narrowest accumulation model, of a forward the rule, that admits every output seen, as
+    `AccumulationModel` and `ForwardRule` spell them; empty where there is none. ``declared`` is what the backend says.
+    ``disagreements`` are the sentences that follow from comparing them.
+    """
+
+    operator: str
+    dtype: str
+    memory_format: str
+    observations: tuple[Observation, ...]
+    model: str = ""
+    declared: str = ""
+    disagreements: tuple[str, ...] = ()
+
+    def found(self, trait: str) -> str:
+        """Return what was found of a trait; empty where it was not looked at."""
+        return next((seen.found for seen in self.observations if seen.trait == trait), "")
+
+    def to_record(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 class NotRun(Exception):
@@ -144,8 +177,3 @@ _OVERLAPPING = per_kind(
         Adaptive: _Overlapping(_adaptive, lambda case: Adaptive((4,) * case.api.spatial_rank), "crowded"),
     },
 )
-
-
-def place(landing: Landing) -> np.ndarray:
-    """Count each gradient's position in its cell, from one that moves on from cell to cell."""
-    return (landing.rank - landing.rotation) % landing.multiplicity

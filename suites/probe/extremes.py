@@ -6,8 +6,7 @@ import numpy as np
 
 from poolproof.references.formats import FLOAT32, Float64
 from poolproof.suites.cases.recipes.gradients import Landing
-from poolproof.suites.probe.account import Observation
-from poolproof.suites.probe.experiment import Experiment
+from poolproof.suites.probe.experiment import Experiment, Observation
 
 REPETITIONS = 20
 
@@ -15,10 +14,10 @@ REPETITIONS = 20
 def subnormals(experiment: Experiment) -> Observation:
     """Find whether subnormals survive alone, as terms of a normal sum, and as the sum of normal terms."""
     smallest = experiment.fmt.smallest_normal
+    pairs = {"alone": (0.75, 0.0), "as terms": (0.75, 0.75), "as sums": (1.5, -1.0)}
     kept = {
-        "alone": _kept(experiment, 0.75 * smallest, 0.0, 0.75 * smallest),
-        "as terms": _kept(experiment, 0.75 * smallest, 0.75 * smallest, 1.5 * smallest),
-        "as sums": _kept(experiment, 1.5 * smallest, -smallest, 0.5 * smallest),
+        place: bool((_of_pairs(experiment, first * smallest, second * smallest) == (first + second) * smallest).all())
+        for place, (first, second) in pairs.items()
     }
     evidence = ", ".join(f"{place} {'kept' if survived else 'lost'}" for place, survived in kept.items())
     if all(kept.values()):
@@ -26,10 +25,6 @@ def subnormals(experiment: Experiment) -> Observation:
     if experiment.fmt.precision < FLOAT32.precision and kept["as terms"]:
         return Observation("subnormals", "flushed by the cast", evidence)
     return Observation("subnormals", "flushed", evidence)
-
-
-def _kept(experiment: Experiment, first: float, second: float, expected: float) -> bool:
-    return bool((_of_pairs(experiment, first, second) == expected).all())
 
 
 def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
@@ -62,11 +57,7 @@ def nan(experiment: Experiment) -> Observation:
 
 def negative_zero(experiment: Experiment) -> Observation:
     """Find whether a cell of negative zeros alone is negative zero."""
-
-    def craft(landing: Landing) -> Float64:
-        return np.full(len(landing.cells), -0.0)
-
-    trial = experiment.crafted(craft)
+    trial = experiment.crafted(lambda landing: np.full(len(landing.cells), -0.0))
     negative = np.signbit(trial.gradient_input[experiment.landing().cells])
     found = "kept" if negative.all() else "becomes +0" if not negative.any() else "sometimes kept"
     return Observation("-0", found, f"{int(negative.sum())} of {len(negative)} stay negative")

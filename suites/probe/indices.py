@@ -13,8 +13,7 @@ from poolproof.references.forward import judge_forward
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
 from poolproof.references.kernels.forward import WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.probe.account import Observation
-from poolproof.suites.probe.experiment import Experiment
+from poolproof.suites.probe.experiment import Experiment, Observation
 
 
 def exact_data(experiment: Experiment) -> Observation:

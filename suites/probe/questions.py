@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.operators import Operator, find_operator
+from poolproof.references.operators import find_operator
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.question import Aspect, Question, verdict
-from poolproof.suites.judging.trial import Trial
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.probe import extremes, indices, sums
-from poolproof.suites.probe.account import Account, Observation
-from poolproof.suites.probe.experiment import Experiment, NotRun
+from poolproof.suites.probe.experiment import Account, Experiment, NotRun, Observation
 
 MEMORY_FORMATS = ("contiguous", "channels_last")
 
@@ -26,7 +24,9 @@ def take_account(
 ) -> Account:
     """Probe one operator in one dtype and memory format; `NotRun` if the implementation does not run the probes."""
     experiment = Experiment(backend, find_operator(operator), dtype, index_dtype)
-    experiment = replace(experiment, layouts=_layouts(experiment.operator, memory_format))
+    if memory_format != "contiguous":
+        layouts = tuple((name, memory_format) for name in sorted(experiment.operator.strided))
+        experiment = replace(experiment, layouts=layouts)
     look = _backward_account if experiment.operator.is_backward else _forward_account
     account = Account(operator, dtype, memory_format, ())
     exact = _exact_data(experiment)
@@ -46,14 +46,6 @@ def _arrives(experiment: Experiment, layouts: tuple[tuple[str, str], ...]) -> bo
     return _exact_data(replace(experiment, layouts=layouts)).found == "right"
 
 
-def _layouts(operator: Operator, memory_format: str) -> tuple[tuple[str, str], ...]:
-    """Put all tensors in ``memory_format``; a mask has none."""
-    if memory_format == "contiguous":
-        return ()
-    tensors = operator.strided
-    return tuple(sorted((name, memory_format) for name in tensors))
-
-
 def _exact_data(experiment: Experiment) -> Observation:
     return (sums if experiment.operator.is_backward else indices).exact_data(experiment)
 
@@ -63,14 +55,11 @@ def _forward_account(experiment: Experiment, account: Account) -> Account:
     seen, rule = indices.traits(experiment)
     declared = experiment.backend.forward_rule(experiment.forward("ties").baseline.call)
     model = str(rule) if rule else ""
-    disagreements = [f"declared {declared}, but {model or 'no rule that is known'} is what was seen"]
-    return replace(
-        account,
-        observations=(*account.observations, *seen),
-        model=model,
-        declared=str(declared),
-        disagreements=tuple(disagreements if rule != declared else ()),
+    says = (
+        (f"declared {declared}, but {model or 'no rule that is known'} is what was seen",) if rule != declared else ()
     )
+    observations = (*account.observations, *seen)
+    return replace(account, observations=observations, model=model, declared=str(declared), disagreements=says)
 
 
 def _backward_account(experiment: Experiment, account: Account) -> Account:
@@ -89,17 +78,12 @@ def _backward_account(experiment: Experiment, account: Account) -> Account:
         extremes.determinism(experiment, demanded=True),
     ]
     account = replace(account, observations=(*account.observations, *seen))
-    model = _flagged(kind, account) if kind is not None and rounding.found == "even" else None
+    model = None
+    if kind is not None and rounding.found == "even":
+        subnormals, saturates = account.found("subnormals"), account.found("overflow") == "saturates"
+        flushed, cast_flushes = subnormals == "flushed", subnormals == "flushed by the cast"
+        model = replace(kind, flushes_subnormals=flushed, cast_flushes=cast_flushes, saturates=saturates)
     return _held_against_declaration(experiment, account, model)
-
-
-def _flagged(kind: AccumulationModel, account: Account) -> AccumulationModel:
-    return replace(
-        kind,
-        flushes_subnormals=account.found("subnormals") == "flushed",
-        cast_flushes=account.found("subnormals") == "flushed by the cast",
-        saturates=account.found("overflow") == "saturates",
-    )
 
 
 def _held_against_declaration(experiment: Experiment, account: Account, model: AccumulationModel | None) -> Account:
@@ -111,7 +95,11 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
         says.append(f"no model admits what was seen: {model} rejects {rejected}")
         model = None
     elif model is None:
-        says.append(_why_none(account))
+        # the accumulation comes before the rounding: a sum that is too narrow has none of those modes either
+        accumulation, rounding = account.found("accumulation"), account.found("rounding")
+        is_blamed = accumulation in ("too narrow", "in between")
+        blamed = f"accumulation: {accumulation}" if is_blamed else f"rounding: {rounding}"
+        says.append(f"no model admits this {blamed}")
     if rejected := sums.admits(declared, trials):
         says.append(f"declared {declared} rejects {rejected}")
     elif model is not None and model != declared:
@@ -119,24 +107,11 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
             f"declared {declared}, but {model} admits all that was seen: verdicts are weaker than they could be"
         )
     says += [f"{trait}: {account.found(trait)}" for trait in ("infinity", "NaN") if account.found(trait) != "kept"]
-    says += _unrepeatable(trials[0], account)
-    return replace(account, model=str(model or ""), declared=str(declared), disagreements=tuple(says))
-
-
-def _why_none(account: Account) -> str:
-    """Blame the accumulation before the rounding: a sum that is too narrow has none of those modes either."""
-    accumulation = account.found("accumulation")
-    if accumulation in ("too narrow", "in between"):
-        return f"no model admits this accumulation: {accumulation}"
-    return f"no model admits this rounding: {account.found('rounding')}"
-
-
-def _unrepeatable(trial: Trial, account: Account) -> Iterator[str]:
-    """Report a declaration of determinism that repetitions contradict."""
-    if trial.is_deterministic and account.found("repetitions") == "differ":
-        yield "declared deterministic, but repetitions differ"
+    if trials[0].is_deterministic and account.found("repetitions") == "differ":
+        says.append("declared deterministic, but repetitions differ")
     elif account.found("repetitions, asked to be deterministic") == "differ":
-        yield "repetitions differ although deterministic mode was asked for"
+        says.append("repetitions differ although deterministic mode was asked for")
+    return replace(account, model=str(model or ""), declared=str(declared), disagreements=tuple(says))
 
 
 PROBE = Aspect("probe", "outputs alone tell how a kernel adds, rounds, overflows and picks indices", ())

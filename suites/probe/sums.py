@@ -12,8 +12,7 @@ from poolproof.references.criterion import admissible
 from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.probe.account import Observation
-from poolproof.suites.probe.experiment import Craft, Experiment, place
+from poolproof.suites.probe.experiment import Craft, Experiment, Observation
 
 WIDEST = {"float64": 58}
 """Widths that are tried, in bits, where not 30."""
@@ -23,37 +22,30 @@ def exact_data(experiment: Experiment) -> Observation:
     """Find whether integers arrive whose sums any accumulator of 8 bits holds: without that nothing can be found."""
     wrong = cells = 0
     for crowded in (False, True):
-        trial = experiment.crafted(_small_integers, crowded)
+        trial = experiment.crafted(
+            lambda landing: 1.0 + landing.window % max(256 // landing.largest_multiplicity, 1), crowded
+        )
         wrong += int((trial.gradient_input != trial.operands.sums.sum).sum())
         cells += len(trial.gradient_input)
     evidence = f"{wrong} of {cells} sums of small integers are wrong"
     return Observation("exact data", "wrong" if wrong else "right", evidence)
 
 
-def _small_integers(landing: Landing) -> Float64:
-    """Make integers up to 256 in each cell, different in neighbouring windows."""
-    return 1.0 + landing.window % max(256 // landing.largest_multiplicity, 1)
-
-
 def kept_bits(experiment: Experiment) -> int:
     """Count the bits that partial sums keep: the most for which no order loses the 1 of 2**j + 1 - 2**j."""
-    widest = WIDEST.get(experiment.dtype, 30)
-    unit = _unit(experiment.fmt)
+    widest, fmt = WIDEST.get(experiment.dtype, 30), experiment.fmt
+    unit = fmt.smallest_normal if fmt.max_exponent < 64 else 1.0  # leaves room for the largest power of two above it
 
     def craft(landing: Landing) -> Float64:
         big = np.exp2(1 + landing.plane % widest)
-        return unit * np.select([place(landing) == 0, place(landing) == 1, place(landing) == 2], [1.0, big, -big])
+        place = (landing.rank - landing.rotation) % landing.multiplicity  # in the cell, another first from cell to cell
+        return unit * np.select([place == 0, place == 1, place == 2], [1.0, big, -big])
 
     landing, outputs = experiment.landing(), experiment.crafted(craft).gradient_input
     judged = landing.cells[landing.multiplicity >= 3]
     plane_of = landing.plane[landing.multiplicity >= 3]
     lost = set(map(int, 1 + plane_of[outputs[judged] != unit] % widest))
     return min(lost, default=widest + 1)
-
-
-def _unit(fmt: FloatFormat) -> float:
-    """Choose a normal number that leaves room for the largest power of two above it."""
-    return fmt.smallest_normal if fmt.max_exponent < 64 else 1.0
 
 
 RoundingMode = Callable[[Float64, Float64], Float64]
@@ -81,26 +73,15 @@ def _directed(toward: Callable[[Float64], Float64]) -> RoundingMode:
     return rounded
 
 
-def _odd(leading: Float64, tail: Float64) -> Float64:
-    """Round to the odd neighbour."""
-    return leading + np.where(leading % 2 == 0, np.sign(tail), 0.0)
-
-
-def _tie_to_even(leading: Float64, tail: Float64) -> NDArray[np.bool_]:
-    """Tell whether the even neighbour is the outer one."""
-    outward = np.sign(tail) == np.sign(leading)
-    return (leading % 2 != 0) == outward
-
-
 ROUNDINGS: Mapping[str, RoundingMode] = {
-    "even": _nearest(_tie_to_even),
+    "even": _nearest(lambda leading, tail: (leading % 2 != 0) == (np.sign(tail) == np.sign(leading))),
     "half away from zero": _nearest(lambda *_: True),
     "half toward zero": _nearest(lambda *_: False),
     "toward zero": _directed(np.negative),
     "away from zero": _directed(np.positive),
     "down": _directed(lambda sign: -np.ones_like(sign)),
     "up": _directed(np.ones_like),
-    "odd": _odd,
+    "odd": lambda leading, tail: leading + np.where(leading % 2 == 0, np.sign(tail), 0.0),
 }
 
 

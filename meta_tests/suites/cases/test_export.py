@@ -19,10 +19,9 @@ from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.layouts import TAGS
-from poolproof.suites.cases.lists import FORMATS, Entry, NotExpressible, read_lists
-from poolproof.suites.cases.lists.atk import OURS
+from poolproof.suites.cases.lists import DUPLICATE, FORMATS, Entry, NotExpressible, export_rows, read_lists
+from poolproof.suites.cases.lists.base import OURS
 from poolproof.suites.cases.lists.entry import tagged_layouts
-from poolproof.suites.cases.lists.exporting import DUPLICATE, export_rows
 from poolproof.suites.cases.strategies import Profile, cases
 from sessions import surroundings
 

@@ -9,9 +9,8 @@ import pytest
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.geometries import known_geometries
-from poolproof.suites.cases.neighbours import neighbours, twin
-from poolproof.suites.cases.targets import targets
+from poolproof.suites.cases.targets import known_geometries, targets
+from poolproof.suites.cases.varying import neighbours, twin
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter

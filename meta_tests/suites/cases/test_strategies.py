@@ -18,10 +18,10 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.cases.recipes import RECIPES
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import RandomStream
-from poolproof.suites.cases.searching import examples, shrink, strategy_of
+from poolproof.suites.cases.shrinking import smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import CaseAspect
@@ -183,13 +183,6 @@ def test_fewer_cases_are_a_prefix_of_more() -> None:
     assert drawn(operator, aspect, 20) == drawn(operator, aspect, 200)[:20]
 
 
-@pytest.mark.parametrize("operator", ["MaxPool3dWithArgmaxBackward", "AdaptiveMaxPool2d"])
-@pytest.mark.parametrize("aspect", ["layouts", "scale"])
-def test_who_seeks_a_smaller_case_begins_with_the_cases_that_were_judged(operator: str, aspect: str) -> None:
-    make = cases(OPERATORS[operator], "float16", "int64", CASE_ASPECTS[aspect].profile)
-    assert examples(strategy_of(make), 60, 11) == generate(make, 60, 11)
-
-
 def test_seeds_depend_on_every_part() -> None:
     assert len({derive_seed(0, "a", 1), derive_seed(0, "a", 2), derive_seed(1, "a", 1), derive_seed(0, "b", 1)}) == 4
 
@@ -201,9 +194,7 @@ def test_shrinking_ends_at_the_smallest_failing_case() -> None:
         for case in generate(make, 100, 9)
         if case.attributes.ceil_mode and case.planes >= 3 and case.plane_size > 6
     )
-    small = shrink(
-        make, 100, 9, failing, lambda case: case.attributes.ceil_mode and case.planes >= 2, budget_seconds=20
-    )
+    small = smaller_case(failing, {}, lambda case: case.attributes.ceil_mode and case.planes >= 2, 20.0)
     assert small.attributes.ceil_mode
     assert (small.planes, small.plane_size) == (2, 1)
 
@@ -211,7 +202,7 @@ def test_shrinking_ends_at_the_smallest_failing_case() -> None:
 def test_shrinking_something_that_does_not_fail_again_returns_it() -> None:
     make = cases(OPERATORS["AdaptiveMaxPool2d"], "float32", "int64", CASE_ASPECTS["values"].profile)
     first = generate(make, 10, 9)[4]
-    assert shrink(make, 10, 9, first, lambda case: False, budget_seconds=5) == first
+    assert smaller_case(first, {}, lambda case: False, 5.0) == first
 
 
 FMTS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
@@ -260,7 +251,7 @@ def test_subnormal_gradients_are_below_twice_the_smallest_normal() -> None:
 
 
 @pytest.mark.parametrize("operator", BACKWARDS, ids=lambda operator: operator.name)
-@pytest.mark.parametrize("recipe", RECIPES["indices"])
+@pytest.mark.parametrize("recipe", INDICES)
 def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> None:
     profile = Profile(indices=(recipe,), empty_batches=False)
     index_dtype = operator.indices.dtypes[-1]

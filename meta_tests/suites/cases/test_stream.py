@@ -14,9 +14,9 @@ from poolproof.references.kernels import numbers as core
 from poolproof.references.kernels.compiled import Compiled, in_numpy
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.cases.recipes import RECIPES, bulk, loops
+from poolproof.suites.cases.recipes import loops
 from poolproof.suites.cases.recipes import stream as streams
-from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
+from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES, draw_values
@@ -110,7 +110,7 @@ def test_draws_follow_one_another() -> None:
     assert stream.signs(4).tolist() == [1.0 - 2.0 * int(2.0 * number) for number in whole[27:31]]
     bounds = [1, 2, 9, 2**32]
     owed = [int(bound * int(number * 2.0**32)) >> 32 for bound, number in zip(bounds, whole[31:35], strict=True)]
-    assert stream.below_each(bounds) == owed
+    assert list(map(stream.one_below, bounds)) == owed
     assert stream.uniform(4).tobytes() == whole[35:].tobytes()
 
 
@@ -123,7 +123,8 @@ SMALL = {
 @pytest.mark.parametrize("operator", SMALL)
 def test_contents_uncompiled_are_those_compiled(operator: str, request: pytest.FixtureRequest) -> None:
     """One recipe for each tensor at a time, the others at their defaults."""
-    chosen = [{field: name} for field, named in RECIPES.items() for name in named]
+    recipes = {"gradient": GRADIENTS | OF_SELF, "indices": INDICES, "values": VALUES}
+    chosen = [{field: name} for field, named in recipes.items() for name in named]
     cases = [Case.of(operator=operator, **SMALL[operator], **recipe, seed=7) for recipe in chosen]
     made = [make_operands(case) for case in cases]
     request.getfixturevalue("in_python")
@@ -160,7 +161,7 @@ def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:
 
 
 def test_values_that_depend_on_their_place_are_drawn_for_it_however_many_they_are() -> None:
-    size = bulk.MAX_DRAWN + 100
+    size = streams.MAX_DRAWN + 100
     ascending, descending = (
         draw_values(name, size, FLOAT32, RandomStream(1, "values")) for name in ("ascending", "descending")
     )
@@ -168,11 +169,11 @@ def test_values_that_depend_on_their_place_are_drawn_for_it_however_many_they_ar
 
 
 def test_beyond_a_size_elements_are_those_of_a_table() -> None:
-    sizes = (bulk.MAX_DRAWN, bulk.MAX_DRAWN + 1)
+    sizes = (streams.MAX_DRAWN, streams.MAX_DRAWN + 1)
     drawn, repeated = (
         len(np.unique(draw_values("negative", size, FLOAT32, RandomStream(1, "values")))) for size in sizes
     )
-    assert repeated <= bulk.TABLE < drawn
+    assert repeated <= streams.TABLE < drawn
 
 
 @pytest.mark.parametrize("recipe", INDICES)

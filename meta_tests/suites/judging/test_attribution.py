@@ -16,7 +16,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.neighbours import auxiliary_cases, producers
+from poolproof.suites.cases.varying import auxiliary_cases, producers
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import ASPECTS, EVERYTHING
 from poolproof.suites.run.runner import Runner

@@ -18,7 +18,8 @@ from poolproof.references.forward import forward_indices
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.indices import FLAT
 from poolproof.references.operators import BACKWARDS
-from poolproof.suites.probe import Account, take_account
+from poolproof.suites.probe.experiment import Account
+from poolproof.suites.probe.questions import take_account
 from poolproof.suites.probe.sums import ROUNDINGS
 from scatter import Scatter, axes_of, planes_of
 from scatter_backends import Picking, WithoutPadding

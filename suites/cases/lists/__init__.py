@@ -5,37 +5,35 @@ A format is an object in `FORMATS`; which of them a file has, its content says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
-from poolproof.reports.rows.plugins import left_out_line, raised
+from poolproof.reports.rows.plugins import PluginKind, left_out_line, raised
+from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
 from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, read_entry
 from poolproof.suites.cases.lists.lines import Lines
-from poolproof.suites.cases.lists.packages import plugged, recognising
 from poolproof.suites.cases.lists.ttk import Ttk
-from poolproof.suites.plugged import LoadedPlugins
+from poolproof.suites.plugged import LoadedPlugins, load_plugins
 
-__all__ = [
-    "FORMATS",
-    "Entry",
-    "ListError",
-    "ListFormat",
-    "NotExpressible",
-    "OwnStandard",
-    "format_named",
-    "read_entry",
-    "read_lists",
-]
+__all__ = ["Entry", "ListError", "ListFormat", "NotExpressible", "OwnStandard", "read_entry"]
 
 FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
 """Every format of ours, by its name."""
 
 
+@cache
 def formats_of_packages() -> LoadedPlugins[ListFormat]:
-    """Load the formats that installed packages bring."""
-    return plugged(frozenset(FORMATS))
+    """Load, once, the formats that installed packages bring (entry points of the group ``poolproof.case_lists``).
+
+    They get the files that no format of ours takes.
+    """
+    return load_plugins(PluginKind.CASE_LIST, ListFormat, FORMATS.keys())  # type: ignore[type-abstract]
 
 
 def format_named(name: str) -> ListFormat:
@@ -85,11 +83,48 @@ def _read(path: Path) -> list[Entry]:
 
 def _read_by_plugin(text: str, path: Path) -> list[Entry]:
     plugins = formats_of_packages()
-    found, faults = recognising(text, plugins)
-    if found is None:
-        known = ", ".join((*FORMATS, *plugins.used))
-        raise ListError("; ".join((f"case list {path} is of none of the formats {known}", *faults)))
+    faults = [left_out_line(record) for record in plugins.records if record["fault"]]
+    for name, plugin in plugins.used.items():
+        try:
+            if not plugin.recognises(text):
+                continue
+        except Exception as error:
+            faults.append(f"case list format {name!r} could not tell: {raised(error)}")
+            continue
+        try:
+            return list(plugin.entries(text, path.name))
+        except Exception as error:
+            raise ListError(f"case list {path} cannot be read as {name}: {raised(error)}") from error
+    known = ", ".join((*FORMATS, *plugins.used))
+    raise ListError("; ".join((f"case list {path} is of none of the formats {known}", *faults)))
+
+
+DUPLICATE = "the same case again"
+
+
+def export_rows(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object], Counter[str]]:
+    """Return (rows of the cases that the format can express, number of the others by reason)."""
+    rows: list[object] = []
+    left_out: Counter[str] = Counter()
+    seen: set[str] = set()
+    for case in cases:
+        if case.id in seen:
+            left_out[DUPLICATE] += 1
+            continue
+        seen.add(case.id)
+        try:
+            rows.append(chosen.carrying(chosen.write(case, len(rows)), case))
+        except NotExpressible as reason:
+            left_out[str(reason)] += 1
+    return rows, left_out
+
+
+@contextmanager
+def format_errors(name: str) -> Iterator[None]:
+    """Turn what a package's format raises into `BadInput`; what a built-in one raises is a fault of this suite."""
     try:
-        return list(found.entries(text, path.name))
+        yield
     except Exception as error:
-        raise ListError(f"case list {path} cannot be read as {found.name}: {raised(error)}") from error
+        if name in FORMATS:
+            raise
+        raise BadInput(f"case list format {name!r} cannot write these cases: {raised(error)}") from error

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from poolproof.references.operators import Operator, find_operator
-from poolproof.references.windows import Adaptive, Windowed
-from poolproof.suites.cases.case import Case, CaseError
+from poolproof.references.windows import Adaptive
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
-from poolproof.suites.cases.lists.declared_data import declared_recipe
-from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of
+from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, declared_recipe, legal_case, seed_of
 from poolproof.suites.cases.recipes.gradients import pointed
-from poolproof.suites.cases.recipes.spreads import Between, Filled, Gaussian, parse_spread
+from poolproof.suites.cases.recipes.spreads import Spread, parse_spread
 
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 _SPELLED = {dtype: name for name, dtype in DTYPES.items()}
@@ -37,9 +36,6 @@ _NAMES = TENSORS | _ATTRIBUTES
 
 _STANDARDS = {"single_bm": "atk-single"}
 """What ATK's names of standards mean; what "default" means, nobody has published."""
-
-OURS = "poolproof_case"
-"""The field in which a row that we wrote carries its case, which the tool does not read."""
 
 Item = Mapping[str, Any]
 
@@ -60,13 +56,13 @@ class Atk(ListFormat):
     def name_of(self, row: Any, number: int) -> str:
         return str(row.get("id", number)) if isinstance(row, Mapping) else str(number)
 
-    def carried(self, row: Any) -> str | None:
-        return row.get(OURS) if isinstance(row, Mapping) else None
-
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         if not isinstance(row, Mapping):
             raise RowError(f"the row: {row!r:.40} is no object")
-        api = _operator(row)
+        try:
+            api = find_operator(str(row.get("aclnn_name")))
+        except KeyError as error:
+            raise RowError(f"aclnn_name: {error.args[0]}") from error
         tensors, attributes = _inputs(row)
         own, seed = _standard(row), seed_of(name)
         record = {"operator": api.name, "shape": _shape("self", tensors), "seed": seed}
@@ -76,8 +72,10 @@ class Atk(ListFormat):
         record["values"] = declared_recipe("self", tensors["self"].get("range_values"), dtype, seed)
         if api.is_backward:
             record["gradient"] = _gradient(api, tensors, dtype, seed)
-        case = _case(record)
-        _check_shape(case, tensors)
+        case = legal_case(record)
+        if api.is_backward and _shape("grad_output", tensors) != list(case.pooled_shape):
+            given = tensors["grad_output"]["shape"]
+            raise RowError(f"grad_output.shape: {given} is not what the windows give, {list(case.pooled_shape)}")
         return case, own
 
     def write(self, case: Case, number: int) -> dict[str, Any]:
@@ -96,25 +94,8 @@ class Atk(ListFormat):
         standard = {"acc": "single_bm", "perf": "not_key"}
         return {"id": number, "name": aclnn, "aclnn_name": case.operator, "standard": standard, "inputs": inputs}
 
-    def carrying(self, row: dict[str, Any], case: Case) -> dict[str, Any]:
-        return row | {OURS: case.to_json()}
-
-    def without_case(self, row: Any) -> Any:
-        return {name: value for name, value in row.items() if name != OURS}
-
     def document(self, rows: Sequence[Any]) -> str:
         return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
-
-
-def _is_adaptive(api: Operator) -> bool:
-    return issubclass(api.windows, Adaptive)
-
-
-def _operator(row: Item) -> Operator:
-    try:
-        return find_operator(str(row.get("aclnn_name")))
-    except KeyError as error:
-        raise RowError(f"aclnn_name: {error.args[0]}") from error
 
 
 def _inputs(row: Item) -> tuple[dict[str, Item], dict[str, Any]]:
@@ -179,7 +160,7 @@ def _windows(api: Operator, tensors: Mapping[str, Item], attributes: Mapping[str
         if name not in known:
             raise RowError(f"{name}: {api.name} has no such attribute")
     given = dict(attributes)
-    if _is_adaptive(api) and "output_size" not in given:
+    if issubclass(api.windows, Adaptive) and "output_size" not in given:
         tensor = "grad_output"
         if tensor not in tensors:
             raise RowError(f"{tensor}: without it and outputSize nothing says how many windows there are")
@@ -195,22 +176,7 @@ def _gradient(api: Operator, tensors: Mapping[str, Item], dtype: str, seed: int)
     if own_dtype != dtype:
         raise RowError(f"grad_output.dtype: {own_dtype} is not that of self, {dtype}")
     recipe = declared_recipe("grad_output", tensors["grad_output"].get("range_values"), dtype, seed)
-    return pointed.__name__ if _is_adaptive(api) else recipe
-
-
-def _case(record: Mapping[str, Any]) -> Case:
-    try:
-        return Case.from_record(record)
-    except CaseError as error:
-        raise RowError(f"no legal call: {error}") from error
-
-
-def _check_shape(case: Case, tensors: Mapping[str, Item]) -> None:
-    if not case.api.is_backward:
-        return
-    given, expected = _shape("grad_output", tensors), list(case.pooled_shape)
-    if given != expected:
-        raise RowError(f"grad_output.shape: {given} is not what the windows give, {expected}")
+    return pointed.__name__ if issubclass(api.windows, Adaptive) else recipe
 
 
 def _standard(row: Item) -> OwnStandard:
@@ -242,11 +208,11 @@ def _range(recipe: str) -> Any:
     if recipe in _RANGES:
         return _RANGES[recipe]
     match parse_spread(recipe):
-        case Between(low, high):
+        case Spread("between", (low, high)):
             return [low, high]
-        case Gaussian(mean, deviation):
+        case Spread("gaussian", (mean, deviation)):
             return {"name": "nd", "mean": [mean, mean], "std": [deviation, deviation]}
-        case Filled(value):
+        case Spread("filled", (value,)):
             return value if value - value == 0.0 else [str(value)]
         case _:
             raise NotExpressible(f"ATK has no range for data of the recipe {recipe}")
@@ -257,7 +223,7 @@ def _tensor(case: Case, tensor: str) -> dict[str, Any]:
     name = next(theirs for theirs, ours in TENSORS.items() if ours == tensor)
     if tensor == "indices":
         return _item(name, "tensor", case.index_dtype, shape, [0, max(case.plane_size - 1, 0)])
-    if tensor == "grad_output" and _is_adaptive(case.api):
+    if tensor == "grad_output" and issubclass(case.api.windows, Adaptive):
         if case.gradient != pointed.__name__:
             raise NotExpressible("ATK's executors give the adaptive backwards their forward's output as gradient")
         return _item(name, "tensor", _SPELLED[case.dtype], shape, 0)
@@ -274,13 +240,7 @@ def _written_attributes(case: Case) -> Iterator[Any]:
         if isinstance(value, bool):
             yield _item(name, "attr", "bool", None, value)
         else:
-            yield [_item(name, "attrs", "int", None, item) for item in value or _stride(case)]
-
-
-def _stride(case: Case) -> Sequence[int]:
-    """Return the stride that an empty list stands for."""
-    assert isinstance(case.attributes, Windowed)
-    return case.attributes.kernel_size
+            yield [_item(name, "attrs", "int", None, item) for item in value or case.attributes.sizes]
 
 
 def _item(name: str, kind: str, dtype: str, shape: list[int] | None, values: Any) -> dict[str, Any]:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError
+
+OURS = "poolproof_case"
+"""The field in which a row that we wrote carries its case, which no other tool reads."""
 
 
 class NotExpressible(Exception):
@@ -39,21 +42,21 @@ class ListFormat(ABC):
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         """Return the case and the standard of a row; `RowError` says what is wrong with which field."""
 
-    @abstractmethod
     def carried(self, row: Any) -> str | None:
         """Return the case that a row of ours carries."""
+        return row.get(OURS) or None if isinstance(row, Mapping) else None
 
     @abstractmethod
     def write(self, case: Case, number: int) -> Any:
         """Write the ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
 
-    @abstractmethod
     def carrying(self, row: Any, case: Case) -> Any:
         """Add the case to the row."""
+        return row | {OURS: case.to_json()}
 
-    @abstractmethod
     def without_case(self, row: Any) -> Any:
         """Remove the case from the row."""
+        return {name: value for name, value in row.items() if name != OURS}
 
     @abstractmethod
     def document(self, rows: Sequence[Any]) -> str:
@@ -78,19 +81,16 @@ class ListFormat(ABC):
             written = self.write(case, number)
         except (CaseError, NotExpressible, TypeError) as error:
             raise RowError(f"the case that it carries: {error}") from error
-        if not self.says_the_same(self.without_case(row), written):
+        if _comparable(self.without_case(row)) != _comparable(written):
             raise RowError("the case that it carries is another than the rest of the row: remove one of them")
         return case
-
-    def says_the_same(self, row: Any, written: Any) -> bool:
-        """Tell whether two rows differ in nothing but their names and numbers."""
-        return _comparable(row) == _comparable(written)
 
 
 _NAMING = ("id", "testcase_name")
 
 
 def _comparable(row: Any) -> str:
+    """Write a row without its name and number."""
     kept = {name: value for name, value in row.items() if name not in _NAMING}
     return json.dumps(kept, sort_keys=True, default=list)
 

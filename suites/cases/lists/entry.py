@@ -7,22 +7,25 @@ too, with what is wrong with it in place of a case.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from math import isfinite
+from typing import Annotated, Any
 
+import msgspec
+import numpy as np
+
+from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.standards import STANDARDS, Standard, share_close
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.layouts import TAGS
+from poolproof.suites.cases.recipes.spreads import Spread
+from poolproof.suites.cases.recipes.stream import RandomStream
 
 MARK = "list"
 """The field that only the line of an entry has, and none of a case."""
-
-
-_ROWS = 1 << 32
-"""More than any list has."""
 
 
 class ListError(BadInput):
@@ -54,12 +57,6 @@ class OwnStandard:
     def to_record(self) -> dict[str, Any]:
         given = {"name": self.name, "same_as": self.same_as, "close": list(self.close) if self.close else None}
         return {name: value for name, value in given.items() if value}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> OwnStandard:
-        close = record.get("close")
-        name, same_as = str(record.get("name", "")), str(record.get("same_as", ""))
-        return cls(name, same_as, (float(close[0]), float(close[1]), float(close[2])) if close else None)
 
 
 @dataclass(frozen=True)
@@ -106,19 +103,32 @@ def read_entry(line: str) -> Entry | None:
     if not isinstance(record, dict) or MARK not in record:
         return None
     try:
-        label, row, name = str(record[MARK]), int(record["row"]), str(record["name"])
-        if not 0 < row < _ROWS:
-            raise ValueError(row)
-        if "fault" in record:
-            return Entry(label, row, name, fault=str(record["fault"]))
-        own = OwnStandard.from_record(record["standard"])
-        return Entry(label, row, name, Case.from_record(record["case"]), "", own)
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        if isinstance(error, CaseError):
-            raise
+        row = msgspec.convert(record, _Line)
+        if (row.fault is None) == (row.case is None):
+            raise ValueError("it has one of fault and case")
+    except ValueError as error:
         raise CaseError(
-            f"a row of a list has list, row, name and a fault, or a case with its standard: {error!r}"
+            f"a row of a list has list, row, name and a fault, or a case with its standard: {error}"
         ) from error
+    case = None if row.case is None else Case.from_record(row.case)
+    return Entry(row.list, row.row, row.name, case, row.fault or "", row.standard)
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    list: str
+    row: Annotated[int, msgspec.Meta(gt=0, lt=1 << 32)]
+    name: str
+    fault: str | None = None
+    case: dict[str, Any] | None = None
+    standard: OwnStandard = OwnStandard()
+
+
+def legal_case(record: Mapping[str, Any]) -> Case:
+    """Read the case of a row's record; `RowError` says what is wrong with it."""
+    try:
+        return Case.from_record(record)
+    except CaseError as error:
+        raise RowError(f"no legal call: {error}") from error
 
 
 def seed_of(name: str) -> int:
@@ -130,3 +140,63 @@ def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
     """Return the layouts of a case whose tensors are all channels last, and handed over as such."""
     (name,) = TAGS
     return tuple(sorted((tensor, name) for tensor in case.api.strided))
+
+
+# Recipes for the data that a list declares by a number, a range or a distribution.
+
+
+def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
+    """Return the recipe for one tensor of numbers; raise `RowError` where ``given`` is no known declaration."""
+    fmt = FORMATS[dtype]
+    if isinstance(given, Mapping):
+        return _normal(field, given, fmt, RandomStream(seed, field))
+    numbers = [number_of(field, each) for each in (given if _is_list(given) else [given])]
+    if len(numbers) not in (1, 2):
+        raise RowError(f"{field}: {given!r} is neither a number nor a range")
+    low, high = numbers[0], numbers[-1]
+    if low == high or (low != low and high != high):
+        return str(Spread("filled", (_within(low, fmt) if isfinite(low) else low,)))
+    if not low < high:
+        raise RowError(f"{field}: [{low}, {high}] is no range")
+    # no uniform distribution reaches infinity: a bound that the format does not have is its largest number
+    return str(Spread("between", (_within(low, fmt), _within(high, fmt))))
+
+
+def number_of(field: str, given: Any) -> float:
+    """Read a number of a list, which spells infinities and NaN as texts."""
+    if isinstance(given, str) and given in ("inf", "-inf", "nan"):
+        return float(given)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise RowError(f"{field}: {given!r} is no number")
+    try:
+        return float(given)
+    except OverflowError as error:
+        raise RowError(f"{field}: {given!r:.40} is beyond every format") from error
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: RandomStream) -> str:
+    """Draw the mean and the deviation of a normal distribution from their ranges."""
+    if given.get("name") != "nd":
+        raise RowError(f"{field}: the distribution {given.get('name')!r} is not known, only 'nd'")
+    drawn = []
+    for name in ("mean", "std"):
+        bounds = given.get(name)
+        if not _is_list(bounds) or len(bounds) != 2:  # type: ignore[arg-type]
+            raise RowError(f"{field}: {name} {bounds!r} of a normal distribution is no range")
+        low, high = (number_of(field, bound) for bound in bounds)  # type: ignore[union-attr]
+        if not (isfinite(low) and isfinite(high) and low <= high):
+            raise RowError(f"{field}: {name} [{low}, {high}] of a normal distribution is no range")
+        drawn.append(low + (high - low) * round(float(stream.beside(name).uniform(1)[0]), 4))
+    try:
+        return str(Spread("gaussian", (_within(drawn[0], fmt), min(drawn[1], fmt.max))))
+    except ValueError as error:
+        raise RowError(f"{field}: {error}") from error
+
+
+def _within(value: float, fmt: FloatFormat) -> float:
+    """Clip a number to the format's largest."""
+    return value if np.isfinite(fmt.round(np.array([value])))[0] else float(np.copysign(fmt.max, value))

@@ -15,15 +15,21 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
-from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import TAGS
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
-from poolproof.suites.cases.lists.declared_data import declared_recipe
-from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, seed_of, tagged_layouts
+from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, inexpressible_feature
+from poolproof.suites.cases.lists.entry import (
+    Entry,
+    OwnStandard,
+    RowError,
+    declared_recipe,
+    legal_case,
+    seed_of,
+    tagged_layouts,
+)
 from poolproof.suites.cases.recipes.gradients import pointed
-from poolproof.suites.cases.recipes.spreads import Whole
+from poolproof.suites.cases.recipes.spreads import Spread
 
 KERNELS = {"max_pool_grad_with_argmax_v3": "MaxPool2dWithIndicesBackward"}
 """The operators that the library runs by a kernel of TTK's lists."""
@@ -34,10 +40,7 @@ _ATTRIBUTES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", "
 _INPUTS = ("self", "grad_output", "indices")
 _NHWC = "NHWC"
 
-OURS = "poolproof_case"
-"""The column in which a row that we wrote carries its case, which the tool does not read."""
-
-MADE = str(Whole(-128.0, 127.0))
+MADE = str(Spread("whole", (-128.0, 127.0)))
 """What the tool's input script fills self with."""
 
 COLUMNS = (
@@ -65,8 +68,6 @@ _READ = ("op_name", "input_dtypes", "input_shapes", "attributes", "input_data_ra
 _CLOSE = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 1e-3}
 _ATOL = 1e-08
 
-_LEAST, _MOST = -128, 127
-
 
 class Ttk(ListFormat):
     """TTK CSV."""
@@ -88,27 +89,31 @@ class Ttk(ListFormat):
     def name_of(self, row: Any, number: int) -> str:
         return row.get("testcase_name") or str(number)
 
-    def carried(self, row: Any) -> str | None:
-        return row.get(OURS) or None
-
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         cells = _cells(row)
-        api, attributes = _operator(cells), _attributes(cells)
+        if cells["op_name"] not in KERNELS:
+            raise RowError(f"op_name: {cells['op_name']!r} is none of {', '.join(KERNELS)}")
+        attributes = _attributes(cells)
         dtypes, shapes, ranges = map(partial(_three, cells), ("input_dtypes", "input_shapes", "input_data_ranges"))
         if dtypes[0] not in _DTYPES or dtypes[1] != dtypes[0]:
             raise RowError(f"input_dtypes: self and gradient are both one of {', '.join(_DTYPES)}, not {dtypes}")
         channels_last = attributes.pop("data_format", "NCHW") == _NHWC
         number = attributes.pop("dtype", 3)
+        index_dtype = _INDEX_DTYPES.get(number) if isinstance(number, int) else None
+        if index_dtype is None or index_dtype != dtypes[2]:
+            problem = f"does not agree with {dtypes[2]!r} indices"
+            raise RowError(f"attributes: dtype {number!r} (3 is int32, 9 int64) {problem}")
         record = attributes | {
-            "operator": api.name,
+            "operator": KERNELS[cells["op_name"]],
             "shape": _planes_first(shapes[0], channels_last),
             "dtype": dtypes[0],
-            "index_dtype": _index_dtype(number, dtypes[2]),
+            "index_dtype": index_dtype,
             "values": MADE,
             "gradient": pointed.__name__,
             "seed": seed_of(name),
         }
-        case = _case(record, channels_last)
+        case = legal_case(record)
+        case = replace(case, layouts=tagged_layouts(case)) if channels_last else case
         for column, tensor, given in (("gradient", "grad_output", shapes[1]), ("indices", "indices", shapes[2])):
             if _planes_first(given, channels_last) != list(case.tensor_shape(tensor)):
                 raise RowError(f"input_shapes: {column} is {list(given)}, and the windows give {case.pooled_shape}")
@@ -130,9 +135,6 @@ class Ttk(ListFormat):
         if (case.values, case.gradient) != (MADE, pointed.__name__):
             raise NotExpressible("TTK's input script makes integers in [-128, 127], and their maxima as gradient")
         return _written(case, f"poolproof_{number:06d}", channels_last)
-
-    def carrying(self, row: dict[str, str], case: Case) -> dict[str, str]:
-        return row | {OURS: case.to_json()}
 
     def without_case(self, row: Any) -> Any:
         return {name: row.get(name) for name in COLUMNS}
@@ -188,13 +190,6 @@ def _value(node: ast.expr) -> Any:
             raise ValueError(f"{ast.unparse(node):.60} is no Python literal")
 
 
-def _operator(cells: Mapping[str, Any]) -> Operator:
-    name = KERNELS.get(cells["op_name"])
-    if name is None:
-        raise RowError(f"op_name: {cells['op_name']!r} is none of {', '.join(KERNELS)}")
-    return OPERATORS[name]
-
-
 def _attributes(cells: Mapping[str, Any]) -> dict[str, Any]:
     given = cells["attributes"]
     if not isinstance(given, dict):
@@ -222,21 +217,6 @@ def _planes_first(shape: Sequence[Any], channels_last: bool) -> list[Any]:
     return [shape[0], shape[3], shape[1], shape[2]] if channels_last else list(shape)
 
 
-def _index_dtype(number: Any, listed: Any) -> str:
-    dtype = _INDEX_DTYPES.get(number) if isinstance(number, int) else None
-    if dtype is None or dtype != listed:
-        raise RowError(f"attributes: dtype {number!r} (3 is int32, 9 int64) does not agree with {listed!r} indices")
-    return dtype
-
-
-def _case(record: Mapping[str, Any], channels_last: bool) -> Case:
-    try:
-        case = Case.from_record(record)
-        return replace(case, layouts=tagged_layouts(case)) if channels_last else case
-    except CaseError as error:
-        raise RowError(f"no legal call: {error}") from error
-
-
 def _standard(cells: Mapping[str, Any]) -> OwnStandard:
     """Read relative tolerance and free share of the one output, and the absolute tolerance."""
     if "precision_tolerances" not in cells:
@@ -254,14 +234,16 @@ def _standard(cells: Mapping[str, Any]) -> OwnStandard:
 def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
     assert isinstance(case.attributes, Windowed)
     tag = _NHWC if channels_last else "NCHW"
-    shapes = tuple(_as_listed(case.tensor_shape(tensor), channels_last) for tensor in _INPUTS)
+    order = (0, 2, 3, 1) if channels_last else range(4)
+    shapes = tuple(tuple(case.tensor_shape(tensor)[axis] for axis in order) for tensor in _INPUTS)
     names = (attribute.name for attribute in case.api.attributes)
-    passed = dict(zip(names, case.api.passed(case.attributes), strict=True))
+    passed: dict[str, Any] = dict(zip(names, case.api.passed(case.attributes), strict=True))
     number = next(number for number, dtype in _INDEX_DTYPES.items() if dtype == case.index_dtype)
-    lists = {theirs: _pair(passed[ours] or passed["kernel_size"]) for theirs, ours in _ATTRIBUTES.items()}
+    given = {theirs: list(passed[ours] or passed["kernel_size"]) for theirs, ours in _ATTRIBUTES.items()}
+    lists = {theirs: values if len(values) == 2 else values * 2 for theirs, values in given.items()}
     attributes = lists | {"dtype": number, "ceil_mode": passed["ceil_mode"], "data_format": tag}
     shape, tolerance = shapes[:1], _CLOSE[case.dtype]
-    ranges = ((_LEAST, _MOST), (_LEAST, _MOST), (0, max(case.plane_size - 1, 0)))
+    ranges = ((-128, 127), (-128, 127), (0, max(case.plane_size - 1, 0)))
     cells = {
         "op_name": next(kernel for kernel, operator in KERNELS.items() if operator == case.operator),
         "input_dtypes": (case.dtype, case.dtype, case.index_dtype),
@@ -281,14 +263,6 @@ def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
         "soc_series": "",
     }
     return {"testcase_name": name} | {column: str(value) for column, value in cells.items()}
-
-
-def _pair(values: Any) -> Any:
-    return list(values) if len(values) == 2 else [values[0]] * 2
-
-
-def _as_listed(shape: Sequence[int], channels_last: bool) -> tuple[int, ...]:
-    return (shape[0], shape[2], shape[3], shape[1]) if channels_last else tuple(shape)
 
 
 assert set(TAGS.values()) == {_NHWC}

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
 from poolproof.references.kernels.compiled import argument
-from poolproof.suites.cases.recipes.bulk import draw_bulk
 from poolproof.suites.cases.recipes.loops import fill_colours, fill_numbers, fill_weights, in_space, most_in_one_cell
 from poolproof.suites.cases.recipes.spreads import parse_spread
-from poolproof.suites.cases.recipes.stream import RandomStream
+from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,8 +319,5 @@ OF_SELF: dict[str, Recipe] = {pointed.__name__: pointed}
 
 def gradient_recipe(name: str) -> Recipe:
     """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
-    known = GRADIENTS.get(name) or OF_SELF.get(name)
-    spread = None if known else parse_spread(name)
-    if known is None and spread is None:
-        raise KeyError(name)
-    return known or _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream))  # type: ignore[union-attr]
+    spread = parse_spread(name)
+    return _each(lambda _, size, fmt, own: spread.draw(size, fmt, own)) if spread else (GRADIENTS | OF_SELF)[name]

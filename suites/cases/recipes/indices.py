@@ -29,27 +29,19 @@ def forward(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int6
 
 def in_window(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
     """Draw any cell of the window, all equally likely."""
-    windows = tuple(axis.windows for axis in axes)
+    windows = [axis.windows for axis in axes]
     indices = np.zeros((len(values), *windows), np.int64)
-    flat = indices.reshape(-1)
-    for chunk, own in stream.chunks(flat.size, prod(windows)):
-        _go_to_any(axes, flat[chunk], own)
+    for chunk, own in stream.chunks(indices.size, prod(windows)):
+        cells, repeats = indices.reshape(-1)[chunk], prod(windows)
+        for axis in axes:
+            repeats //= axis.windows
+            fill_any(*own.draw(cells.size), axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
     return indices
-
-
-def _go_to_any(axes: Sequence[Axis], cells: Int64, stream: RandomStream) -> None:
-    """Draw a cell of each window of some planes, whose ``cells`` are all 0 at first."""
-    repeats = prod(axis.windows for axis in axes)
-    for axis in axes:
-        repeats //= axis.windows
-        start = stream.draw(cells.size)
-        fill_any(*start, axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
 
 
 def shared(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
     """Send all to one cell as far as windows reach it, the others to their nearest cell."""
-    anchors = stream.below_each([axis.size for axis in axes])
-    coordinates = [_nearest(axis, anchor, 2 * axis.size) for axis, anchor in zip(axes, anchors, strict=True)]
+    coordinates = [_nearest(axis, stream.one_below(axis.size), 2 * axis.size) for axis in axes]
     return _in_every_plane(axes, coordinates, len(values))
 
 
@@ -59,7 +51,7 @@ def lattice(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int6
     Those that can meet do so all over the plane, dilated windows whole strides apart included.
     """
     reaches = [max((axis.positions.shape[1] - 1) * axis.step, 1) for axis in axes]
-    coordinates = map(_nearest, axes, stream.below_each(reaches), reaches)
+    coordinates = map(_nearest, axes, map(stream.one_below, reaches), reaches)
     return _in_every_plane(axes, coordinates, len(values))
 
 

@@ -82,27 +82,11 @@ def fill_below(low: int, high: int, first: int, bound: int, out: Ints) -> None:
 
 
 @compiled
-def fill_below_each(low: int, high: int, first: int, bounds: Ints, out: Ints) -> None:
-    """Draw integers of which each has a bound of its own."""
-    words = raw(low, high, first, len(out))
-    for i in range(len(out)):
-        out[i] = _below(words[i], bounds[i])
-
-
-@compiled
 def fill_uniform(low: int, high: int, first: int, out: Floats) -> None:
     """Draw multiples of 2**-53 in [0, 1)."""
     words = raw(low, high, first, len(out))
     for i in range(len(out)):
         out[i] = _uniform(words[i])
-
-
-@compiled
-def fill_signs(low: int, high: int, first: int, out: Floats) -> None:
-    """Draw 1.0 and -1.0, for the integers 0 and 1."""
-    words = raw(low, high, first, len(out))
-    for i in range(len(out)):
-        out[i] = 1.0 - 2.0 * _below(words[i], 2)
 
 
 @compiled

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,99 +23,61 @@ _MAX_INTEGERS = 1 << 32
 
 @dataclass(frozen=True)
 class Spread:
-    """What elements are drawn from, each by itself; ValueError where its numbers mean nothing."""
+    """What elements are drawn from, each by itself; ValueError where its numbers mean nothing.
 
-    name: ClassVar[str]
+    between(low,high): uniform in [low, high]. whole(low,high): integers there, all equally likely.
+    gaussian(mean,deviation): close to normally distributed; what would exceed the format's largest number is that.
+    filled(value): one value everywhere, which may be NaN or infinite.
+    """
+
+    name: str
+    numbers: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not all(map(isfinite, astuple(self))):
+        if len(self.numbers) != (1 if self.name == "filled" else 2):
+            raise ValueError(f"{self} is none of {SPELLINGS}")
+        if self.name == "filled":
+            return
+        low, high = self.numbers
+        if not (isfinite(low) and isfinite(high)):
             raise ValueError(f"{self} needs finite numbers")
+        if self.name == "gaussian" and high < 0.0:
+            raise ValueError(f"{self} has a deviation below zero")
+        if self.name != "gaussian" and low > high:
+            raise ValueError(f"{self} has its bounds the wrong way round")
+        if self.name == "whole" and (low != int(low) or high != int(high) or high - low >= _MAX_INTEGERS):
+            raise ValueError(f"{self} needs integers, fewer than 2**32 apart")
 
     def __str__(self) -> str:
-        return f"{self.name}({','.join(map(spelled, astuple(self)))})"
+        return f"{self.name}({','.join(map(spelled, self.numbers))})"
 
     @property
     def largest(self) -> float:
         """The largest finite magnitude that the format must have for it."""
-        return max(map(abs, astuple(self)))
+        return max((abs(number) for number in self.numbers if isfinite(number)), default=0.0)
 
     def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
         """Draw so many elements, each a value of the format."""
-        raise NotImplementedError
+        return fmt.round(_DRAWS[self.name](size, fmt, stream, *self.numbers))
 
 
-@dataclass(frozen=True)
-class _Bounded(Spread):
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.low > self.high:
-            raise ValueError(f"{self} has its bounds the wrong way round")
+def _between(size: int, _: FloatFormat, stream: RandomStream, low: float, high: float) -> Float64:
+    share = stream.uniform(size)
+    return low * (1.0 - share) + high * share
 
 
-class Between(_Bounded):
-    """Uniform in [low, high]."""
-
-    name = "between"
-
-    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-        share = stream.uniform(size)
-        return fmt.round(self.low * (1.0 - share) + self.high * share)
+def _gaussian(size: int, fmt: FloatFormat, stream: RandomStream, mean: float, deviation: float) -> Float64:
+    return np.clip(mean + deviation * stream.normal(size), -fmt.max, fmt.max)
 
 
-class Whole(_Bounded):
-    """Integers in [low, high], all equally likely."""
-
-    name = "whole"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.low != int(self.low) or self.high != int(self.high) or self.high - self.low >= _MAX_INTEGERS:
-            raise ValueError(f"{self} needs integers, fewer than 2**32 apart")
-
-    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-        return fmt.round(self.low + stream.below(int(self.high - self.low) + 1, size))
-
-
-@dataclass(frozen=True)
-class Gaussian(Spread):
-    """Close to normally distributed; what would exceed the format's largest number is that."""
-
-    mean: float
-    deviation: float
-    name = "gaussian"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.deviation < 0.0:
-            raise ValueError(f"{self} has a deviation below zero")
-
-    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-        return fmt.round(np.clip(self.mean + self.deviation * stream.normal(size), -fmt.max, fmt.max))
-
-
-@dataclass(frozen=True)
-class Filled(Spread):
-    """One value everywhere, which may be NaN or infinite."""
-
-    value: float
-    name = "filled"
-
-    def __post_init__(self) -> None:
-        """Accept any number."""
-
-    @property
-    def largest(self) -> float:
-        return abs(self.value) if isfinite(self.value) else 0.0
-
-    def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:  # noqa: ARG002
-        return fmt.round(np.full(size, self.value))
-
-
-_SPREADS: dict[str, Callable[..., Spread]] = {kind.name: kind for kind in (Between, Whole, Gaussian, Filled)}
-_COUNTS = {kind.name: len(fields(kind)) for kind in (Between, Whole, Gaussian, Filled)}
+_DRAWS: dict[str, Callable[..., Float64]] = {
+    "between": _between,
+    "whole": lambda size, _, stream, low, high: low + stream.below(int(high - low) + 1, size),
+    "gaussian": lambda size, fmt, stream, mean, deviation: np.clip(
+        mean + deviation * stream.normal(size), -fmt.max, fmt.max
+    ),
+    "filled": lambda size, _, __, value: np.full(size, value),
+}
 
 SPELLINGS = "between(low,high), whole(low,high), gaussian(mean,deviation), filled(value)"
 
@@ -124,16 +85,12 @@ SPELLINGS = "between(low,high), whole(low,high), gaussian(mean,deviation), fille
 def parse_spread(text: str) -> Spread | None:
     """Read a spelling, None where it is none; ValueError says what is wrong with its numbers."""
     match = _SPELLING.fullmatch(text)
-    if match is None or match[1] not in _SPREADS:
+    if match is None or match[1] not in _DRAWS:
         return None
-    numbers = [number.strip() for number in match[2].split(",")]
-    if len(numbers) != _COUNTS[match[1]]:
-        raise ValueError(f"{text} is none of {SPELLINGS}")
     try:
-        given = [float(number) for number in numbers]
+        return Spread(match[1], tuple(map(float, match[2].split(","))))
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
-    return _SPREADS[match[1]](*given)
 
 
 def spelled(number: float) -> str:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
-from poolproof.suites.cases.recipes.loops import fill_below, fill_below_each, fill_normal, fill_signs, fill_uniform
+from poolproof.suites.cases.recipes.loops import fill_below, fill_normal, fill_uniform
 
 CHUNK_ELEMENTS = 1 << 16
 """Elements that are made at a time: what they take stays in the cache."""
@@ -42,12 +43,6 @@ class RandomStream:
         fill_below(*self.draw(size), bound, drawn)
         return drawn
 
-    def below_each(self, bounds: Sequence[int]) -> list[int]:
-        """Draw an integer below each bound, which is at most 2**32."""
-        drawn = np.empty(len(bounds), np.int64)
-        fill_below_each(*self.draw(drawn.size), np.array(bounds, np.int64), drawn)
-        return drawn.tolist()
-
     def one_below(self, bound: int) -> int:
         """Draw one integer in [0, bound)."""
         return int(self.below(bound, 1)[0])
@@ -60,9 +55,7 @@ class RandomStream:
 
     def signs(self, size: int) -> Float64:
         """Draw -1.0 and 1.0."""
-        drawn = np.empty(size)
-        fill_signs(*self.draw(size), drawn)
-        return drawn
+        return 1.0 - 2.0 * self.below(2, size)
 
     def normal(self, size: int) -> Float64:
         """Draw close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
@@ -115,3 +108,37 @@ class _StreamChunk(RandomStream):
         first = self._drawn + self._first
         self._drawn += self._whole
         return *self._key, first
+
+
+Draw = Callable[[int, RandomStream], Float64]
+"""(how many, stream) -> elements, of which each takes one number in every draw (`RandomStream.chunks`)."""
+
+MAX_DRAWN = 1 << 20
+"""Elements of the largest tensor of which each is drawn."""
+
+TABLE = 1 << 18
+"""Elements that are drawn for a larger one."""
+
+
+def draw_all(size: int, dtype: np.dtype, stream: RandomStream, draw: Draw) -> NDArray:
+    """Draw ``size`` elements, flat, each by itself."""
+    elements = np.empty(size, dtype)
+    for chunk, own in stream.chunks(size):
+        elements[chunk] = draw(chunk.stop - chunk.start, own)
+    return elements
+
+
+def draw_bulk(size: int, dtype: np.dtype, stream: RandomStream, draw: Draw) -> NDArray:
+    """Draw ``size`` elements, flat; beyond `MAX_DRAWN` as pieces of a ring of drawn ones that begin at drawn places.
+
+    That tells as much about a kernel: no two planes are alike, and an element read at another place is another one.
+    """
+    if size <= MAX_DRAWN:
+        return draw_all(size, dtype, stream, draw)
+    table = draw_all(TABLE, dtype, stream, draw)
+    ring, elements = np.concatenate((table, table[:CHUNK_ELEMENTS])), np.empty(size, dtype)
+    firsts = range(0, size, CHUNK_ELEMENTS)
+    for first, place in zip(firsts, stream.beside("pieces").below(TABLE, len(firsts)).tolist(), strict=True):
+        piece = elements[first : first + CHUNK_ELEMENTS]
+        piece[:] = ring[place : place + len(piece)]
+    return elements

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from poolproof.backends.base import Status
-from poolproof.suites.cases.neighbours import neighbours, twin
+from poolproof.suites.cases.varying import neighbours, twin
 from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import (
     always,
