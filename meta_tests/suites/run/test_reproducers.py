@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 import forked
+from contract_calls import MP2, made
 from places import SUPPORT
 from poolproof.backends.emulator.build import library
 from poolproof.reports.bundle.packing import package
@@ -39,7 +40,6 @@ from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from runs import ENVIRONMENT, command, replay_pasted
-from seeded_calls import SEEDED_CALLS
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
@@ -107,7 +107,8 @@ def test_asking_again_ends_with_its_time() -> None:
 
 def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     """Clause, sentence and what in the call brings it up: terminal, page, summary, JUnit, and replay in a shell."""
-    call = SEEDED_CALLS["rank_two_indices_accepted"]()
+    call = made(MP2)
+    call = call.with_tensors({"indices": call.tensor("indices").reshaped((4, 4))})
     options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
     seeded = {"POOLPROOF_EMULATOR_DEFECTS": "rank_two_indices_accepted", "POOLPROOF_EMULATOR_PRODUCT": "A2"}
     ended = forked.run(forked.Command("pytest", command(*options)[3:], tmp_path, ENVIRONMENT | seeded))
