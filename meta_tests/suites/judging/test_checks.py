@@ -51,7 +51,7 @@ def test_an_honest_implementation_is_never_accused_and_its_rows_describe_themsel
     for row in rows:
         assert Case.from_json(row["case"]).id == row["case_id"]
         assert row["operator"] in OPERATORS
-        assert set(row["checks_violated"]) <= set(row["checks_judged"])
+        assert set(row["checks_violated"]) <= set(row.get("checks_judged", ()))
 
 
 @pytest.mark.parametrize("fault", FAULTS)

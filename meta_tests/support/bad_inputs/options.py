@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from types import SimpleNamespace
@@ -178,7 +179,7 @@ def _named(option: str, value: str) -> tuple[str, ...]:
     """What a sentence may call an option, or what it was given."""
     name, last = option.lstrip("-"), "".join(value.split()[-1:]).strip("'")
     missing_first = "attestation" if option == "--signer" else ""
-    return tuple(filter(None, (name.replace("_", " "), name.upper(), value, last, missing_first)))
+    return tuple(filter(None, (re.sub("[-_]", " ", name), name, name.upper(), value, last, missing_first)))
 
 
 def _command(words: str, wrong: Mapping[str, object], name: str, how: str, names: tuple[str, ...] = ()) -> Given:
