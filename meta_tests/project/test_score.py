@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -100,11 +99,13 @@ def hunt(defect: str, *asked: CaseQuestion, shrink: float = 0.0, timeout: float 
 
 def test_a_hunt_ends_with_the_first_violation(a2: Survey) -> None:
     result = hunt("nan_dropped", PLAIN, PLAIN, WITH_NAN, PLAIN)
-    assert result.is_found
-    assert result.cases == 3
-    assert result.replays
+    assert (result.is_found, result.cases, result.replays) == (True, 3, True)
     assert result.row is not None and result.row["checks_violated"][0] == "interval"
     assert result.seconds > 0
+    at_large = hunt("nan_dropped", PLAIN, PLAIN)
+    assert (at_large.is_found, at_large.cases) == (False, 2)
+    dead = hunt("crash_on_uneven_cores", PLAIN, MANY_PLANES)
+    assert dead.row is not None and (dead.row["checks_violated"], dead.cases) == (["survival"], 2)
 
 
 def test_gradients_apart_that_are_copied_before_the_stream_comes_to_the_call_are_found(a2: Survey) -> None:
@@ -120,28 +121,9 @@ def test_a_find_is_asked_again_only_where_that_is_wanted(a2: Survey) -> None:
     assert (result.is_found, result.replays, result.shrunk) == (True, False, "")
 
 
-def test_a_defect_that_nothing_triggers_stays_at_large(a2: Survey) -> None:
-    result = hunt("nan_dropped", PLAIN, PLAIN)
-    assert not result.is_found
-    assert result.cases == 2
-
-
-def test_a_death_is_a_violation_of_the_question_in_flight(a2: Survey) -> None:
-    result = hunt("crash_on_uneven_cores", PLAIN, MANY_PLANES)
-    assert result.row is not None and result.row["checks_violated"] == ["survival"]
-    assert result.cases == 2
-
-
 def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
-    case = Case.of(
-        operator="MaxPool3dWithArgmaxBackward",
-        dtype="float16",
-        index_dtype="int32",
-        shape=(1, 1, 4, 4),
-        kernel_size=(1, 2, 2),
-        stride=(1,),
-        dilation=(2,),
-    )
+    windows = {"shape": (1, 1, 4, 4), "kernel_size": (1, 2, 2), "stride": (1,), "dilation": (2,)}
+    case = Case.of("MaxPool3dWithArgmaxBackward", dtype="float16", index_dtype="int32", **windows)
     result = hunt("hang_on_idle_core", PLAIN, CaseQuestion(case, holding(*CHECKS)), timeout=2.0)
     assert result.row is not None and "no answer within 2 s" in result.row["reason"]
 
@@ -149,13 +131,10 @@ def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
 def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     """With half precision rounded wrongly everywhere, a rounding that is questionable proves nothing."""
     monkeypatch.setenv("POOLPROOF_EMULATOR_NANS", "ignore")
-    forward = Case.of(
-        operator="MaxPool2dWithIndices", index_dtype="int32", shape=(1, 1, 8, 8), kernel_size=(2,), values="nan"
-    )
+    windows = {"shape": (1, 1, 8, 8), "kernel_size": (2,)}
+    forward = Case.of("MaxPool2dWithIndices", index_dtype="int32", values="nan", **windows)
     result = hunt("nan_loses", CaseQuestion(forward, holding("maximum")), PLAIN)
-    assert not result.is_found
-    assert result.disputed == 1
-    assert result.cases == 2
+    assert (result.is_found, result.disputed, result.cases) == (False, 1, 2)
 
 
 def test_of_a_question_that_finds_several_the_honest_emulator_is_asked_once(
@@ -179,9 +158,6 @@ def test_answers_come_from_a_process_of_their_own(a2: Survey) -> None:
     assert [row["verdict"] for row in honest] == ["conforms"] * 3
     dying = list(answers("A2", "crash_on_uneven_cores", [PLAIN, MANY_PLANES, PLAIN], 10.0))
     assert [row["verdict"] for row in dying] == ["conforms", "crashed", "conforms"]
-
-
-def test_tasks_that_die_have_no_result(a2: Survey) -> None:
     tasks = [("A2", HONEST, lambda backend: str(backend.product)), ("A2", "crash_on_uneven_cores", MANY_PLANES.judge)]
     assert dict(in_processes(tasks, 2, 10.0)) == {0: "A2", 1: None}
 
@@ -264,90 +240,59 @@ def test_an_unknown_defect_is_named() -> None:
     assert "there is no defect nonsense" in result.output
 
 
-@dataclass(frozen=True)
-class Known:
-    """A defect, a case that triggers it, and the cause in terms of the finding: which place it must name."""
-
-    defect: str
-    product: str
-    case: dict[str, object]
-    words: str
-    names_the_place: Callable[[tuple[int, ...], tuple[int, ...]], bool]
-    """(element that is said to be wrong, window that is said to have gone astray or () if none)."""
-
-
-KNOWN = (
-    Known(
-        "plane_tail_dropped", "A2", {"shape": (1, 70, 4, 4)}, "lost", lambda cell, window: cell[1] >= 64 <= window[1]
-    ),
-    Known(
-        "last_ceil_window_dropped",
-        "A2",
-        {"shape": (1, 1, 5, 7), "ceil_mode": True},
-        "lost",
+OVERLAPPING: dict[str, Any] = {"shape": (1, 1, 300, 301), "kernel_size": (3,), "stride": (2,)}
+Place = tuple[int, ...]
+KNOWN: dict[str, tuple[str, dict[str, Any], str, Callable[[Place, Place], bool]]] = {
+    "plane_tail_dropped": ("A2", {"shape": (1, 70, 4, 4)}, "lost", lambda cell, window: cell[1] >= 64 <= window[1]),
+    "last_ceil_window_dropped": (
+        *("A2", {"shape": (1, 1, 5, 7), "ceil_mode": True}, "lost"),
         lambda cell, window: window[2] == 2 or window[3] == 3,
     ),
-    Known(
-        "halo_counted_twice",
-        "A2",
-        {"shape": (1, 1, 50, 40), "kernel_size": (3,), "stride": (2,)},
-        "added twice",
+    "halo_counted_twice": (
+        *("A2", OVERLAPPING | {"shape": (1, 1, 50, 40)}, "added twice"),
         lambda cell, window: 2 * window[2] <= cell[2] <= 2 * window[2] + 2,
     ),
-    Known(
-        "uint16_plane_index",
-        "A2",
-        {"shape": (1, 1, 260, 260), "indices": "last"},
-        "lost",
+    "uint16_plane_index": (
+        *("A2", {"shape": (1, 1, 260, 260), "indices": "last"}, "lost"),
         lambda cell, window: cell[2] * 260 + cell[3] >= 65536,
     ),
-    Known(
-        "short_lanes_truncated",
-        "A2",
-        {"shape": (1, 20, 33, 33), "kernel_size": (3,), "stride": (1,)},
-        "lost",
+    "short_lanes_truncated": (
+        *("A2", {"shape": (1, 20, 33, 33), "kernel_size": (3,), "stride": (1,)}, "lost"),
         lambda cell, window: cell[1] >= 16,
     ),
-    Known("gradient_of_first_plane", "A2", {"shape": (1, 3, 4, 6)}, "expected", lambda cell, window: cell[1] >= 1),
-    Known(
-        "padded_lane_adds",
-        "950",
-        {"shape": (1, 1, 40, 42), "indices": "last"},
-        "no window reaches it",
+    "gradient_of_first_plane": ("A2", {"shape": (1, 3, 4, 6)}, "expected", lambda cell, window: cell[1] >= 1),
+    "padded_lane_adds": (
+        *("950", {"shape": (1, 1, 40, 42), "indices": "last"}, "no window reaches it"),
         lambda cell, window: cell == (0, 0, 0, 0),
     ),
-    Known("width_tail_dropped", "950", {"shape": (1, 1, 20, 140)}, "lost", lambda cell, window: window[3] >= 64),
-    Known(
-        "gaps_not_stored",
-        "950",
-        {"shape": (1, 1, 40, 40), "kernel_size": (1,), "stride": (2,)},
-        "what was in memory before the call",
+    "width_tail_dropped": ("950", {"shape": (1, 1, 20, 140)}, "lost", lambda cell, window: window[3] >= 64),
+    "gaps_not_stored": (
+        *("950", {"shape": (1, 1, 40, 40), "kernel_size": (1,), "stride": (2,)}, "what was in memory before the call"),
         lambda cell, window: cell[2] % 2 == 1 or cell[3] % 2 == 1,
     ),
-    Known(
-        "tile_end_inclusive",
-        "950",
-        {"shape": (1, 1, 300, 301), "kernel_size": (3,), "stride": (2,), "indices": "in_window"},
-        "sent here instead",
+    "tile_end_inclusive": (
+        *("950", OVERLAPPING | {"indices": "in_window"}, "sent here instead"),
         lambda cell, window: (window[2], window[3]) != (cell[2] // 2, cell[3] // 2),
     ),
-    Known(
-        "lost_halo_window",
-        "950",
-        {"shape": (1, 1, 300, 301), "kernel_size": (3,), "stride": (2,), "indices": "last"},
-        "lost",
+    "lost_halo_window": (
+        *("950", OVERLAPPING | {"indices": "last"}, "lost"),
         lambda cell, window: (cell[2], cell[3]) == (2 * window[2] + 2, 2 * window[3] + 2),
     ),
-)
+}
+"""Defect -> (product, a case that triggers it, words of its message, whether cell and window are where it is at work).
+
+The cell is that which is said to be wrong, the window that which is said to have gone astray, () if none.
+"""
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.defect)
-def test_the_message_names_what_the_defect_did(known: Known) -> None:
-    asked = question(**{"kernel_size": (2,), **known.case})
+@pytest.mark.parametrize("defect", KNOWN)
+def test_the_message_names_what_the_defect_did(defect: str) -> None:
+    product, fields, words, names_the_place = KNOWN[defect]
+    asked = question(**{"kernel_size": (2,), **fields})
     values = CaseQuestion(asked.case, holding("written", "interval", "unreached"))
-    (row,) = answers(known.product, known.defect, [values], 60.0)
+    (row,) = answers(product, defect, [values], 60.0)
     finding = json.loads(row["findings"])[0]
-    assert known.words in finding["message"]
+    assert words in finding["message"]
     astray = re.search(r"as if grad_output\[([\d, ]+)\]", finding["message"])
     window = tuple(map(int, astray[1].split(", "))) if astray else ()
-    assert known.names_the_place(tuple(finding["element"]), window)
+    assert names_the_place(tuple(finding["element"]), window)

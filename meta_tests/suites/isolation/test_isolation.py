@@ -29,7 +29,7 @@ from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging import case_question
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from runs import wait_until
+from sessions import wait_until
 
 ASPECT = holding("interval", "unreached")
 

@@ -20,7 +20,7 @@ from poolproof.suites.cases.neighbours import auxiliary_cases, producers
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import ASPECTS, EVERYTHING
 from poolproof.suites.run.runner import Runner
-from runs import replay
+from sessions import replay
 
 RIGHT = Case.of(
     operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"

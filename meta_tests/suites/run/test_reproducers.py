@@ -41,7 +41,7 @@ from poolproof.suites.plan.record import mandatory, plan_cases, redraw
 from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
-from runs import ENVIRONMENT, command, replay_pasted
+from sessions import ENVIRONMENT, replay_pasted, words
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
@@ -59,7 +59,7 @@ def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None
     (tmp_path / "elsewhere" / "helper.py").write_text("from scatter_backends import Lost\n")
     environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path / 'elsewhere'}:{ENVIRONMENT['PYTHONPATH']}"}
     options = ("--backend", "mine:backend", "--case", CASE.to_json(), "--case-timeout", 33, "--report", "out")
-    asked = command(*options, "--aclnn-library", "lib.so", "--no-shrink")
+    asked = words(*options, "--aclnn-library", "lib.so", "--no-shrink")
     environment |= {"POOLPROOF_NPU": "1"}
     ended = subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stdout
@@ -103,7 +103,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     call = call.with_tensors({"indices": call.tensor("indices").reshaped((4, 4))})
     options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
     seeded = {"POOLPROOF_EMULATOR_DEFECTS": "rank_two_indices_accepted", "POOLPROOF_EMULATOR_PRODUCT": "A2"}
-    ended = forked.run(forked.Command("pytest", command(*options)[3:], tmp_path, ENVIRONMENT | seeded))
+    ended = forked.run(forked.Command("pytest", words(*options)[3:], tmp_path, ENVIRONMENT | seeded))
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
     (tmp_path / "away").mkdir()

@@ -20,7 +20,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import finished_blocks, read_run
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites import plugin
-from runs import begin, replay, replay_pasted, run, wait_until
+from sessions import begin, replay, replay_pasted, run, wait_until
 
 SMALL = "--operator MaxPool2dWithIndicesBackward --dtype float16"
 ASPECTS = "--aspect values --aspect layouts --aspect state"
