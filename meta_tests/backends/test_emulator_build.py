@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from poolproof.backends.emulator import build, library
-from runs import ENVIRONMENT, command
+from sessions import ENVIRONMENT, words
 
 COMPILER = """#!/bin/bash
 [ "$1" = --version ] && exec echo a compiler
@@ -111,7 +111,7 @@ def test_sources_are_compiled_side_by_side(environment: dict[str, str]) -> None:
 def test_a_first_use_says_that_it_compiles(environment: dict[str, str], tmp_path: Path) -> None:
     """Before all else that it says; what comes of this compiler is no library."""
     ended = subprocess.run(
-        command("--backend", "emulator-a2", "--aspect", "examples", "--report", "out"),
+        words("--backend", "emulator-a2", "--aspect", "examples", "--report", "out"),
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.PIPE,

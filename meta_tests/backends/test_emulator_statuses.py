@@ -25,10 +25,6 @@ from observed_statuses import score
 from places import SUPPORT
 from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import VARIABLE, defects
-from poolproof.references.contract.expectation import Follows, expectations
-from poolproof.references.products import PRODUCTS
-from seeded_calls import SEEDED_CALLS, answers, made
-from seeded_launches import SEEDED_LAUNCHES
 
 
 def test_recorded_statuses() -> None:
@@ -174,28 +170,3 @@ emulator.run({API_3D!r}, views, dict(kernelSize=[1, 2, 2], stride=[1], padding=[
         process.wait(3)
     process.kill()
     process.wait()
-
-
-@pytest.mark.parametrize("defect", SEEDED_CALLS)
-def test_a_seeded_check_misjudges_one_call(defect: str) -> None:
-    """Owed by the contract, given by the honest library, and not by the defective one, which is right elsewhere."""
-    home = defects()[defect].products[0]
-    call = SEEDED_CALLS[defect]()
-    expected = expectations(PRODUCTS[home], call)
-    with fresh(library(), home) as honest:
-        assert expected.followed(*answers(honest, call)) is not Follows.NEITHER
-        plain = answers(honest, made(call.api))
-    with fresh(library(), home, **{VARIABLE: defect}) as defective:
-        assert expected.followed(*answers(defective, call)) is Follows.NEITHER
-        assert answers(defective, made(call.api)) == plain
-
-
-@pytest.mark.parametrize("product", ["A2", "A3", "950"])
-def test_a_seeded_launch_goes_wrong(product: str) -> None:
-    """On every product that the defect exists on, and only with it."""
-    chosen = [defect for defect in SEEDED_LAUNCHES if product in defects()[defect].products]
-    with fresh(library(), product, DISABLE_L2_CACHE="1") as honest:
-        assert [defect for defect in chosen if not SEEDED_LAUNCHES[defect](honest)] == []
-    for defect in chosen:
-        with fresh(library(), product, DISABLE_L2_CACHE="1", **{VARIABLE: defect}) as defective:
-            assert not SEEDED_LAUNCHES[defect](defective), defect

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-import pytest
-
-from detection import OUR_CASES, PEERS, Rejected, finds, judge_by_others
+from detection import OUR_CASES, PEERS, finds, judge_by_others
 from poolproof.references.standards import STANDARDS
 from poolproof.score.hunt import HONEST
 from poolproof.suites.cases.case import Case
@@ -18,29 +14,19 @@ ALL = {*STANDARDS, "interval"}
 LISTS = [peer.name for peer in PEERS]
 
 
-@cache
-def rejected_by_lists() -> dict[tuple[str, str], dict[str, Rejected]]:
-    """Both defects, and the honest emulator, which is judged once beside them."""
-    seeded = [("A2", defect) for defect in ("assign_not_accumulate", "previous_result_added")]
-    return judge_by_others(seeded, {"A2": []}, 2, 60.0, LISTS)
-
-
-@pytest.mark.parametrize(
-    ("defect", "found"),
-    [
+def test_lists_of_others_find_what_they_are_known_to_and_hold_nothing_against_an_honest_kernel() -> None:
+    """An overwritten collision is seen by all lists with overlapping windows; an output that is not cleared by the one
+    that fills it beforehand. What one held against an honest kernel would count as no find of any defect.
+    """
+    rejected = judge_by_others(
+        [("A2", "assign_not_accumulate"), ("A2", "previous_result_added")], {"A2": []}, 2, 60.0, LISTS
+    )
+    for defect, found in (
         ("assign_not_accumulate", {"ATK lists", "OpInfo samples", "benchdnn pool"}),
         ("previous_result_added", {"benchdnn pool"}),
-    ],
-)
-def test_lists_of_others_find_what_they_are_known_to(defect: str, found: set[str]) -> None:
-    """An overwritten collision is seen by all lists with overlapping windows; an output that is not cleared by the one
-    that fills it beforehand."""
-    assert {name for name in LISTS if finds(rejected_by_lists(), ("A2", defect), name)} == found
-
-
-def test_lists_of_others_hold_nothing_against_an_honest_kernel() -> None:
-    """What one held against it would count as no find of any defect."""
-    assert [name for name in LISTS if rejected_by_lists()["A2", HONEST][name][name]] == []
+    ):
+        assert {name for name in LISTS if finds(rejected, ("A2", defect), name)} == found
+    assert [name for name in LISTS if rejected["A2", HONEST][name][name]] == []
 
 
 def test_a_process_that_dies_is_seen_by_everybody() -> None:

@@ -42,13 +42,9 @@ class Environment:
 
     folder: Path
 
-    @property
-    def python(self) -> Path:
-        return self.folder / "bin" / "python"
-
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "GITHUB_ACTIONS")}
-        command = [str(each) for each in (self.python, *arguments)]
+        command = [str(each) for each in (self.folder / "bin" / "python", *arguments)]
         return subprocess.run(
             command, cwd=self.folder, env=variables, stdout=-1, stderr=-2, text=True, timeout=300, check=False
         )
@@ -65,19 +61,8 @@ class Environment:
         return said
 
     def judge(self, *options: object, asked: Sequence[object] = _ASKED) -> tuple[int, str]:
-        suite = (
-            "-m",
-            "pytest",
-            "--pyargs",
-            "poolproof.suites",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--no-shrink",
-            "--diagnose",
-            "0",
-        )
-        ended = self.run(*suite, "--backend", "example", *asked, *options)
+        suite = ("-m", "pytest", "--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider")
+        ended = self.run(*suite, "--no-shrink", "--diagnose", "0", "--backend", "example", *asked, *options)
         return ended.returncode, ended.stdout
 
 

@@ -26,34 +26,29 @@ WINGS = ("rows", "clusters", "waivers", "figures", "ci", "pages", "bundle", "ter
 """Of the reports; each may import those before it."""
 
 DOORS = (
-    "diagnosis.py",
-    "options.py",
-    "recorder.py",
-    "commands.py",
-    "plugin.py",
-    "opening.py",
-    "cli.py",
-    "rerun.py",
-    "verify.py",
-    "merge.py",
-    "plugins.py",
+    *("diagnosis.py", "options.py", "recorder.py", "commands.py", "plugin.py", "opening.py"),
+    *("cli.py", "rerun.py", "verify.py", "merge.py", "plugins.py"),
 )
 """Modules that may import whatever they mount."""
 
 
-def imports(room: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """(file inside the room, parts of a module of this project that it imports)."""
+def nodes(room: str) -> Iterator[tuple[Path, ast.AST]]:
+    """(file inside the room, a part of its program)."""
     root = Path(str(files(f"poolproof.{room}")))
     for path in sorted(root.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
-            elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            for name in names:
-                if name.startswith("poolproof."):
-                    yield path.relative_to(root), tuple(name.split(".")[1:])
+            yield path.relative_to(root), node
+
+
+def imports(room: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """(file inside the room, parts of a module of this project that it imports)."""
+    for path, node in nodes(room):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from ((path, tuple(name.split(".")[1:])) for name in names if name.startswith("poolproof."))
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -81,10 +76,8 @@ def test_suites_reach_the_reports_through_their_rows_alone() -> None:
 def test_no_class_name_is_defined_twice() -> None:
     places = defaultdict(list)
     for room in ROOMS:
-        root = Path(str(files(f"poolproof.{room}")))
-        for path in root.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    places[node.name].append(f"{room}/{path.relative_to(root)}:{node.lineno}")
+        for path, node in nodes(room):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{room}/{path}:{node.lineno}")
     assert len(places) > 200
     assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
 import pandas as pd
@@ -16,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.references.products import PRODUCTS
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.command_line import MAX_SECONDS, PATH, SECONDS, Number, give_up
 from poolproof.reports.terminal.painting import console
@@ -77,15 +76,26 @@ def score(
     if product is not None and product not in PRODUCTS:
         give_up(f"there is no product {product!r}; there are {', '.join(PRODUCTS)}")
     plan = PLANS[plan_name] if cases is None else Plan(plan_name, cases, "")
-    results = [Result(defect.id, _home(defect, product)) for defect in _selected(chosen)]
+    known = defects()
+    if unknown := sorted(set(chosen) - set(known)):
+        give_up(f"there is no defect {unknown[0]}; there are {', '.join(known)}")
+    results = [
+        Result(defect.id, product if product in defect.products else defect.products[0])
+        for defect in known.values()
+        if not chosen or defect.id in chosen
+    ]
     allow_free_memory()
-    if resume:
-        results = _kept(results, report)
+    if resume and (report / FILE).exists():
+        results = _kept(results, pd.read_parquet(report / FILE))
     report.mkdir(parents=True, exist_ok=True)
     interrupted = False
     with _progress() as progress:
+        hunts = Hunts(workers, timeout, shrink, _Display(progress, results))
         try:
-            run(results, plan, seed, workers, timeout, shrink, _Display(progress, results))
+            surveys = {name: survey(backend_name(name)) for name in dict.fromkeys(each.product for each in results)}
+            asked = rounds(surveys, plan, seed, workers)
+            while not all(result.is_found for result in results) and (part := next(asked, None)):
+                hunts.run(results, part)
         except KeyboardInterrupt:
             interrupted = True
         except BackendUnavailable as error:
@@ -98,35 +108,12 @@ def score(
     sys.exit(Overall.INCOMPLETE if interrupted else Overall.CONFORMS if share >= fail_under else Overall.VIOLATES)
 
 
-def run(
-    results: Sequence[Result],
-    plan: Plan,
-    seed: int,
-    workers: int,
-    timeout: float,
-    shrink: float,
-    notice: Callable[[Result], None] = lambda _: None,
-    most_rounds: int | None = None,
-) -> None:
-    """Hunt every defect of ``results`` until it is found or the plan is over; ``notice`` is told of each ending.
-
-    ``most_rounds`` ends the plan early, where the first rounds are all that is wanted.
-    """
-    surveys = {product: survey(backend_name(product)) for product in dict.fromkeys(each.product for each in results)}
-    asked = islice(rounds(surveys, plan, seed, workers), most_rounds)
-    hunts = Hunts(workers, timeout, shrink, notice)
-    while not all(result.is_found for result in results) and (part := next(asked, None)):
-        hunts.run(results, part)
-
-
 def table_of(results: Sequence[Result]) -> pd.DataFrame:
     """One row per defect: what it is and what became of it."""
-    known = defects()
-    return pd.DataFrame([_record(known[result.defect], result) for result in results])
+    return pd.DataFrame([_record(defects()[result.defect], result, result.row or {}) for result in results])
 
 
-def _record(defect: Defect, result: Result) -> dict[str, object]:
-    row = result.row or {}
+def _record(defect: Defect, result: Result, row: Row) -> dict[str, object]:
     return {
         "defect": defect.id,
         "class": defect.group,
@@ -151,34 +138,19 @@ def _record(defect: Defect, result: Result) -> dict[str, object]:
     }
 
 
-def _selected(chosen: Sequence[str]) -> list[Defect]:
-    known = defects()
-    unknown = sorted(set(chosen) - set(known))
-    if unknown:
-        give_up(f"there is no defect {unknown[0]}; there are {', '.join(known)}")
-    return [defect for defect in known.values() if not chosen or defect.id in chosen]
-
-
-def _home(defect: Defect, product: str | None) -> str:
-    return product if product in defect.products else defect.products[0]
-
-
-def _kept(results: Sequence[Result], report: Path) -> list[Result]:
-    """Results of an earlier run in ``report`` where it found the defect, fresh ones elsewhere."""
-    path = report / FILE
-    if not path.exists():
-        return list(results)
-    earlier = {(row["defect"], row["product"]): row for row in pd.read_parquet(path).to_dict("records") if row["found"]}
-    return [_earlier(result, earlier.get((result.defect, result.product))) for result in results]
-
-
-def _earlier(result: Result, record: dict[Hashable, Any] | None) -> Result:
-    if record is None:
-        return result
-    names = ("aspect", "operator", "dtype", "reason", "case")
-    row = {name: record[name] for name in names} | {"checks_violated": list(record["checks"])}
-    kept = {name: record[name] for name in ("cases", "seconds", "cpu_seconds", "shrunk", "replays", "disputed")}
-    return replace(result, row=row, **kept)
+def _kept(results: Sequence[Result], earlier: pd.DataFrame) -> list[Result]:
+    """Results of an earlier run where it found the defect, fresh ones elsewhere."""
+    records = {(row["defect"], row["product"]): row for row in earlier.to_dict("records") if row["found"]}
+    kept = []
+    for result in results:
+        if record := records.get((result.defect, result.product)):
+            told = {name: record[name] for name in ("aspect", "operator", "dtype", "reason", "case")}
+            row = told | {"checks_violated": list(record["checks"])}
+            spent = ("cases", "seconds", "cpu_seconds", "shrunk", "replays", "disputed")
+            kept.append(replace(result, row=row, **{name: record[name] for name in spent}))
+        else:
+            kept.append(result)
+    return kept
 
 
 def _progress() -> Progress:

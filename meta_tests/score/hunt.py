@@ -116,26 +116,19 @@ class _Found:
     cpu_seconds: float
 
 
+@dataclass(frozen=True)
 class Hunts:
     """Runs up to ``workers`` hunts at a time. ``timeout`` is what one question may take, ``shrink_seconds`` what a
     found defect may spend on a smaller case; ``notice`` is told of every result that changes. Without ``replays`` what
     is found is not asked again: the result then says neither whether it replays nor what is smaller.
     """
 
-    def __init__(
-        self,
-        workers: int,
-        timeout: float,
-        shrink_seconds: float,
-        notice: Callable[[Result], None],
-        replays: bool = True,
-    ) -> None:
-        self._workers = workers
-        self._timeout = timeout
-        self._shrink_seconds = shrink_seconds
-        self._notice = notice
-        self._replays = replays
-        self._honest: set[tuple[str, Question]] = set()
+    workers: int
+    timeout: float
+    shrink_seconds: float
+    notice: Callable[[Result], None]
+    replays: bool = True
+    _honest: set[tuple[str, Question]] = field(default_factory=set)
 
     def run(self, results: Sequence[Result], asked: Round) -> None:
         """Put a round to every defect that is not found."""
@@ -143,12 +136,12 @@ class Hunts:
         gc.collect()
         gc.freeze()
         hunts = deque(self._hunt(result, 0, asked) for result in results if not result.is_found)
-        for hunt, found in in_forks(hunts, self._workers):
+        for hunt, found in in_forks(hunts, self.workers):
             if (again := self._conclude(hunt, found)) is not None:
                 hunts.appendleft(self._hunt(hunt.result, again, asked))
 
     def _hunt(self, result: Result, position: int, asked: Round) -> _Hunt:
-        return _Hunt(result, position, asked, self._timeout, self._shrink_seconds)
+        return _Hunt(result, position, asked, self.timeout, self.shrink_seconds)
 
     def _conclude(self, hunt: _Hunt, found: _Found) -> int | None:
         """Book what a hunt found; where that does not count, the place from which to hunt on."""
@@ -161,12 +154,12 @@ class Hunts:
             question = hunt.questions[found.position - 1]
             if self._is_honest_about(result.product, question):
                 result.row = found.row
-                if self._replays:
+                if self.replays:
                     self._settle_reproducer(result, question, found.smaller)
             else:
                 result.disputed += 1
                 again = found.position
-        self._notice(result)
+        self.notice(result)
         return again
 
     def _settle_reproducer(self, result: Result, question: Question, smaller: Question | None) -> None:
@@ -186,7 +179,7 @@ class Hunts:
 
     def _passes(self, product: str, defect: str, question: Question) -> bool:
         """Tell whether this question alone gives no violation in a fresh process."""
-        return next(answers(product, defect, [question], self._timeout))["verdict"] not in FAILED
+        return next(answers(product, defect, [question], self.timeout))["verdict"] not in FAILED
 
 
 def answers(product: str, defect: str, questions: Sequence[Question], timeout: float) -> Iterator[Row]:

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
 from multiprocessing import get_context
-from typing import cast
+from typing import Any, cast
 
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.judging.contract import ContractQuestion
-from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, PHASES
-from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock, PhaseBlock
+from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock
 from poolproof.suites.plan.plans import Plan, Survey, blocks
 
 _FIRST_ROUNDS = (1_500, 5_000)
@@ -55,13 +53,19 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
     """Yield the rounds of a plan on products, by the surveys of their backends."""
     aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values()]
     phases = {product: list(blocks(survey.subjects, [PHASES], plan, seed)) for product, survey in surveys.items()}
-    ways = {product: _phase_questions(found, seed) for product, found in phases.items()}
     planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
     contract = {product: list(blocks(survey.subjects, [CONTRACT], plan, seed)) for product, survey in surveys.items()}
-    low_level = {product: _contract_questions(found, seed) for product, found in contract.items()}
-    known: dict[str, Block] = {block.id: block for found in planned.values() for block in found}
-    known |= {block.id: block for found in contract.values() for block in found}
-    known |= {block.id: block for found in phases.values() for block in found}
+    ways = {
+        product: _in_turns(found, seed, lambda each: (each.case.operator, each.scenario.id))
+        for product, found in phases.items()
+    }
+    low_level = {
+        product: _in_turns([block for block in found if block.clauses], seed, lambda each: (each.block, each.clause))
+        for product, found in contract.items()
+    }
+    known: dict[str, Block] = {
+        block.id: block for made in (planned, contract, phases) for found in made.values() for block in found
+    }
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
@@ -89,16 +93,12 @@ def _varied_rounds(planned: Mapping[str, Sequence[ContractBlock]], seed: int) ->
     There are tens of thousands, which would keep what finds most waiting, and each takes microseconds: so they come
     between the first rounds and the large ones.
     """
-    others = {product: _shuffled(found, seed) for product, found in planned.items()}
+    others = {product: [block for block in found if not block.clauses] for product, found in planned.items()}
+    others = {product: random.Random(seed).sample(found, len(found)) for product, found in others.items()}
     most = max(map(len, others.values()), default=0)
     for start in range(0, most, _BLOCKS_AT_ONCE):
         part = {product: found[start : start + _BLOCKS_AT_ONCE] for product, found in others.items()}
         yield {product: _spread([block.questions() for block in found], seed) for product, found in part.items()}
-
-
-def _shuffled(planned: Sequence[ContractBlock], seed: int) -> list[ContractBlock]:
-    found = [block for block in planned if not block.clauses]
-    return random.Random(seed).sample(found, len(found))
 
 
 @dataclass(frozen=True)
@@ -151,28 +151,17 @@ def _parts(size: int) -> Iterator[_Part]:
     return (_Part(start, end, size) for start, end in pairwise([0, *ends]))
 
 
-def _contract_questions(planned: Sequence[ContractBlock], seed: int) -> list[ContractQuestion]:
-    """Order the calls of a product's contract: one of each clause and block, then a second of each."""
-    asked = [question for block in planned if block.clauses for question in block.questions()]
-    random.Random(seed).shuffle(asked)
-    seen: Counter[tuple[str, str]] = Counter()
-    placed = []
-    for question in asked:
-        placed.append((seen[question.block, question.clause], question))
-        seen[question.block, question.clause] += 1
-    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
-
-
-def _phase_questions(planned: Sequence[PhaseBlock], seed: int) -> list[PhaseQuestion]:
-    """Order the calls of a product's phases: each scenario once for each operator, then a second time."""
+def _in_turns(planned: Sequence[Block], seed: int, group_of: Callable[[Any], tuple[str, str]]) -> list[Question]:
+    """Order the low-level calls of a product: one of each clause and block, or of each operator and scenario, then a
+    second of each.
+    """
     asked = [question for block in planned for question in block.questions()]
     random.Random(seed).shuffle(asked)
     seen: Counter[tuple[str, str]] = Counter()
     placed = []
     for question in asked:
-        key = question.case.operator, question.scenario.id
-        placed.append((seen[key], question))
-        seen[key] += 1
+        placed.append((seen[group_of(question)], question))
+        seen[group_of(question)] += 1
     return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
 
 

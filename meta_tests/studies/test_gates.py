@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 import pandas as pd
@@ -23,41 +23,30 @@ def compared(old: Path, new: Path, *options: str) -> Result:
     return CliRunner().invoke(gates.main, ["compare", str(old), str(new), *options])
 
 
-def frozen(folder: Path, part: str, value: object) -> Path:
-    (folder / part).mkdir(parents=True)
-    gates.write_json(folder / part, value)
-    return folder
-
-
-def two(tmp_path: Path, part: str, old: object, new: object) -> Result:
-    return compared(frozen(tmp_path / "old", part, old), frozen(tmp_path / "new", part, new))
+def two(part: str, old: object, new: object) -> Result:
+    with TemporaryDirectory() as folder:
+        for name, value in (("old", old), ("new", new)):
+            Path(folder, name, part).mkdir(parents=True)
+            gates.write_json(Path(folder, name, part), value)
+        return compared(Path(folder, "old"), Path(folder, "new"))
 
 
 def of_ids(blocks: list[tuple[str, list[str]]], planned: int = 3) -> dict[str, object]:
     return {"smoke": gates.ids_of(blocks) | {"groups": gates.groups_of([{**GROUP, "planned": planned}])}}
 
 
-def test_what_is_equal_is_said_to_be(tmp_path: Path) -> None:
-    ended = two(tmp_path, "ids", of_ids(BLOCKS), of_ids(BLOCKS))
+def test_one_changed_id_or_group_and_another_order_of_ids_are_seen() -> None:
+    ended = two("ids", of_ids(BLOCKS), of_ids(BLOCKS))
     assert ended.exit_code == 0
     assert ended.output.startswith("ids: equal\nrows: not frozen in ")
-
-
-def test_one_changed_id_is_seen(tmp_path: Path) -> None:
-    ended = two(tmp_path, "ids", of_ids(BLOCKS), of_ids([BLOCKS[0], ("a-values-1", ["8cad1f00dd12"])]))
+    ended = two("ids", of_ids(BLOCKS), of_ids([BLOCKS[0], ("a-values-1", ["8cad1f00dd12"])]))
     assert ended.exit_code == 1
     assert ended.output.startswith("ids: 2 differences\n  smoke: all:\n")
     assert "smoke: blocks: a-values-1:" in ended.output
     assert "a-values-0" not in ended.output
-
-
-@pytest.mark.parametrize("blocks", [BLOCKS[::-1], [("a-values-0", BLOCKS[0][1][::-1]), BLOCKS[1]]])
-def test_another_order_of_ids_is_seen(tmp_path: Path, blocks: list[tuple[str, list[str]]]) -> None:
-    assert two(tmp_path, "ids", of_ids(BLOCKS), of_ids(blocks)).exit_code == 1
-
-
-def test_a_group_of_which_less_has_to_be_judged_is_seen(tmp_path: Path) -> None:
-    ended = two(tmp_path, "ids", of_ids(BLOCKS), of_ids(BLOCKS, planned=2))
+    for blocks in (BLOCKS[::-1], [("a-values-0", BLOCKS[0][1][::-1]), BLOCKS[1]]):
+        assert two("ids", of_ids(BLOCKS), of_ids(blocks)).exit_code == 1
+    ended = two("ids", of_ids(BLOCKS), of_ids(BLOCKS, planned=2))
     assert ended.exit_code == 1
     assert "groups: MaxPool2d float32 int64 values:" in ended.output
 
@@ -78,41 +67,43 @@ def rows(failing_run: Path) -> pd.DataFrame:
     return reports.load(failing_run / "run").rows
 
 
-@pytest.fixture
-def compare_rows(rows: pd.DataFrame, tmp_path: Path) -> Iterator[object]:
-    def compare(other: pd.DataFrame, *options: str) -> Result:
-        for name, frame in (("old", rows), ("new", other)):
-            (tmp_path / name / "rows").mkdir(parents=True)
-            gates.write_rows(frame, tmp_path / name / "rows" / "a.parquet")
-        return compared(tmp_path / "old", tmp_path / "new", *options)
-
-    return compare
+def two_tables(old: pd.DataFrame, new: pd.DataFrame, *options: str) -> Result:
+    with TemporaryDirectory() as folder:
+        for name, frame in (("old", old), ("new", new)):
+            Path(folder, name, "rows").mkdir(parents=True)
+            gates.write_rows(frame, Path(folder, name, "rows", "a.parquet"))
+        return compared(Path(folder, "old"), Path(folder, "new"), *options)
 
 
-def test_rows_in_another_order_at_another_time_are_equal(rows: pd.DataFrame, compare_rows) -> None:
-    ended = compare_rows(rows[::-1].assign(seconds=1.0, worker="gw7"))
+def test_what_is_the_same_of_rows_is_equal(rows: pd.DataFrame) -> None:
+    """In another order, at another time, and in an ignored column."""
+    ended = two_tables(rows, rows[::-1].assign(seconds=1.0, worker="gw7"))
     assert (ended.exit_code, "rows: equal" in ended.output) == (0, True)
+    assert two_tables(rows, rows.assign(reason="other words"), "--ignore", "reason").exit_code == 0
 
 
-def test_one_changed_verdict_is_seen(rows: pd.DataFrame, compare_rows) -> None:
+def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
+    """A verdict, a list and a last bit, a missing row, and a renamed column, which is said once."""
     other = rows.copy()
     place = other.index[other["verdict"] == "violates"][0]
     other.loc[place, "verdict"] = "conforms"
-    ended = compare_rows(other)
+    ended = two_tables(rows, other)
     assert ended.exit_code == 1
     assert f"1 of {len(rows)} rows differ" in ended.output
     assert "1 in verdict\n" in ended.output
     assert f'{other.loc[place, "case_id"]}": "violates" -> "conforms"' in ended.output
-
-
-def test_a_changed_list_and_a_changed_last_bit_are_seen(rows: pd.DataFrame, compare_rows) -> None:
     other = rows.copy()
     first = other.index[other["max_abs_err"] > 0][0]
     other.loc[first, "max_abs_err"] *= 1 + 2.0**-52
     other.at[first, "checks_judged"] = other.at[first, "checks_judged"][1:]
-    ended = compare_rows(other)
+    ended = two_tables(rows, other)
     assert "1 in max_abs_err\n" in ended.output
     assert "1 in checks_judged\n" in ended.output
+    ended = two_tables(rows, rows.drop(index=rows.index[3]))
+    assert (ended.exit_code, "1 rows gone, first " in ended.output) == (1, True)
+    ended = two_tables(rows, rows.rename(columns={"n_bits_owed": "n_bits_expected"}))
+    assert (ended.exit_code, "rows: 2 differences" in ended.output) == (1, True)
+    assert ended.output.count("n_bits_owed") == ended.output.count("n_bits_expected") == 1
 
 
 @pytest.mark.parametrize(
@@ -120,43 +111,23 @@ def test_a_changed_list_and_a_changed_last_bit_are_seen(rows: pd.DataFrame, comp
     [("key 16; atomic 1", "mere", False), ("key 16; atomic 0", "mere", True), ("key 16; atomic 1", "n_reject", True)],
 )
 def test_statistics_of_racing_additions_are_named_apart(
-    rows: pd.DataFrame, compare_rows, route: str, column: str, differs: bool
+    rows: pd.DataFrame, route: str, column: str, differs: bool
 ) -> None:
     place = rows.index[rows["verdict"] == "conforms"][0]
     rows.loc[place, ["route", "deterministic"]] = [route, False]
     other = rows.copy()
     other.loc[place, column] = 7
-    ended = compare_rows(other)
+    ended = two_tables(rows, other)
     assert ended.exit_code == differs
     assert ("1 rows differ in statistics of racing additions alone" in ended.output) != differs
     assert rows.loc[place, "case_id"] in ended.output
 
 
-def test_a_missing_row_is_seen(rows: pd.DataFrame, compare_rows) -> None:
-    ended = compare_rows(rows.drop(index=rows.index[3]))
-    assert ended.exit_code == 1
-    assert "1 rows gone, first " in ended.output
-
-
-def test_a_renamed_column_is_said_once(rows: pd.DataFrame, compare_rows) -> None:
-    ended = compare_rows(rows.rename(columns={"n_bits_owed": "n_bits_expected"}))
-    assert ended.exit_code == 1
-    assert ended.output.count("n_bits_owed") == ended.output.count("n_bits_expected") == 1
-    assert "rows: 2 differences" in ended.output
-
-
-def test_an_ignored_column_is_not_compared(rows: pd.DataFrame, compare_rows) -> None:
-    assert compare_rows(rows.assign(reason="other words"), "--ignore", "reason").exit_code == 0
-
-
-def test_one_changed_option_is_seen(tmp_path: Path) -> None:
-    ended = two(tmp_path, "help", {"poolproof list": HELP}, {"poolproof list": HELP.replace("--seed", "--seeds")})
+def test_one_changed_option_and_a_command_that_is_gone_are_seen() -> None:
+    ended = two("help", {"poolproof list": HELP}, {"poolproof list": HELP.replace("--seed", "--seeds")})
     assert ended.exit_code == 1
     assert "poolproof list:\n    -   --seed INTEGER\n    +   --seeds INTEGER\n" in ended.output
-
-
-def test_a_command_that_is_gone_is_seen(tmp_path: Path) -> None:
-    ended = two(tmp_path, "help", {"poolproof": HELP, "poolproof list": HELP}, {"poolproof": HELP})
+    ended = two("help", {"poolproof": HELP, "poolproof list": HELP}, {"poolproof": HELP})
     assert "poolproof list: gone" in ended.output
 
 
@@ -172,17 +143,17 @@ def test_a_bundle_in_which_something_was_changed_is_seen(failing_run: Path, tmp_
 
 
 @pytest.mark.parametrize(("found", "cases", "differs"), [(True, 110, False), (True, 112, True), (False, 9, True)])
-def test_a_find_that_is_lost_or_later_is_seen(tmp_path: Path, found: bool, cases: int, differs: bool) -> None:
-    ended = two(tmp_path, "score", {"a": {"found": True, "cases": 100}}, {"a": {"found": found, "cases": cases}})
+def test_a_find_that_is_lost_or_later_is_seen(found: bool, cases: int, differs: bool) -> None:
+    ended = two("score", {"a": {"found": True, "cases": 100}}, {"a": {"found": found, "cases": cases}})
     assert ended.exit_code == differs
 
 
 @pytest.mark.parametrize(
     ("unit", "ratio", "differs"), [("s", 2.4, False), ("s", 2.6, True), ("cases/s", 1.7, False), ("cases/s", 1.5, True)]
 )
-def test_what_is_slower_by_more_than_a_quarter_is_seen(tmp_path: Path, unit: str, ratio: float, differs: bool) -> None:
+def test_what_is_slower_by_more_than_a_quarter_is_seen(unit: str, ratio: float, differs: bool) -> None:
     figure = {"part": "a", "what": "b", "unit": unit, "beside": "torch", "ours": 9.0, "ratio": 2.0}
-    ended = two(tmp_path, "speed", {"figures": [figure]}, {"figures": [{**figure, "ratio": ratio}]})
+    ended = two("speed", {"figures": [figure]}, {"figures": [{**figure, "ratio": ratio}]})
     assert ended.exit_code == differs
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bad_inputs import Ending, Given, waivers
-from bad_inputs.fence import LEFT, targets
-from bad_inputs.generating import chosen
-from bad_inputs.lines import GOOD
-from bad_inputs.options import every_option
-from bad_inputs.trying import attempt, contents, make, objections
-from bad_inputs.waivers import table
+from bad_inputs import Ending, Given, folders, libraries, lines, options, plugins, surroundings, waivers
+from bad_inputs.trying import LEFT, attempt, contents, make, objections, targets
 from places import SUPPORT
 from poolproof.references.contract.call import ContractError
 from poolproof.reports.rows.store import RowWriter
@@ -32,6 +29,19 @@ from poolproof.reports.waivers import WaiverError, load
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.plan.lines import parse_line
 from shared_runs import made_once
+
+
+def chosen(number: int, seed: int = 0) -> list[Given]:
+    """Inputs for a number and a seed, no two of one name: the first about each option, then of every kind in turn."""
+    lots, modules = random.Random(seed), (options, lines, waivers, plugins, libraries, folders, surroundings)
+    kinds = [list(module.listed()) for module in modules]
+    for kind in kinds:
+        lots.shuffle(kind)
+    inputs = [given for given in chain.from_iterable(zip_longest(*kinds)) if given]
+    first = {given.about: given for given in reversed(inputs) if given.about}
+    names = {given.name: given for given in [*first.values(), *inputs]}
+    return list(names.values())[:number]
+
 
 INPUTS = chosen(int(os.environ.get("POOLPROOF_BAD_INPUTS", "250")))
 
@@ -56,7 +66,7 @@ def test_a_bad_input_ends_so_in_a_process_of_its_own(bad: Given, made: Path, tmp
 
 
 def test_every_option_has_a_bad_input() -> None:
-    assert every_option() <= {given.about for given in INPUTS}
+    assert options.every_option() <= {given.about for given in INPUTS}
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:
@@ -76,7 +86,7 @@ GARBAGE = st.sampled_from(["", "\0\1", "}{", '"""', "\\x", "]["])
 @st.composite
 def broken_lines(draw: st.DrawFn) -> str:
     """Good lines with a field that is anything, left out or unknown, or with garbage in place of some of the text."""
-    good = draw(st.sampled_from(GOOD))
+    good = draw(st.sampled_from(lines.GOOD))
     name = draw(st.sampled_from([*good, "Shape", "kernel", ""]))
     fields = {key: value for key, value in good.items() if key != name}
     if draw(st.booleans()):
@@ -104,7 +114,7 @@ def test_any_line_is_asked_or_refused_in_one_sentence(line: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_any_file_of_waivers_is_read_or_refused_with_its_name(data: Any, tmp_path_factory: Any) -> None:
-    good = table(waivers.GOOD).encode()
+    good = waivers.table(waivers.GOOD).encode()
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(good))] * 2)))
     path = tmp_path_factory.getbasetemp() / "mine.toml"
     path.write_bytes(good[:begin] + data.draw(st.binary(max_size=4)) + good[end:])
@@ -190,7 +200,7 @@ def test_a_command_ends_before_it_changes_what_is_outside(target: str, status: i
     (tmp_path / "inside" / "old").write_text("old")
     (tmp_path / "outside").write_text("years of work")
     program = (
-        f"from bad_inputs.fence import keep_inside; from pathlib import Path; keep_inside(Path({str(tmp_path)!r}, "
+        f"from bad_inputs.trying import keep_inside; from pathlib import Path; keep_inside(Path({str(tmp_path)!r}, "
         f"'inside')); Path({str(tmp_path)!r}, 'inside/old').rename(Path({str(tmp_path)!r}, {target!r}))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=SUPPORT, capture_output=True).returncode == status

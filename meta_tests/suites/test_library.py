@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, find, given, seed, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.database import InMemoryExampleDatabase
 
 from places import ROOT
@@ -78,23 +78,13 @@ def test_a_failure_is_shrunk_and_kept_in_the_database_of_hypothesis() -> None:
     assert smallest in seen[:3]
 
 
-def test_hypothesis_finds_what_is_asked_of_a_case() -> None:
-    """One hundred examples, by chance, have no such case once in thirty runs."""
-    often = settings(database=None, max_examples=2000)
-    found = find(cases(OPERATOR), lambda case: case.attributes.is_dilated, settings=often)
-    assert found.attributes.is_dilated
-
-
-@pytest.mark.parametrize("case", [LINE, Case.from_json(LINE)])
-def test_one_function_judges(case: Case | str) -> None:
-    row = judge(case, Scatter())
-    assert (row["verdict"], row["backend"]) == ("conforms", "scatter:Scatter")
-    assert {"interval", "repeat", "memory_untouched"} <= set(row["checks_judged"])
-    assert row["standards_passed"]
-    assert set(row) <= {column.name for column in COLUMNS}
-
-
-def test_one_function_judges_a_backend_that_is_named_and_tells_what_is_wrong() -> None:
+def test_one_function_judges_a_backend_or_its_name_and_tells_what_is_wrong() -> None:
+    for case in (LINE, Case.from_json(LINE)):
+        row = judge(case, Scatter())
+        assert (row["verdict"], row["backend"]) == ("conforms", "scatter:Scatter")
+        assert {"interval", "repeat", "memory_untouched"} <= set(row["checks_judged"])
+        assert row["standards_passed"]
+        assert set(row) <= {column.name for column in COLUMNS}
     row = judge(LINE, "scatter_backends:Lost", aspect="values")
     assert row["verdict"] == "violates"
     assert "poolproof replay --backend scatter_backends:Lost" in failure_text(row)
@@ -118,27 +108,18 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
         reports.load(tmp_path)
 
 
-def run_example(example: str) -> None:
-    runpy.run_path(str(EXAMPLES / example), run_name="__main__")
-
-
-def test_the_example_that_judges_one_case(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    monkeypatch.setattr(sys, "argv", ["judge_one_case.py", "scatter_backends:Scatter"])
-    run_example("judge_one_case.py")
-    assert capsys.readouterr().out.startswith("conforms: ")
-    monkeypatch.setattr(sys, "argv", ["judge_one_case.py", "scatter_backends:Lost"])
-    run_example("judge_one_case.py")
-    assert capsys.readouterr().out.startswith("violates: ")
-
-
-def test_the_example_that_reads_a_run(
+def test_the_examples_judge_one_case_and_read_a_run(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["read_a_run.py", str(run)])
-    run_example("read_a_run.py")
-    said = capsys.readouterr().out
-    assert said.startswith("violates (exit status 1)")
-    assert "smallest (E - |y - S|) / E" in said
+    for program, argument, begin, told in (
+        ("judge_one_case.py", "scatter_backends:Scatter", "conforms: ", ""),
+        ("judge_one_case.py", "scatter_backends:Lost", "violates: ", ""),
+        ("read_a_run.py", str(run), "violates (exit status 1)", "smallest (E - |y - S|) / E"),
+    ):
+        monkeypatch.setattr(sys, "argv", [program, argument])
+        runpy.run_path(str(EXAMPLES / program), run_name="__main__")
+        said = capsys.readouterr().out
+        assert said.startswith(begin) and told in said
 
 
 def test_the_example_that_tests_a_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -24,11 +24,11 @@ from poolproof.reports.waivers.plugins import choose
 from poolproof.suites import plugged as plugging
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists import Entry, ListError, format_named, formats_of_packages, read_lists
+from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.plan.record import mandatory, plan_cases, redraw
-from poolproof.suites.plugged import LoadedPlugins, load_plugins
+from poolproof.suites.plugged import LoadedPlugins
 from poolproof.suites.plugins import LISTED
 from scatter import Scatter
 from sessions import run_session
@@ -183,8 +183,6 @@ def waiver_plugins(package: Package, files: Mapping[str, str], point: str = "the
     """(faults of the plugins), having chosen the waivers of a run."""
     package(f"[poolproof.waivers]\nmine = {point}\n", {f"theirs/{name}": text for name, text in files.items()})
     waivers, records = choose((), date.today())
-    usual = {waiver.id for waiver in choose(("none",), date.today())[0].all}
-    assert not usual
     assert ("known" in {waiver.id for waiver in waivers.all}) == (records[0]["fault"] == "")
     return [record["fault"] for record in records]
 
@@ -198,6 +196,8 @@ def waiver(id: str = "known", expires: date = SOON, scope: str = MINE) -> str:  
 
 def test_waivers_of_a_package_are_used_and_nothing_of_it_is_imported(package: Package) -> None:
     assert waiver_plugins(package, {"__init__.py": "1 / 0", "waivers/a.toml": waiver()}) == [""]
+    waivers, records = choose(("none",), date.today())
+    assert (waivers.all, records) == ((), [])
 
 
 @pytest.mark.parametrize(
@@ -218,12 +218,6 @@ def test_waivers_of_a_package_are_used_and_nothing_of_it_is_imported(package: Pa
 def test_broken_waivers_are_one_line(package: Package, files: Mapping[str, str], point: str, fault: str) -> None:
     (told,) = waiver_plugins(package, files, point)
     assert fault in told
-
-
-def test_no_waivers_are_none(package: Package) -> None:
-    package("[poolproof.waivers]\nmine = theirs.waivers\n", {"theirs/waivers/a.toml": waiver()})
-    waivers, records = choose(("none",), date.today())
-    assert (waivers.all, records) == ((), [])
 
 
 def test_no_package_takes_the_name_of_a_backend_of_the_suite(package: Package) -> None:
@@ -307,23 +301,30 @@ MINE = Mine()
 """
 
 
-def listed(package: Package, module: str, tmp_path: Path, text: str) -> list[Entry]:
-    package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
-    formats_of_packages.cache_clear()
-    (tmp_path / "list").write_text(text)
-    try:
-        return read_lists([tmp_path / "list"])
-    finally:
+@pytest.fixture
+def formats(package: Package) -> Iterator[Callable[[str], None]]:
+    """Lays a package with the format ``mine``."""
+
+    def laid(module: str) -> None:
+        package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
         formats_of_packages.cache_clear()
 
-
-def test_a_case_list_is_read_by_the_format_of_a_package(package: Package, tmp_path: Path) -> None:
-    (entry,) = listed(package, FORMAT, tmp_path, f"mine{LINE}")
-    assert entry.case == Case.from_json(LINE)
+    yield laid
+    formats_of_packages.cache_clear()
 
 
-def test_formats_of_ours_are_asked_first(package: Package, tmp_path: Path) -> None:
-    (entry,) = listed(package, FORMAT.replace('"mine") or not', '"{") or'), tmp_path, LINE)
+Formats = Callable[[str], None]
+
+
+@pytest.mark.parametrize(
+    ("module", "text"), [(FORMAT, f"mine{LINE}"), (FORMAT.replace('"mine") or not', '"{") or'), LINE)]
+)
+def test_a_case_list_is_read_by_the_format_of_a_package_unless_it_is_one_of_ours(
+    formats: Formats, tmp_path: Path, module: str, text: str
+) -> None:
+    formats(module)
+    (tmp_path / "list").write_text(text)
+    (entry,) = read_lists([tmp_path / "list"])
     assert entry.case == Case.from_json(LINE)
 
 
@@ -340,25 +341,23 @@ def test_formats_of_ours_are_asked_first(package: Package, tmp_path: Path) -> No
         (FORMAT.replace('"mine"', '"atk"', 1), "other", "is left out: there is another case list format called 'atk'"),
     ],
 )
-def test_a_broken_format_is_one_line(package: Package, tmp_path: Path, module: str, text: str, said: str) -> None:
+def test_a_broken_format_is_one_line(formats: Formats, tmp_path: Path, module: str, text: str, said: str) -> None:
+    formats(module)
+    (tmp_path / "list").write_text(text)
     with pytest.raises(ListError, match="case list ") as error:
-        listed(package, module, tmp_path, text)
+        read_lists([tmp_path / "list"])
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def export(package: Package, module: str, path: Path, *options: str) -> Result:
+def exported(path: Path) -> Result:
     """How the command ends that writes the case of `LINE` in the format ``mine``."""
-    package("[poolproof.case_lists]\nmine = theirs:MINE\n", {"theirs.py": module})
-    formats_of_packages.cache_clear()
-    try:
-        return CliRunner().invoke(main, ["export", "--format", "mine", "-o", str(path), "--case", LINE, *options])
-    finally:
-        formats_of_packages.cache_clear()
+    return CliRunner().invoke(main, ["export", "--format", "mine", "-o", str(path), "--case", LINE])
 
 
-def test_cases_are_written_in_the_format_of_a_package(package: Package, tmp_path: Path) -> None:
-    ended = export(package, FORMAT, tmp_path / "list")
+def test_cases_are_written_in_the_format_of_a_package(formats: Formats, tmp_path: Path) -> None:
+    formats(FORMAT)
+    ended = exported(tmp_path / "list")
     assert (ended.exit_code, ended.output) == (0, f"1 of 1 cases written to {tmp_path / 'list'}\n")
     assert Case.from_json((tmp_path / "list").read_text()) == Case.from_json(LINE)
 
@@ -377,19 +376,12 @@ def writing(statement: str) -> str:
         (FORMAT.replace('"mine"', '"yours"', 1), "unknown format 'mine': choose from atk, ttk, json, yours"),
     ],
 )
-def test_a_format_that_cannot_write_is_one_line(package: Package, tmp_path: Path, module: str, said: str) -> None:
-    ended = export(package, module, tmp_path / "list")
+def test_a_format_that_cannot_write_is_one_line(formats: Formats, tmp_path: Path, module: str, said: str) -> None:
+    formats(module)
+    ended = exported(tmp_path / "list")
     assert ended.exit_code == Overall.COULD_NOT_RUN
     assert said in " ".join(ended.output.split())
     assert not (tmp_path / "list").exists()
-
-
-def test_formats_of_ours_are_known_by_their_names() -> None:
-    assert format_named("atk").name == "atk"
-
-
-def test_load_plugins_gives_nothing_where_nobody_brings_anything() -> None:
-    assert load_plugins(PluginKind.CASE_LIST, object, ()).records == ()
 
 
 def test_every_kind_of_plugins_is_listed() -> None:

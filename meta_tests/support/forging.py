@@ -56,7 +56,7 @@ def first(rows: Rows, verdict: str = "violates") -> dict[str, Any]:
     return next(row for row in rows if row["verdict"] == verdict)
 
 
-def _record(edit: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+def _record(edit: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def forge(folder: Path) -> None:
         record = read_run(folder)
         edit(record)
@@ -71,44 +71,22 @@ def healed(row: dict[str, Any]) -> None:
     row |= empty | {"verdict": "conforms", "checks_judged": sorted(CHECK_IDS)}
 
 
+_FAILING = ("violates", "crashed")
+
+
 def _all_conform(rows: Rows) -> None:
     for row in rows:
-        if row["verdict"] in ("violates", "crashed"):
+        if row["verdict"] in _FAILING:
             healed(row)
 
 
-def _only_the_word(rows: Rows) -> None:
-    for row in rows:
-        if row["verdict"] in ("violates", "crashed"):
-            row["verdict"] = "conforms"
-
-
-def _word_and_checks(rows: Rows) -> None:
-    for row in rows:
-        if row["verdict"] in ("violates", "crashed"):
-            row |= {"verdict": "conforms", "checks_violated": []}
-
-
-def _said_waived(rows: Rows) -> None:
-    for row in rows:
-        if row["verdict"] == "violates":
-            row |= {"verdict": "waived", "waivers": ["agreed"]}
-
-
-def _nothing_judged(rows: Rows) -> None:
-    for row in rows:
-        if row["verdict"] == "conforms":
-            row["checks_judged"] = []
+def _changed(*verdicts: str, **entries: object) -> Callable[[Path], None]:
+    """Some entries of all rows with one of the verdicts."""
+    return _rows(lambda rows: [row | entries if row["verdict"] in verdicts else row for row in rows])
 
 
 def _one_check_less(rows: Rows) -> None:
     first(rows, "conforms")["checks_judged"].remove("memory_untouched")
-
-
-def _said_refused(rows: Rows) -> None:
-    for row in rows:
-        if row["verdict"] == "violates":
-            row["verdict"] = "refused as documented"
 
 
 def _empty_cases(rows: Rows) -> None:
@@ -117,14 +95,14 @@ def _empty_cases(rows: Rows) -> None:
         row["case"] = "{}"
 
 
-def _without_failures(rows: Rows) -> Rows:
-    return [row for row in rows if row["verdict"] not in ("violates", "crashed")]
+def _kept(keeps: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    return _rows(lambda rows: [row for row in rows if keeps(row)])
 
 
 def _doubled_for_failures(rows: Rows) -> Rows:
     good = [row for row in rows if row["verdict"] == "conforms"]
-    bad = [row for row in rows if row["verdict"] in ("violates", "crashed")]
-    return [row for row in rows if row not in bad] + good[: len(bad)]
+    kept = [row for row in rows if row["verdict"] not in _FAILING]
+    return kept + good[: len(rows) - len(kept)]
 
 
 def _other_cases_for_failures(rows: Rows) -> Rows:
@@ -159,27 +137,14 @@ def _evidence_that_admits(folder: Path) -> None:
             path.write_bytes(content.getvalue())
 
 
-def _less_is_owed(record: dict[str, Any]) -> None:
-    record["mandatory"] = record["mandatory"][:1]
-
-
 def _another_waiver(record: dict[str, Any]) -> None:
     scope = {"backend": next(iter(record["backends"]))}
     given = {"id": "agreed", "reason": "as agreed", "owner": "both", "expires": "2099-01-01", "scope": scope}
     record["waivers"].append(given)
 
 
-def _later_waiver(record: dict[str, Any]) -> None:
-    for waiver in record["waivers"]:
-        waiver["expires"] = "2020-01-01"
-
-
 def _whole(record: dict[str, Any]) -> None:
     record["plan_cases"] = sum(group["planned"] for group in record["mandatory"])
-
-
-def _narrowed(record: dict[str, Any]) -> None:
-    record["narrowed"] = {"selected": 1, "planned": 2, "tests": []}
 
 
 def _budgeted(record: dict[str, Any]) -> None:
@@ -190,12 +155,8 @@ def _budgeted(record: dict[str, Any]) -> None:
     record["mandatory"] = mandatory(record)
 
 
-def _fewer_cases(record: dict[str, Any]) -> None:
-    record["selection"]["cases"] -= 1
-
-
-def _no_lines(record: dict[str, Any]) -> None:
-    record["selection"]["operators"] = record["selection"]["operators"][:1]
+def _selection(name: str, edit: Callable[[Any], object]) -> Callable[[Path], None]:
+    return _record(lambda record: record["selection"].update({name: edit(record["selection"][name])}))
 
 
 def _wholly_unsupported(record: dict[str, Any]) -> None:
@@ -211,18 +172,30 @@ def _set(name: str, value: object) -> Callable[[Path], None]:
 
 FORGERIES = (
     Forgery("every failure's row made to conform, evidence kept", _rows(_all_conform), "rejected"),
-    Forgery("the verdict alone of every failure changed", _rows(_only_the_word), "say it deviates"),
-    Forgery("verdict and violated checks changed, findings kept", _rows(_word_and_checks), "other checks than"),
-    Forgery("failures said to be waived by a waiver that is not there", _rows(_said_waived), "no waiver covers it"),
-    Forgery("failures said to be documented refusals", _rows(_said_refused), "say it deviates"),
+    Forgery("the verdict alone of every failure changed", _changed(*_FAILING, verdict="conforms"), "say it deviates"),
+    Forgery(
+        "verdict and violated checks changed, findings kept",
+        _changed(*_FAILING, verdict="conforms", checks_violated=[]),
+        "other checks than",
+    ),
+    Forgery(
+        "failures said to be waived by a waiver that is not there",
+        _changed("violates", verdict="waived", waivers=["agreed"]),
+        "no waiver covers it",
+    ),
+    Forgery(
+        "failures said to be documented refusals",
+        _changed("violates", verdict="refused as documented"),
+        "say it deviates",
+    ),
     Forgery("violations cleaned, every case replaced by {}", _rows(_empty_cases), "says case"),
-    Forgery("failing rows dropped", _rows(_without_failures), "was planned and has no row"),
+    Forgery("failing rows dropped", _kept(lambda row: row["verdict"] not in _FAILING), "was planned and has no row"),
     Forgery("failing rows replaced by passing ones a second time", _rows(_doubled_for_failures), "more than were"),
     Forgery("failing rows replaced by copies of a passing one", _rows(_other_cases_for_failures), "says case"),
     Forgery("every row dropped", _rows(lambda rows: rows[:1]), "was planned and has no row"),
-    Forgery("rows of one aspect dropped", _rows(lambda rows: [r for r in rows if r["aspect"] != "layouts"]), "no row"),
-    Forgery("what is not supported dropped", _rows(lambda rows: [r for r in rows if r["block"]]), "was planned"),
-    Forgery("no check judged what conforms", _rows(_nothing_judged), "no check judged it"),
+    Forgery("rows of one aspect dropped", _kept(lambda row: row["aspect"] != "layouts"), "no row"),
+    Forgery("what is not supported dropped", _kept(lambda row: row["block"]), "was planned"),
+    Forgery("no check judged what conforms", _changed("conforms", checks_judged=[]), "no check judged it"),
     Forgery("a case id changed", _cell("case_id", "0123456789ab"), "was planned and has no row"),
     Forgery("the case of a row changed", _cell("case", '{"operator":"MaxPool2dWithIndices"}'), "says case"),
     Forgery("the operator of a row changed", _cell("operator", "AdaptiveMaxPool3d"), "was planned"),
@@ -242,16 +215,22 @@ FORGERIES = (
     Forgery("a rejected element that is not counted", _cell("n_reject", 0, "violates"), "rejected cell"),
     Forgery("evidence whose intervals admit what came out", _evidence_that_admits, "rejected cell"),
     Forgery("evidence removed", lambda folder: next(folder.glob("evidence/*.npz")).unlink(), SIGNATURE),
-    Forgery("fewer mandatory groups", _record(_less_is_owed), "has other mandatory groups"),
-    Forgery("a smaller plan recorded", _record(_fewer_cases), "has other mandatory groups"),
-    Forgery("fewer operators recorded", _record(_no_lines), "has other mandatory groups"),
+    Forgery(
+        "fewer mandatory groups", _record(lambda r: r.update(mandatory=r["mandatory"][:1])), "other mandatory groups"
+    ),
+    Forgery("a smaller plan recorded", _selection("cases", lambda cases: cases - 1), "has other mandatory groups"),
+    Forgery("fewer operators recorded", _selection("operators", lambda names: names[:1]), "other mandatory groups"),
     Forgery("an operator recorded as not supported", _record(_wholly_unsupported), "has other mandatory groups"),
-    Forgery("the seed of the run changed", _record(lambda r: r["selection"].update(seed=5)), "was planned"),
+    Forgery("the seed of the run changed", _selection("seed", lambda _: 5), "was planned"),
     Forgery("a part of the plan told as the whole", _record(_whole), "the whole plan has"),
-    Forgery("a selection invented", _record(_narrowed), "has other mandatory groups"),
+    Forgery("a selection invented", _set("narrowed", {"selected": 1, "planned": 2, "tests": []}), "other mandatory"),
     Forgery("a budget invented, too small for what was judged", _record(_budgeted), "more than were planned"),
     Forgery("a waiver invented", _record(_another_waiver), "but not waived"),
-    Forgery("waivers redated", _record(_later_waiver), "no waiver covers it"),
+    Forgery(
+        "waivers redated",
+        _record(lambda r: [waiver.update(expires="2020-01-01") for waiver in r["waivers"]]),
+        "no waiver covers it",
+    ),
     Forgery("the day of judging moved past the waivers", _set("waivers_judged_on", "2099-01-01"), "no waiver covers"),
     Forgery("a run said to be unfinished", _set("finished", None), SIGNATURE),
     Forgery("another host", _record(lambda record: record["host"].update(cpu="another")), SIGNATURE),

@@ -6,6 +6,7 @@ They run by Python 3.9, too.
 import ctypes
 import locale
 import os
+import platform
 import resource
 import signal
 import threading
@@ -19,40 +20,28 @@ from poolproof.backends.frameworks.copying import CopyingBackend
 
 _LIBM, _LIBC = ctypes.CDLL("libm.so.6"), ctypes.CDLL(None)
 
-FLUSH_TO_ZERO, DENORMALS_ARE_ZERO = 1 << 15, 1 << 6
-_MXCSR = 28
+ON_X86 = platform.machine() == "x86_64"
+UPWARD, TOWARD_ZERO = (0x800, 0xC00) if ON_X86 else (0x400000, 0xC00000)
+CONTROL_WORD, FLUSH_TO_ZERO, DENORMALS_ARE_ZERO = (28, 1 << 15, 1 << 6) if ON_X86 else (0, 1 << 24, 0)
+"""Of the state that fesetenv takes: where MXCSR or FPCR begins, and bits of it."""
 
 
-def set_mxcsr(bits):  # type: ignore[no-untyped-def]
+def set_control(bits):  # type: ignore[no-untyped-def]
     environment = (ctypes.c_uint8 * 64)()
     _LIBM.fegetenv(environment)
-    mxcsr = ctypes.c_uint32.from_buffer(environment, _MXCSR)
-    mxcsr.value |= bits
+    ctypes.c_uint32.from_buffer(environment, CONTROL_WORD).value |= bits
     _LIBM.fesetenv(environment)
 
 
-def lower_limit():  # type: ignore[no-untyped-def]
+def lower_limit(of_hard=0):  # type: ignore[no-untyped-def]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
-
-
-def lower_hard_limit():  # type: ignore[no-untyped-def]
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard - 1), hard - 1))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft - 1 + of_hard, hard - of_hard), hard - of_hard))
 
 
 def leave_child():  # type: ignore[no-untyped-def]
     if os.fork() == 0:
-        time.sleep(60)
+        time.sleep(20)
         os._exit(0)
-
-
-def block_signal():  # type: ignore[no-untyped-def]
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-
-
-def leave_thread():  # type: ignore[no-untyped-def]
-    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 
 
 class Plain(CopyingBackend):
@@ -84,20 +73,20 @@ class Plain(CopyingBackend):
 
 
 LEAVES = {
-    "rounding up": lambda: _LIBM.fesetround(0x800),
-    "rounding to zero": lambda: _LIBM.fesetround(0xC00),
-    "flush-to-zero": lambda: set_mxcsr(FLUSH_TO_ZERO),
-    "denormals-are-zero": lambda: set_mxcsr(DENORMALS_ARE_ZERO),
-    "floating-point flags": lambda: set_mxcsr(0x3F),
+    "rounding up": lambda: _LIBM.fesetround(UPWARD),
+    "rounding to zero": lambda: _LIBM.fesetround(TOWARD_ZERO),
+    "flush-to-zero": lambda: set_control(FLUSH_TO_ZERO),
+    "denormals-are-zero": lambda: set_control(DENORMALS_ARE_ZERO),
+    "floating-point flags": lambda: set_control(0x3F),
     "folder": lambda: os.chdir("/"),
-    "mask": block_signal,
+    "mask": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1]),
     "handler": lambda: _LIBC.signal(signal.SIGUSR1, ctypes.c_void_p(_LIBC.abs and 1)),
     "python handler": lambda: signal.signal(signal.SIGUSR2, lambda *_: None),
     "umask": lambda: os.umask(0o777),
     "locale": lambda: locale.setlocale(locale.LC_ALL, "C.UTF-8"),
     "limit": lower_limit,
-    "hard limit": lower_hard_limit,
-    "thread": leave_thread,
+    "hard limit": lambda: lower_limit(of_hard=1),
+    "thread": lambda: threading.Thread(target=time.sleep, args=(60,), daemon=True).start(),
     "child": leave_child,
 }
 
@@ -112,21 +101,20 @@ class Leaving(Plain):
         return outcome
 
 
+GIVEN = {
+    "no outcome": lambda: "fine",
+    "no text": lambda: Outcome(Status.REFUSED, message=5),  # type: ignore[arg-type]
+    "no number": lambda: Outcome(Status.REFUSED, seconds="long"),  # type: ignore[arg-type]
+    "stranger": lambda: Outcome(Status.COMPLETED, results={"weights": ((1,), "float32")}),
+    "not json": lambda: Outcome(Status.COMPLETED, code=10**5000),
+    "huge": lambda: Outcome(Status.REFUSED, guard_violations=("x" * 1000,) * 20_000),
+}
+
+
 class Misbehaving(Plain):
     """Its modes end it, hang up, or give what no adapter may."""
 
-    modes = (
-        "raises",
-        "exits",
-        "no outcome",
-        "no text",
-        "no number",
-        "stranger",
-        "not json",
-        "huge",
-        "behind",
-        "garbage",
-    )
+    modes = ("raises", "exits", "behind", "garbage", *GIVEN)
 
     def run(self, call, mode=""):  # type: ignore[no-untyped-def]
         if mode == "raises":
@@ -140,15 +128,7 @@ class Misbehaving(Plain):
             for descriptor in range(3, 64):
                 with suppress(OSError):
                     os.write(descriptor, b"\x80\x04\x95garbage")
-        given = {
-            "no outcome": lambda: "fine",
-            "no text": lambda: Outcome(Status.REFUSED, message=5),  # type: ignore[arg-type]
-            "no number": lambda: Outcome(Status.REFUSED, seconds="long"),  # type: ignore[arg-type]
-            "stranger": lambda: Outcome(Status.COMPLETED, results={"weights": ((1,), "float32")}),
-            "not json": lambda: Outcome(Status.COMPLETED, code=10**5000),
-            "huge": lambda: Outcome(Status.REFUSED, guard_violations=("x" * 1000,) * 20_000),
-        }
-        return given[mode]() if mode in given else super().run(call)
+        return GIVEN[mode]() if mode in GIVEN else super().run(call)
 
 
 class Declaring(Plain):

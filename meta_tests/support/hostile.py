@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import stat
 import struct
 import zipfile
@@ -32,7 +33,7 @@ def _hostile(make: Make) -> Make:
     return make
 
 
-def _write(path: Path, files: Files, compression: int = ZIP_DEFLATED) -> None:
+def _write(path: Path | io.BytesIO, files: Files, compression: int = ZIP_DEFLATED) -> None:
     with ZipFile(path, "w", compression) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
@@ -66,17 +67,26 @@ def _kind(mode: int) -> Make:
     return _member(lambda entry: setattr(entry, "external_attr", (mode | 0o644) << 16))
 
 
-def _patched(signature: bytes, offset: int, value: bytes) -> Make:
-    """Bytes of the first header of a kind, overwritten."""
+def _edited(edit: Callable[[bytearray], object], compression: int = ZIP_DEFLATED) -> Make:
+    """A bundle whose bytes are changed."""
 
     def make(path: Path, files: Files) -> None:
-        _write(path, files)
+        _write(path, files, compression)
         content = bytearray(path.read_bytes())
-        place = content.find(signature) + offset
-        content[place : place + len(value)] = value
+        edit(content)
         path.write_bytes(content)
 
     return make
+
+
+def _patched(signature: bytes, offset: int, value: bytes) -> Make:
+    """Bytes of the first header of a kind, overwritten."""
+
+    def edit(content: bytearray) -> None:
+        place = content.find(signature) + offset
+        content[place : place + len(value)] = value
+
+    return _edited(edit)
 
 
 def _record(**changes: object) -> Make:
@@ -88,12 +98,10 @@ def _record(**changes: object) -> Make:
 
 
 def _cut(share: float) -> Make:
-    def make(path: Path, files: Files) -> None:
-        _write(path, files)
-        content = path.read_bytes()
-        path.write_bytes(content[: int(len(content) * share)])
+    def edit(content: bytearray) -> None:
+        del content[int(len(content) * share) :]
 
-    return make
+    return _edited(edit)
 
 
 def _plain(content: bytes) -> Make:
@@ -118,14 +126,8 @@ def _huge_header() -> bytes:
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 8
     target = io.BytesIO()
-    _write_to(target, {"got.npy": array})
+    _write(target, {"got.npy": array})
     return target.getvalue()
-
-
-def _write_to(target: io.BytesIO, files: Files) -> None:
-    with ZipFile(target, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
 
 
 _DEEP = b"[" * 200_000
@@ -201,47 +203,10 @@ HOSTILE |= {
 
 
 @_hostile
-def a_fifo(path: Path, files: Files) -> None:
-    os.mkfifo(path)
-
-
-@_hostile
-def a_folder_itself(path: Path, files: Files) -> None:
-    path.mkdir()
-
-
-@_hostile
-def nothing_there(path: Path, files: Files) -> None:
-    pass
-
-
-@_hostile
 def the_same_name_twice(path: Path, files: Files) -> None:
     with ZipFile(path, "w") as archive:
         for name, content in [*files.items(), ("run.json", b"{}")]:
             archive.writestr(name, content)
-
-
-@_hostile
-def the_same_name_in_other_letters(path: Path, files: Files) -> None:
-    _write(path, {**files, "RUN.JSON": b"{}"})
-
-
-@_hostile
-def compressed_oddly(path: Path, files: Files) -> None:
-    with ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-
-
-@_hostile
-def a_record_of_a_gibibyte(path: Path, files: Files) -> None:
-    _large(path, files, "run.json", 1 << 30)
-
-
-@_hostile
-def sums_of_a_gibibyte(path: Path, files: Files) -> None:
-    _large(path, files, "SHA256SUMS", 1 << 30)
 
 
 def _large(path: Path, files: Files, name: str, size: int) -> None:
@@ -277,29 +242,34 @@ def _deflated_zeros(size: int) -> tuple[bytes, int]:
     return part * count + deflating.flush(), crc
 
 
-@_hostile
-def more_than_fits(path: Path, files: Files) -> None:
-    """A member that says it has 64 GiB."""
-    _write(path, files, ZIP_STORED)
-    content = bytearray(path.read_bytes())
-    place = content.find(_CENTRAL)
-    for _ in range(20):
+def _more_than_fits(content: bytearray) -> None:
+    """Twenty members that say they have 4 GiB each."""
+    for place in _members(content)[:20]:
         content[place + 24 : place + 28] = b"\xfe\xff\xff\xff"
-        place = content.find(_CENTRAL, place + 4)
-    path.write_bytes(content)
 
 
-@_hostile
-def members_that_share_their_bytes(path: Path, files: Files) -> None:
-    _write(path, files)
-    content = bytearray(path.read_bytes())
-    places, place = [], content.find(_CENTRAL)
-    while place >= 0:
-        places.append(place)
-        place = content.find(_CENTRAL, place + 4)
-    for place in places[1:3]:
-        content[place + 42 : place + 46] = content[places[0] + 42 : places[0] + 46]
-    path.write_bytes(content)
+def _sharing_bytes(content: bytearray) -> None:
+    first, *others = _members(content)
+    for place in others[:2]:
+        content[place + 42 : place + 46] = content[first + 42 : first + 46]
+
+
+def _members(content: bytearray) -> list[int]:
+    """Where the entries of the list of members begin."""
+    return [found.start() for found in re.finditer(re.escape(_CENTRAL), content)]
+
+
+HOSTILE |= {
+    "a FIFO": lambda path, files: os.mkfifo(path),
+    "a folder itself": lambda path, files: path.mkdir(),
+    "nothing there": lambda path, files: None,
+    "the same name in other letters": lambda path, files: _write(path, {**files, "RUN.JSON": b"{}"}),
+    "compressed oddly": lambda path, files: _write(path, files, zipfile.ZIP_BZIP2),
+    "a record of a gibibyte": lambda path, files: _large(path, files, "run.json", 1 << 30),
+    "sums of a gibibyte": lambda path, files: _large(path, files, "SHA256SUMS", 1 << 30),
+    "more than fits": _edited(_more_than_fits, ZIP_STORED),
+    "members that share their bytes": _edited(_sharing_bytes),
+}
 
 
 @_hostile

@@ -22,90 +22,25 @@ from pathlib import Path
 
 import numpy as np
 
+from host_backends import LEAVES, ON_X86
 from poolproof.backends.base import Call, Outcome
 from scatter import Scatter
 from untidy_backends import LEFT, Untidy
 
-MISDEEDS: dict[str, Callable[[], object]] = {}
-"""By name: what a call does besides."""
-
-LEFT_OUT: dict[str, str] = {}
-"""By name: why a misdeed cannot be done on this machine."""
-
 RUN_BY_A_PICKLE = Path(tempfile.gettempdir(), "poolproof-pickle-was-run")
 """The file that is there once somebody has loaded the pickle of `pickle_on_all_descriptors`."""
 
-_TOWARD_ZERO = {"x86_64": 0xC00, "aarch64": 0xC00000}
-
-
-def misdeed(do: Callable[[], object]) -> Callable[[], object]:
-    """Make a backend of that name."""
-    MISDEEDS[do.__name__] = do
-    globals()[f"backend_{do.__name__}"] = type(do.__name__, (Untidy,), {"leave": lambda self: do()})
-    return do
-
-
-def descriptors() -> list[int]:
-    return [int(path.name) for path in Path("/proc/self/fd").iterdir() if int(path.name) > 2]
-
 
 def write_to_all(data: bytes) -> None:
-    for number in descriptors():
-        try:
+    for number in [int(path.name) for path in Path("/proc/self/fd").iterdir() if int(path.name) > 2]:
+        with suppress(OSError):
             os.write(number, data)
-        except OSError:
-            continue
 
 
-@misdeed
-def exit_0() -> None:
-    sys.exit(0)
-
-
-@misdeed
-def exit_1() -> None:
-    os._exit(1)
-
-
-@misdeed
-def exit_90() -> None:
-    os._exit(90)
-
-
-@misdeed
-def exit_91() -> None:
-    os._exit(91)
-
-
-@misdeed
-def abort() -> None:
-    os.abort()
-
-
-@misdeed
 def segfault_in_a_thread() -> None:
     thread = threading.Thread(target=ctypes.string_at, args=(8,))
     thread.start()
     thread.join()
-
-
-@misdeed
-def thread_that_dies_late() -> None:
-    def die() -> None:
-        time.sleep(0.3)
-        ctypes.string_at(8)
-
-    threading.Thread(target=die).start()
-
-
-@misdeed
-def all_descriptors_closed() -> None:
-    os.closerange(0, 4096)
-
-
-@misdeed
-def garbage_on_all_descriptors() -> None:
-    write_to_all(bytes(range(256)) * 64)
 
 
 class _Evil:
@@ -113,55 +48,17 @@ class _Evil:
         return Path.touch, (RUN_BY_A_PICKLE,)
 
 
-@misdeed
 def pickle_on_all_descriptors() -> None:
     data = pickle.dumps(_Evil())
     write_to_all(len(data).to_bytes(4, "big") + data)
 
 
-@misdeed
-def chdir() -> None:
-    os.chdir("/")
-
-
-@misdeed
-def file_size_limited() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-
-@misdeed
-def address_space_limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))
-
-
-@misdeed
-def sigterm_to_the_parent() -> None:
-    os.kill(os.getppid(), signal.SIGTERM)
-
-
-@misdeed
-def sigkill_to_the_parent() -> None:
-    os.kill(os.getppid(), signal.SIGKILL)
-
-
-@misdeed
-def sigstop() -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-@misdeed
-def endless_sleep() -> None:
-    time.sleep(3600.0)
-
-
-@misdeed
 def twenty_gigabytes() -> None:
     memory = mmap.mmap(-1, 20 << 30)
     for place in range(0, len(memory), mmap.PAGESIZE):
         memory[place] = 1
 
 
-@misdeed
 def forks_150() -> None:
     for _ in range(150):
         if os.fork() == 0:
@@ -169,7 +66,6 @@ def forks_150() -> None:
             os._exit(0)
 
 
-@misdeed
 def double_fork() -> None:
     if os.fork() == 0:
         os.setsid()
@@ -183,44 +79,14 @@ def _spin() -> None:
         pass
 
 
-@misdeed
-def spinning_threads() -> None:
-    for _ in range(4):
-        threading.Thread(target=_spin, daemon=True).start()
-
-
-@misdeed
-def umask_777() -> None:
-    os.umask(0o777)
-
-
-@misdeed
 def output_of_131_megabytes() -> None:
     for _ in range(2000):
         os.write(1, b"x" * 65536)
 
 
-@misdeed
 def numpy_monkeypatched() -> None:
     np.isnan = np.ndarray = np.frombuffer = None  # type: ignore[assignment, misc]
 
-
-@misdeed
-def rounds_toward_zero() -> None:
-    ctypes.CDLL("libm.so.6").fesetround(_TOWARD_ZERO[platform.machine()])
-
-
-@misdeed
-def denormals_are_zero() -> None:
-    """Set bit 6 of MXCSR in the state that fesetenv takes."""
-    libm, state = ctypes.CDLL("libm.so.6"), ctypes.create_string_buffer(64)
-    libm.fegetenv(state)
-    state[28:32] = (int.from_bytes(state.raw[28:32], "little") | 1 << 6).to_bytes(4, "little")
-    libm.fesetenv(state)
-
-
-if platform.machine() != "x86_64":
-    LEFT_OUT["denormals_are_zero"] = f"{platform.machine()} has no such switch apart from that of left_flushing"
 
 _JUDGING = ("judge", "check", "accept", "verdict", "compar", "equal", "close", "admissible", "interval", "violat")
 
@@ -251,8 +117,42 @@ class lying(Scatter):  # noqa: N801  (named as the others are)
         return outcome
 
 
-for _name in ("rounding", "flushing", "handler", "mask", "thread", "child"):
-    MISDEEDS[f"left_{_name}"] = lambda: None
-    globals()[f"backend_left_{_name}"] = LEFT[_name][0]
-MISDEEDS["lying"] = patch_the_judge
+MISDEEDS: dict[str, Callable[[], object]] = {
+    "exit_0": lambda: sys.exit(0),
+    "exit_1": lambda: os._exit(1),
+    "exit_90": lambda: os._exit(90),
+    "exit_91": lambda: os._exit(91),
+    "abort": os.abort,
+    "segfault_in_a_thread": segfault_in_a_thread,
+    "thread_that_dies_late": lambda: threading.Timer(0.3, ctypes.string_at, [8]).start(),
+    "all_descriptors_closed": lambda: os.closerange(0, 4096),
+    "garbage_on_all_descriptors": lambda: write_to_all(bytes(range(256)) * 64),
+    "pickle_on_all_descriptors": pickle_on_all_descriptors,
+    "chdir": LEAVES["folder"],
+    "file_size_limited": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+    "address_space_limited": lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20)),
+    "sigterm_to_the_parent": lambda: os.kill(os.getppid(), signal.SIGTERM),
+    "sigkill_to_the_parent": lambda: os.kill(os.getppid(), signal.SIGKILL),
+    "sigstop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "endless_sleep": lambda: time.sleep(3600.0),
+    "twenty_gigabytes": twenty_gigabytes,
+    "forks_150": forks_150,
+    "double_fork": double_fork,
+    "spinning_threads": lambda: [threading.Thread(target=_spin, daemon=True).start() for _ in range(4)],
+    "umask_777": LEAVES["umask"],
+    "output_of_131_megabytes": output_of_131_megabytes,
+    "numpy_monkeypatched": numpy_monkeypatched,
+    "rounds_toward_zero": LEAVES["rounding to zero"],
+    "denormals_are_zero": LEAVES["denormals-are-zero"],
+    "lying": patch_the_judge,
+    **{f"left_{name}": lambda: None for name in ("rounding", "flushing", "handler", "mask", "thread", "child")},
+}
+"""By name: what a call does besides; backends that leave something are those of `untidy_backends`."""
+
+LEFT_OUT = {} if ON_X86 else {"denormals_are_zero": f"{platform.machine()} has no such switch apart from left_flushing"}
+"""By name: why a misdeed cannot be done on this machine."""
+
+for _name, _do in MISDEEDS.items():
+    _usual = type(_name, (Untidy,), {"leave": lambda self, do=_do: do()})
+    globals()[f"backend_{_name}"] = LEFT.get(_name.removeprefix("left_"), (_usual,))[0]
 backend_lying = lying

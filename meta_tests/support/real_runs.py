@@ -130,12 +130,6 @@ def bundle_of(real: RealRun, shared: Path) -> Path:
     return bundle
 
 
-def all_failing(shared: Path) -> dict[str, Path]:
-    """The folders of all failing runs by their kind; those that others are making are waited for last."""
-    free = [real for real in FAILING if not _is_being_made(real, shared)]
-    return {real.kind: run_of(real, shared) for real in sorted(FAILING, key=lambda real: real not in free)}
-
-
 def variables(real: RealRun) -> dict[str, str]:
     return {VARIABLE: real.defect} if real.defect else {}
 
@@ -152,15 +146,3 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _is_being_made(real: RealRun, shared: Path) -> bool:
-    path = shared / f"{real.name}.lock"
-    if not path.exists():
-        return False
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False

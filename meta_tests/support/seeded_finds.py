@@ -17,29 +17,38 @@ RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_stream
 """Defects that take two threads to meet: whether they show in so few cases is a matter of luck."""
 
 OF_VARIED_CALLS = {
-    "channels_last_tag_refused": ("legal", ""),
-    "complex64_accepted": ("variations-0", "3d-fwd.dtype.self"),
-    "dtypes_checked_late": ("pairs", "2d-bwd.dtype.self"),
-    "empty_dilation_accepted": ("variations-0", "2d-fwd.length.dilation"),
-    "first_padding_unchecked": ("variations-0", "3d-bwd.padding.not-negative"),
-    "float_gradient_of_half_accepted": ("variations-0", "3d-bwd.dtype.gradOutput"),
-    "indices_depth_unchecked": ("variations-0", "adaptive3d-bwd.shape.indices"),
-    "kernel_beyond_input_accepted": ("variations-0", "2d-bwd.shape.pooled"),
-    "kernel_narrowed": ("variations-0", "2d-fwd.shape.pooled"),
-    "new_private_tag_accepted": ("variations-0", "3d-bwd.format.private.indices"),
-    "null_lists_checked_late": ("pairs", "2d-bwd.null.kernelSize"),
-    "output_size_of_one_accepted": ("variations-2", "adaptive3d-fwd.length.outputSize"),
-    "padding_of_two_accepted_3d": ("variations-0", "3d-bwd.length.padding"),
-    "rank_two_indices_accepted": ("variations-0", "2d-bwd.rank.indices"),
-    "rank_without_channels_accepted": ("variations-0", "adaptive3d-bwd.rank"),
-    "result_channels_unchecked": ("variations-0", "3d-bwd.shape.gradInput"),
-    "stride_of_four_accepted_2d": ("variations-0", "mask-bwd.length.stride"),
-    "uint32_indices_accepted": ("variations-0", "3d-bwd.dtype.indices"),
-    "zero_width_stride_accepted": ("variations-0", "3d-bwd.stride.positive"),
+    "AdaptiveMaxPool2d": {"channels_last_tag_refused": ("legal", "")},
+    "AdaptiveMaxPool3d": {"output_size_of_one_accepted": ("variations-2", "adaptive3d-fwd.length.outputSize")},
+    "AdaptiveMaxPool3dBackward": {
+        "indices_depth_unchecked": ("variations-0", "adaptive3d-bwd.shape.indices"),
+        "rank_without_channels_accepted": ("variations-0", "adaptive3d-bwd.rank"),
+    },
+    "MaxPool2dWithIndices": {
+        "empty_dilation_accepted": ("variations-0", "2d-fwd.length.dilation"),
+        "kernel_narrowed": ("variations-0", "2d-fwd.shape.pooled"),
+    },
+    "MaxPool2dWithIndicesBackward": {
+        "dtypes_checked_late": ("pairs", "2d-bwd.dtype.self"),
+        "kernel_beyond_input_accepted": ("variations-0", "2d-bwd.shape.pooled"),
+        "null_lists_checked_late": ("pairs", "2d-bwd.null.kernelSize"),
+        "rank_two_indices_accepted": ("variations-0", "2d-bwd.rank.indices"),
+    },
+    "MaxPool2dWithMaskBackward": {"stride_of_four_accepted_2d": ("variations-0", "mask-bwd.length.stride")},
+    "MaxPool3dWithArgmax": {"complex64_accepted": ("variations-0", "3d-fwd.dtype.self")},
+    "MaxPool3dWithArgmaxBackward": {
+        "first_padding_unchecked": ("variations-0", "3d-bwd.padding.not-negative"),
+        "float_gradient_of_half_accepted": ("variations-0", "3d-bwd.dtype.gradOutput"),
+        "new_private_tag_accepted": ("variations-0", "3d-bwd.format.private.indices"),
+        "padding_of_two_accepted_3d": ("variations-0", "3d-bwd.length.padding"),
+        "result_channels_unchecked": ("variations-0", "3d-bwd.shape.gradInput"),
+        "uint32_indices_accepted": ("variations-0", "3d-bwd.dtype.indices"),
+        "zero_width_stride_accepted": ("variations-0", "3d-bwd.stride.positive"),
+    },
 }
 """Single values which one check misjudges: calls that are varied and drawn find them, after the first round.
 
-Where each is found: in which part of the contract, by calls that which clause decides; none where they are legal.
+By operator, where each is found: in which part of the contract, by calls that which clause decides; none where they
+are legal.
 """
 
 

@@ -12,7 +12,7 @@ from poolproof.backends.base import Call, Outcome
 from scatter import Scatter
 
 
-class Stubborn(Scatter):
+class stubborn(Scatter):  # noqa: N801  (named as it is on a command line)
     """A call with ceil_mode never returns: a child, in a session of its own, and the caller block every signal."""
 
     def run(self, call: Call, mode: str = "") -> Outcome:
@@ -30,23 +30,6 @@ class Stubborn(Scatter):
         time.sleep(60)
 
 
-stubborn = Stubborn
-
-
-class Busy(Stubborn):
-    """The same, in a loop in C that never lets go of the interpreter's lock."""
-
-    def stay(self) -> None:
-        re.match("(a+)+$", "a" * 64 + "b")
-
-
-busy = Busy
-
-
-class Unforkable(Stubborn):
-    """The same, and it cannot be forked."""
-
-    survives_fork = False
-
-
-unforkable = Unforkable
+busy = type("busy", (stubborn,), {"stay": lambda self: re.match("(a+)+$", "a" * 64 + "b")})
+"""In a loop in C that never lets go of the interpreter's lock."""
+unforkable = type("unforkable", (stubborn,), {"survives_fork": False})

@@ -6,6 +6,7 @@ import faulthandler
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from poolproof.suites.judging.case_question import CaseQuestion, judge
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
-from scatter import Scatter
+from scatter import Scatter, fault
 from scatter_backends import IndexOutside, first_cell_for_empty_window, no_index_for_empty_window, writes_just_behind
 
 ASPECT = CASE_ASPECTS["empty_windows"]
@@ -66,11 +67,8 @@ def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forw
 
 
 def rows_of_sandbox(backend: str, cases: Sequence[str], scratch: Path) -> list[Row]:
-    sandbox = Sandbox(backend, scratch, "sandbox", 60.0)
-    try:
+    with closing(Sandbox(backend, scratch, "sandbox", 60.0)) as sandbox:
         return list(sandbox.judge([CaseQuestion(Case.from_json(case), ASPECT) for case in cases]))
-    finally:
-        sandbox.close()
 
 
 OVER_A_ROW = (
@@ -96,16 +94,14 @@ def test_torch_writes_outside_and_dies_of_it(tmp_path: Path) -> None:
     assert (near["checks_violated"], far["checks_violated"]) == (["memory_untouched"], ["survival"])
 
 
-class NoForward(Scatter):
-    """Backwards alone."""
-
-    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        return super().unsupported(operator, dtype, index_dtype) if operator.is_backward else "backwards only"
+@fault("unsupported")
+def no_forward(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+    return Scatter.unsupported(self, operator, dtype, index_dtype) if operator.is_backward else "backwards only"
 
 
 def test_a_backward_without_a_forward_is_not_asked() -> None:
-    assert list(blocks(subjects("scatter", NoForward()), [ASPECT], PLANS["smoke"], 1)) == []
-    row = judge(backwards()[0], NoForward())
+    assert list(blocks(subjects("scatter", no_forward()), [ASPECT], PLANS["smoke"], 1)) == []
+    row = judge(backwards()[0], no_forward())
     assert row["verdict"] == Verdict.NOT_RUN
     assert "which this backend does not have" in row["reason"]
 
@@ -117,17 +113,14 @@ def test_an_operator_as_a_whole_is_planned_once_whatever_its_forward_takes() -> 
     assert len(set(wholes)) == len({subject.operator.name for subject in wholes})
 
 
-class Breaking(no_index_for_empty_window):
+@fault("run", base=no_index_for_empty_window)
+def breaking(self, call: Call, mode: str = "") -> Outcome:
     """A forward that fails without reason."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        return (
-            super().run(call, mode) if call.operator.is_backward else Outcome(Status.UNAVAILABLE, message="no kernel")
-        )
+    return Scatter.run(self, call, mode) if call.operator.is_backward else Outcome(Status.UNAVAILABLE, message="none")
 
 
 def test_a_forward_that_could_not_run_is_no_refusal() -> None:
-    assert judge(backwards()[0], Breaking())["verdict"] == Verdict.NOT_RUN
+    assert judge(backwards()[0], breaking())["verdict"] == Verdict.NOT_RUN
 
 
 def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:

@@ -77,11 +77,7 @@ def test_what_is_read_again_has_the_same_ids(tmp_path: Path, name: str, theirs: 
     kept, read = in_a_file(name, given, tmp_path / "list")
     assert [entry.case and entry.case.id for entry in read] == [case.id for case in kept]
     assert len(kept) >= 5
-
-
-def test_every_operator_can_be_written_as_atk(tmp_path: Path) -> None:
-    kept, _ = in_a_file("atk", with_data_of("atk"), tmp_path / "list")
-    assert {case.operator for case in kept} == set(OPERATORS)
+    assert name != "atk" or not theirs or {case.operator for case in kept} == set(OPERATORS)
 
 
 def test_rows_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path) -> None:
@@ -93,16 +89,15 @@ def test_rows_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path)
     )
     for case, entry in zip(kept, read_lists([path]), strict=True):
         assert entry.case is not None, entry.fault
-        assert replace(entry.case, seed=0, attributes=_plain(entry.case)) == replace(
-            case, seed=0, attributes=_plain(case)
-        )
+        assert _plain(entry.case) == _plain(case)
 
 
-def _plain(case: Case) -> object:
-    """The windows with nothing left to be understood."""
-    windows = case.attributes.passed()
-    is_windowed = isinstance(windows, Windowed)
-    return replace(windows, stride=windows.stride or windows.kernel_size) if is_windowed else windows  # type: ignore[union-attr]
+def _plain(case: Case) -> Case:
+    """The case with a window of which nothing is left to be understood, and no seed."""
+    windows: Any = case.attributes.passed()
+    if isinstance(windows, Windowed):
+        windows = replace(windows, stride=windows.stride or windows.kernel_size)
+    return replace(case, seed=0, attributes=windows)
 
 
 @pytest.mark.parametrize("tag", ["", *TAGS])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,16 +68,11 @@ def test_the_gradient_of_a_sum_is_expanded_over_all_axes() -> None:
 @pytest.mark.parametrize("tensor", ["self", "grad_output", "indices"])
 def test_elements_that_share_memory_have_one_value(name: str, tensor: str) -> None:
     layout = MemoryLayout(name)
-    case = Case.of(
-        operator="MaxPool3dWithArgmaxBackward",
-        shape=(2, 3, 7, 7, 8),
-        kernel_size=(3,),
-        stride=(2,),
-        indices="in_window",
-    )
+    windows = {"shape": (2, 3, 7, 7, 8), "kernel_size": (3,), "stride": (2,)}
+    case = Case.of("MaxPool3dWithArgmaxBackward", indices="in_window", **windows)
     if not layout.shares_along(case.sharing(tensor)):
         pytest.skip("windows of a plane share no index")
-    case = Case.from_json(case.to_json()[:-1] + f',"layouts":{{"{tensor}":"{layout}"}}}}')
+    case = replace(case, layouts=((tensor, str(layout)),))
     operands = make_operands(case)
     meant = {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[tensor]
     held = allocate(operands, POISONS[0]).tensors[tensor]

@@ -10,7 +10,7 @@ import pytest
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.models import LAYERS, SMALL, Layer, models
+from poolproof.suites.cases.models import LAYERS, SMALL, models
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES
@@ -41,15 +41,10 @@ POOLED = {
 """What the next layer of the network takes, by its source: typed a second time, for the windows to lead there."""
 
 
-def layer_called(network: str, name: str) -> Layer:
-    return next(layer for layer in LAYERS if (layer.network, layer.name) == (network, name))
-
-
 @pytest.mark.parametrize(("network", "name"), POOLED)
 def test_windows_lead_to_the_size_that_the_network_goes_on_with(network: str, name: str) -> None:
-    layer = layer_called(network, name)
-    axes = layer.windows.axes(layer.shape[2:])
-    assert tuple(axis.windows for axis in axes) == POOLED[network, name]
+    (layer,) = (layer for layer in LAYERS if (layer.network, layer.name) == (network, name))
+    assert tuple(axis.windows for axis in layer.windows.axes(layer.shape[2:])) == POOLED[network, name]
 
 
 def test_every_layer_has_a_name_of_its_own_a_source_and_an_operator_each_way() -> None:
@@ -84,33 +79,25 @@ def test_the_smoke_plan_has_the_small_layers_and_the_acceptance_plan_all() -> No
     assert len(acceptance) == sum(layer.is_run_by(operator) for layer in LAYERS for operator in OPERATORS.values())
 
 
-FORMATS = pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16, FLOAT64), ids=lambda fmt: fmt.name)
 SIZE = 10_000
 
 
-@FORMATS
-def test_half_of_what_a_rectifier_leaves_is_zero(fmt: FloatFormat) -> None:
-    values = VALUES["after_relu"](SIZE, fmt, RandomStream(1, "values"))
-    assert values.min() == 0.0
-    assert 0.48 < (values == 0.0).mean() < 0.52
-
-
-@FORMATS
-def test_saturated_values_tie_at_the_largest_number(fmt: FloatFormat) -> None:
-    values = VALUES["saturated"](SIZE, fmt, RandomStream(1, "values"))
-    assert np.isfinite(values).all()
-    assert 0.015 < (values == fmt.max).mean() < 0.035
-    assert np.array_equal(values.astype(fmt.dtype).astype(np.float64), values)
-
-
-@FORMATS
-def test_batch_normalised_values_have_several_gains_and_shifts(fmt: FloatFormat) -> None:
-    values = VALUES["batch_normalised"](SIZE, fmt, RandomStream(1, "values"))
-    assert abs(values.mean()) < 0.1
-    assert 1.0 < values.std() < 1.6
-    kurtosis = np.mean((values - values.mean()) ** 4) / values.var() ** 2
+@pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16, FLOAT64), ids=lambda fmt: fmt.name)
+def test_values_are_as_layers_leave_them(fmt: FloatFormat) -> None:
+    """Half of a rectifier's zero; saturated ones tied at the largest number; normalised ones of several gains."""
+    rectified, saturated, normalised = (
+        VALUES[name](SIZE, fmt, RandomStream(1, "values")) for name in ("after_relu", "saturated", "batch_normalised")
+    )
+    assert rectified.min() == 0.0
+    assert 0.48 < (rectified == 0.0).mean() < 0.52
+    assert np.isfinite(saturated).all()
+    assert 0.015 < (saturated == fmt.max).mean() < 0.035
+    assert abs(normalised.mean()) < 0.1
+    assert 1.0 < normalised.std() < 1.6
+    kurtosis = np.mean((normalised - normalised.mean()) ** 4) / normalised.var() ** 2
     assert kurtosis > 3.5, "one normal distribution has 3"
-    assert np.array_equal(values.astype(fmt.dtype).astype(np.float64), values)
+    for values in (saturated, normalised):
+        assert np.array_equal(values.astype(fmt.dtype).astype(np.float64), values)
 
 
 def test_backpropagated_gradients_are_small_and_some_are_subnormal_in_float16() -> None:

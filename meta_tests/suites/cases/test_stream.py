@@ -76,18 +76,14 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("key", KEYS)
-def test_numbers_are_those_of_numpys_philox(key: tuple[int, int]) -> None:
-    hold_numbers(key)
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_numbers_are_those_of_numpys_philox_uncompiled(key: tuple[int, int], in_python: None) -> None:
-    hold_numbers(key)
-
-
-def hold_numbers(key: tuple[int, int]) -> None:
+def test_numbers_are_those_of_numpys_philox(
+    key: tuple[int, int], compiled: bool, request: pytest.FixtureRequest
+) -> None:
     """From whatever number on, by whatever transformation."""
+    if not compiled:
+        request.getfixturevalue("in_python")
     for first, size in itertools.product((0, 1, 2, 3, 4, 11), (0, 1, 3, 4, 9)):
         raw = numpys(key).random_raw(first + 12 * size)[first:]
         integers, floats = np.empty(size, np.int64), np.empty(size)
@@ -160,20 +156,14 @@ def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:
     assert (terms != 0.0).all() and len(np.unique(drawn.gradient.reshape(300, -1), axis=0)) == 300
 
 
-def test_values_that_depend_on_their_place_are_drawn_for_it_however_many_they_are() -> None:
-    size = streams.MAX_DRAWN + 100
-    ascending, descending = (
-        draw_values(name, size, FLOAT32, RandomStream(1, "values")) for name in ("ascending", "descending")
-    )
-    assert (np.diff(ascending) == 1.0).all() and (np.diff(descending) == -1.0).all()
+def test_beyond_a_size_elements_are_those_of_a_table_unless_they_depend_on_their_place() -> None:
+    def drawn(name: str, size: int) -> np.ndarray:
+        return draw_values(name, size, FLOAT32, RandomStream(1, "values"))
 
-
-def test_beyond_a_size_elements_are_those_of_a_table() -> None:
-    sizes = (streams.MAX_DRAWN, streams.MAX_DRAWN + 1)
-    drawn, repeated = (
-        len(np.unique(draw_values("negative", size, FLOAT32, RandomStream(1, "values")))) for size in sizes
-    )
-    assert repeated <= streams.TABLE < drawn
+    repeated, distinct = (len(np.unique(drawn("negative", streams.MAX_DRAWN + more))) for more in (1, 0))
+    assert repeated <= streams.TABLE < distinct
+    assert (np.diff(drawn("ascending", streams.MAX_DRAWN + 100)) == 1.0).all()
+    assert (np.diff(drawn("descending", streams.MAX_DRAWN + 100)) == -1.0).all()
 
 
 @pytest.mark.parametrize("recipe", INDICES)

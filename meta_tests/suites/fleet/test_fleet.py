@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import forkserver
@@ -59,48 +59,44 @@ def made(*counts: int) -> list[Work]:
     return [Work(cast(pytest.Item, None), block) for block in blocks]
 
 
+@dataclass
 class Scripted:
     """Judges of which none survives some cases; blocks with names in ``raises`` end by an exception.
 
     The ``absent`` never start.
     """
 
-    def __init__(
-        self, size: int, deadly: Iterable[str] = (), raises: Iterable[str] = (), absent: Iterable[int] = ()
-    ) -> None:
-        self.size = size
-        self.asked: list[str] = []
-        self._deadly, self._raises = frozenset(deadly), frozenset(raises)
-        self._absent = frozenset(absent)
-        self._pinged: dict[object, int] = {}
-        self._busy: set[int] = set()
-        self._open: dict[object, tuple[int, Batch | None]] = {}
+    size: int
+    deadly: Collection[str] = ()
+    raises: Collection[str] = ()
+    absent: Collection[int] = ()
+    asked: list[str] = field(default_factory=list)
+    pinged: dict[object, int] = field(default_factory=dict)
+    open: dict[object, tuple[int, Batch | None]] = field(default_factory=dict)
 
     def ping(self, judge: int) -> object:
         reference = object()
-        self._pinged[reference] = judge
+        self.pinged[reference] = judge
         return reference
 
     def ask(self, judge: int, method: str, work: Any, *_backend: str) -> object:
-        assert judge not in self._absent
-        assert judge not in self._busy
-        self._busy.add(judge)
+        assert judge not in self.absent
+        assert judge not in [busy for busy, _ in self.open.values()]
         cases = [asked.id for asked in ([work] if method == "judge_one" else work.questions())]
         self.asked.append(work.id)
         found = Batch([{"case_id": case, "aspect": "values", "verdict": Verdict.CONFORMS} for case in cases])
-        error = Batch(error="no space") if work.id in self._raises else found
+        error = Batch(error="no space") if work.id in self.raises else found
         reference = object()
-        self._open[reference] = judge, None if self._deadly.intersection(cases) else error
+        self.open[reference] = judge, None if {*self.deadly} & {*cases} else error
         return reference
 
     def answers(self, references: list[object]) -> list[tuple[object, Batch | None]]:
-        assert set(references) == {*self._open, *self._pinged}
-        live = [reference for reference, judge in self._pinged.items() if judge not in self._absent]
+        assert set(references) == {*self.open, *self.pinged}
+        live = [reference for reference, judge in self.pinged.items() if judge not in self.absent]
         if live:
-            del self._pinged[live[0]]
+            del self.pinged[live[0]]
             return [(live[0], None)]
-        reference, (judge, batch) = self._open.popitem()
-        self._busy.remove(judge)
+        reference, (_, batch) = self.open.popitem()
         return [(reference, batch)]
 
 
@@ -165,14 +161,11 @@ def test_cases_of_a_resumed_run_are_not_judged_again_when_judges_die() -> None:
 
 
 def test_a_single_question_that_no_judge_survives_is_not_run() -> None:
-    question = cast(Question, Asked("case"))
-    work = Work(cast(pytest.Item, None), Single(question, "made"))
+    work = Work(cast(pytest.Item, None), Single(cast(Question, Asked("case")), "made"))
     rows: list[dict[str, Any]] = []
-    recording = SimpleNamespace(take=lambda batch: rows.extend(batch.rows), finish=lambda work: None)
     told: list[Work] = []
-    judge_all(
-        [work], cast(RayPool, Scripted(2, ["case"])), cast(Recording, recording), lambda work, _: told.append(work)
-    )
+    recording: Any = SimpleNamespace(take=lambda batch: rows.extend(batch.rows), finish=lambda work: None)
+    judge_all([work], cast(RayPool, Scripted(2, ["case"])), recording, lambda work, _: told.append(work))
     assert [(row["case_id"], row["backend"], row["verdict"]) for row in rows] == [("case", "made", Verdict.NOT_RUN)]
     assert rows[0]["reason"] == "3 judges of the fleet died at it"
     assert told == [work]
@@ -211,15 +204,9 @@ def test_the_costly_come_first() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("backends", "resource"),
-    [(["torch-cpu"], "CPU"), (["aclnn"], "NPU"), (["torch-npu"], "NPU"), (["torch-cuda", "torch-compile-cuda"], "GPU")],
-)
-def test_a_device_is_told_by_its_backend(backends: list[str], resource: str) -> None:
-    assert resource_of(backends) == resource
-
-
-def test_backends_of_several_devices_are_refused() -> None:
+def test_a_device_is_told_by_its_backend_and_backends_of_several_are_refused() -> None:
+    asked = (["torch-cpu"], ["aclnn"], ["torch-npu"], ["torch-cuda", "torch-compile-cuda"])
+    assert [resource_of(backends) for backends in asked] == ["CPU", "NPU", "NPU", "GPU"]
     with pytest.raises(FleetError, match="run on CPU and NPU: judge them in runs of their own"):
         resource_of(["aclnn", "torch-cpu"])
 
@@ -271,6 +258,7 @@ class Together:
 
 
 ASKED = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
+CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
 MAKE = partial(Runner, waive=lambda row: row, timeout=60.0, shrinks=False, most_evidence=50)
 BACKEND = "scatter_backends:Lost"
 
@@ -284,6 +272,13 @@ def judging_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forkserver.ensure_running()  # its socket lies in a folder for temporary files, whose path has to be short
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+
+
+@pytest.fixture
+def pool(judging_here: None) -> Iterator[Together]:
+    pool = Together(MAKE, BACKEND)
+    yield pool
+    pool.close()
 
 
 @pytest.mark.usefixtures("judging_here")
@@ -312,15 +307,11 @@ def test_judges_return_what_a_session_records(tmp_path: Path, deaths: int) -> No
     assert list((tmp_path / "scratch").glob("poolproof-test-*")) == []
 
 
-@pytest.mark.usefixtures("judging_here")
-def test_a_fleet_judges_further_cases(tmp_path: Path) -> None:
-    pool = Together(MAKE, BACKEND)
+def test_a_fleet_judges_further_cases(pool: Together, tmp_path: Path) -> None:
     writer = RowWriter(tmp_path, "main")
-    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
-    asked = [CaseQuestion(replace(case, seed=seed), EVERYTHING, "diagnosis-1") for seed in range(2)]
+    asked = [CaseQuestion(replace(CASE, seed=seed), EVERYTHING, "diagnosis-1") for seed in range(2)]
     recording = Recording(tmp_path, writer)
     rows = [judge_further(cast(RayPool, pool), recording, question, BACKEND) for question in asked]
-    pool.close()
     writer.close()
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * 2
     kept = Counter(row["case_id"] for row in read_rows(tmp_path).to_pylist() if row["block"] == "diagnosis-1")
@@ -337,64 +328,50 @@ def test_a_fleet_judges_further_cases(tmp_path: Path) -> None:
 def test_what_a_judge_raises_ends_further_cases(tmp_path: Path, batch: Batch | None, said: str) -> None:
     pool = SimpleNamespace(size=1, ping=lambda _: 1, ask=lambda *_: 1, answers=lambda references: [(1, batch)])
     recording = Recording(tmp_path, RowWriter(tmp_path, "main"))
-    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,))
     with pytest.raises(BackendUnavailable, match=f"^{said}$"):
-        judge_further(cast(RayPool, pool), recording, CaseQuestion(case, EVERYTHING, "diagnosis-1"), "torch-cpu")
+        judge_further(cast(RayPool, pool), recording, CaseQuestion(CASE, EVERYTHING, "diagnosis-1"), "torch-cpu")
 
 
-@pytest.mark.usefixtures("judging_here")
-def test_a_machine_that_differs_is_named_in_a_sentence() -> None:
-    pool = Together(MAKE, BACKEND)
-    judge, settings = pool.judges[1], pool.settings
-    other = replace(settings, suite=settings.suite | {"version": "0"})
-    with pytest.raises(FleetError, match=r"^\S+ has another suite installed: suite version is '.*', here it is '0'$"):
-        judge.run(other, "judge_one")
-    other = replace(settings, environments={BACKEND: pool.said.environment | {"numpy": "0"}})
-    with pytest.raises(
-        FleetError, match=f"runs another {BACKEND} than the first device: .*: judge them in runs of their"
+def test_a_machine_that_differs_is_named_in_a_sentence(pool: Together) -> None:
+    for change, said in (
+        (
+            {"suite": pool.settings.suite | {"version": "0"}},
+            r"^\S+ has another suite .*: suite version is '.*', here it is '0'$",
+        ),
+        (
+            {"environments": {BACKEND: pool.said.environment | {"numpy": "0"}}},
+            f"another {BACKEND} than the first .*: judge",
+        ),
+        ({"environments": {"scatter_backends:None": {}}}, r"^\S+ cannot judge: backend '.*:None' cannot be loaded: "),
     ):
-        judge.run(other, "judge_one")
-    other = replace(settings, environments={"scatter_backends:None": {}})
-    with pytest.raises(FleetError, match=r"^\S+ cannot judge: backend 'scatter_backends:None' cannot be loaded: "):
-        judge.run(other, "judge_one")
-    pool.close()
+        with pytest.raises(FleetError, match=said):
+            pool.judges[1].run(replace(pool.settings, **change), "judge_one")
 
 
-@pytest.mark.usefixtures("judging_here")
-def test_judges_share_the_memory_of_their_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judges_share_the_memory_of_their_machine(pool: Together, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.node", lambda: "n1")
-    pool = Together(MAKE, BACKEND)
     given = [replace(pool.settings, sharing={"n1": 4}), replace(pool.settings, sharing={"n1": 2}, memory=0)]
     monkeypatch.setattr("poolproof.suites.fleet.node.free_memory", lambda: 6 << 30)
     budgets = []
     for judge, settings in zip(pool.judges, given, strict=True):
         judge.run(settings, "leave_out", ())
         budgets.append(int(os.environ["POOLPROOF_MEMORY_BUDGET"]))
-    pool.close()
     assert budgets == [2 << 30, 3 << 30]
 
 
-@pytest.mark.usefixtures("judging_here")
-def test_a_judge_clears_away_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_a_judge_clears_away_what_a_killed_one_left_and_returns_what_its_end_adds(
+    pool: Together, tmp_path: Path
+) -> None:
     left = tmp_path / "scratch" / "poolproof-test-0" / "evidence" / "old.npz"
     left.parent.mkdir(parents=True)
     left.touch()
-    pool = Together(MAKE, BACKEND)
-    assert pool.judges[0].run(pool.settings, "leave_out", ()) == Batch()
-    assert not left.exists()
-    pool.close()
-
-
-@pytest.mark.usefixtures("judging_here")
-def test_what_the_end_of_a_judge_adds_is_returned() -> None:
-    pool = Together(MAKE, BACKEND)
     judge = pool.judges[0]
-    judge.run(pool.settings, "leave_out", ())
+    assert judge.run(pool.settings, "leave_out", ()) == Batch()
+    assert not left.exists()
     runner = judge._runner
     assert runner is not None
     runner._sandboxes[BACKEND].unplanned.append({"backend": BACKEND, "case_id": "late"})
     assert judge.close().rows == [{"backend": BACKEND, "case_id": "late"}]
-    pool.close()
 
 
 def outcomes(folder: Path) -> Counter[tuple[str, ...]]:

@@ -7,7 +7,7 @@ import os
 import select
 import subprocess
 import sys
-import time
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -30,30 +30,44 @@ from poolproof.suites.judging import case_question
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.question import Aspect
+from sessions import wait_until
 
 ASPECT = holding("interval", "unreached")
 
 
-def question(seed: int, ceil_mode: bool) -> CaseQuestion:
-    case = Case.of(
-        operator="MaxPool2dWithIndicesBackward",
-        shape=(1, 2, 5, 5),
-        kernel_size=(2,),
-        ceil_mode=ceil_mode,
-        seed=seed,
+CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
+QUESTIONS = [
+    CaseQuestion(
+        replace(CASE, seed=seed, attributes=replace(CASE.attributes, ceil_mode=seed in (2, 3, 7))), ASPECT, "block"
     )
-    return CaseQuestion(case, ASPECT, "block")
+    for seed in range(9)
+]
+KILLING = [asked for asked in QUESTIONS if asked.case.attributes.rounds_up]
 
 
-QUESTIONS = [question(seed, seed in (2, 3, 7)) for seed in range(9)]
+def opened(backend: str, scratch: Path, timeout: float = 20.0) -> closing[Sandbox]:
+    return closing(Sandbox(backend, scratch, "sandbox", timeout))
 
 
 def judged(backend: str, scratch: Path, timeout: float = 20.0, aspect: Aspect = ASPECT) -> list[Row]:
-    sandbox = Sandbox(backend, scratch, "sandbox", timeout)
-    try:
+    with opened(backend, scratch, timeout) as sandbox:
         return list(sandbox.judge([replace(asked, aspect=aspect) for asked in QUESTIONS]))
-    finally:
-        sandbox.close()
+
+
+def lost_alone(rows: list[Row], verdict: Verdict) -> list[Row]:
+    """The rows of what rounds up, which alone has that verdict; all others conform."""
+    assert [row["case_id"] for row in rows] == [question.case.id for question in QUESTIONS]
+    assert [row["verdict"] for row in rows] == [
+        verdict if asked in KILLING else Verdict.CONFORMS for asked in QUESTIONS
+    ]
+    return [row for row, asked in zip(rows, QUESTIONS, strict=True) if asked in KILLING]
+
+
+def only_what_rounds_up_is_lost(rows: list[Row], verdict: Verdict, words: str) -> None:
+    for row, asked in zip(lost_alone(rows, verdict), KILLING, strict=True):
+        assert words in row["reason"]
+        assert row["judged_at"] > 1.7e9
+        assert Case.from_json(row["case"]) == asked.case
 
 
 @pytest.mark.parametrize(
@@ -77,8 +91,7 @@ def test_only_the_cases_that_kill_are_lost(
 
 
 def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> None:
-    sandbox = Sandbox("scatter_backends:honest", tmp_path, "sandbox", 20.0)
-    try:
+    with opened("scatter_backends:honest", tmp_path) as sandbox:
         remote = sandbox.backend_within(20.0)
         assert isinstance(remote, RemoteBackend)
         calls, judge = QUESTIONS[0].prepare(remote) or pytest.fail("it is small")
@@ -86,8 +99,6 @@ def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> N
         remote.receive()
         remote._transfer._memory[:] = 0x5A
         assert judge()["verdict"] == Verdict.CONFORMS
-    finally:
-        sandbox.close()
 
 
 def test_a_fresh_interpreter_loses_only_the_cases_that_kill(tmp_path: Path) -> None:
@@ -103,8 +114,7 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int | None, written: str
 ) -> None:
     """Several are one request. The host counts them, in memory where a library may write any number."""
-    sandbox = Sandbox("dying_backends:crashing_in_repetition", tmp_path, "sandbox", 20.0)
-    try:
+    with opened("dying_backends:crashing_in_repetition", tmp_path) as sandbox:
         remote = sandbox.backend_within(20.0)
         assert isinstance(remote, RemoteBackend)
         ask = remote._ask_host
@@ -117,8 +127,6 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
 
         monkeypatch.setattr(remote, "_ask_host", ask_and_count)
         (row,) = sandbox.judge([CaseQuestion(QUESTIONS[0].case, holding("interval", "repeat"), "block")])
-    finally:
-        sandbox.close()
     assert row["verdict"] == Verdict.CRASHED
     (finding,) = json.loads(row["findings"])
     assert finding.get("got", "").startswith(written)
@@ -128,32 +136,17 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_death_between_calls_is_a_row_about_the_call_before(tmp_path: Path) -> None:
     before, after = QUESTIONS[2], QUESTIONS[4]
-    sandbox = Sandbox("dying_backends:dying_later", tmp_path, "sandbox", 20.0)
-    try:
+    with opened("dying_backends:dying_later", tmp_path) as sandbox:
         rows = list(sandbox.judge([before]))
         select.select([sandbox._host._channel], [], [], 20.0)  # its end is readable once the process is dead
         rows += sandbox.judge([after])
-    finally:
-        sandbox.close()
     assert [(row["case_id"], row["verdict"]) for row in rows] == [
-        (before.id, Verdict.CONFORMS),
-        (after.id, Verdict.CONFORMS),
+        (each.id, Verdict.CONFORMS) for each in (before, after)
     ]
     (late,) = sandbox.unplanned
-    assert late["reason"] == (f"died between calls, after case {before.id}: the process ended by signal SIGALRM")
-    assert late["verdict"] == Verdict.CRASHED
-    assert late["checks_violated"] == ["survival"]
+    assert late["reason"] == f"died between calls, after case {before.id}: the process ended by signal SIGALRM"
+    assert (late["verdict"], late["checks_violated"]) == (Verdict.CRASHED, ["survival"])
     assert (late["case_id"], late["block"]) == (before.id, "")
-
-
-def only_what_rounds_up_is_lost(rows: list[Row], verdict: Verdict, words: str) -> None:
-    assert [row["case_id"] for row in rows] == [question.case.id for question in QUESTIONS]
-    for row, asked in zip(rows, QUESTIONS, strict=True):
-        assert row["verdict"] == (verdict if asked.case.attributes.rounds_up else Verdict.CONFORMS)
-        if asked.case.attributes.rounds_up:
-            assert words in row["reason"]
-            assert row["judged_at"] > 1.7e9
-            assert Case.from_json(row["case"]) == asked.case
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -175,44 +168,28 @@ def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
 ) -> None:
     """A bundle whose reasons are other than its findings would not stand."""
     monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
-    wrong = [
-        row for row in judged("dying_backends:killed_once_and_losing", tmp_path) if row["verdict"] == Verdict.VIOLATES
-    ]
+    wrong = lost_alone(judged("dying_backends:killed_once_and_losing", tmp_path), Verdict.VIOLATES)
     assert (tmp_path / "killed").exists()
-    assert wrong
     assert [row["reason"] for row in wrong] == [json.loads(row["findings"])[0]["message"] for row in wrong]
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_what_is_killed_twice_while_the_system_runs_out_of_memory_is_not_run(
+def test_what_is_killed_twice_is_not_run_where_the_system_runs_out_of_memory_and_else_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills = count()
     monkeypatch.setattr(sandbox_module, "_oom_kills", lambda: next(kills))
-    rows = judged("dying_backends:killed_every_time", tmp_path)
-    for row, asked in zip(rows, QUESTIONS, strict=True):
-        killed = asked.case.attributes.rounds_up
-        assert row["verdict"] == (Verdict.NOT_RUN if killed else Verdict.CONFORMS)
+    for row in lost_alone(judged("dying_backends:killed_every_time", tmp_path), Verdict.NOT_RUN):
         assert row["checks_violated"] == []
-        assert ("killed from outside (SIGKILL) twice" in row["reason"]) is killed
-
-
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_what_kills_its_process_each_time_is_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert "killed from outside (SIGKILL) twice" in row["reason"]
     monkeypatch.setattr(sandbox_module, "_oom_kills", lambda: 7)
-    only_what_rounds_up_is_lost(
-        judged("dying_backends:killed_every_time", tmp_path), Verdict.CRASHED, "ended by signal SIGKILL"
-    )
+    rows = judged("dying_backends:killed_every_time", tmp_path)
+    only_what_rounds_up_is_lost(rows, Verdict.CRASHED, "ended by signal SIGKILL")
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_an_exception_of_an_adapter_is_no_crash(tmp_path: Path) -> None:
-    rows = judged("dying_backends:raising", tmp_path)
-    for row, asked in zip(rows, QUESTIONS, strict=True):
-        if not asked.case.attributes.rounds_up:
-            assert row["verdict"] == Verdict.CONFORMS
-            continue
-        assert row["verdict"] == Verdict.ADAPTER_ERROR
+    for row in lost_alone(judged("dying_backends:raising", tmp_path), Verdict.ADAPTER_ERROR):
         assert "the adapter raised ValueError: no stream (dying_backends.py, line " in row["reason"]
         assert "Traceback (most recent call last)" in row["findings"]
         assert row["checks_violated"] == row["checks_judged"] == []
@@ -229,23 +206,19 @@ def test_an_exception_of_a_check_is_the_suites_own(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_dying_of_the_simplest_call_costs_no_other_case(tmp_path: Path) -> None:
-    rows = judged("dying_backends:crashing_on_one_cell", tmp_path)
-    assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * len(QUESTIONS)
+@pytest.mark.parametrize(
+    ("backend", "verdict"),
+    [("dying_backends:crashing_on_one_cell", Verdict.CONFORMS), ("scatter_backends:lost", Verdict.VIOLATES)],
+)
+def test_neither_dying_of_the_simplest_call_nor_a_broken_claim_costs_a_row(
+    tmp_path: Path, backend: str, verdict: Verdict
+) -> None:
+    assert [row["verdict"] for row in judged(backend, tmp_path)] == [verdict] * len(QUESTIONS)
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:
-    rows = judged("dying_backends:loses_context", tmp_path)
-    assert [row["verdict"] for row in rows] == [
-        Verdict.VIOLATES if asked.case.attributes.rounds_up else Verdict.CONFORMS for asked in QUESTIONS
-    ]
-
-
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_a_broken_claim_costs_the_worker_but_no_row(tmp_path: Path) -> None:
-    rows = judged("scatter_backends:lost", tmp_path)
-    assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * len(QUESTIONS)
+    lost_alone(judged("dying_backends:loses_context", tmp_path), Verdict.VIOLATES)
 
 
 @pytest.mark.parametrize(
@@ -267,11 +240,8 @@ def test_a_worker_stays_where_nothing_tells_of_a_stray_write(
     name, _, in_gaps = backend.partition(" ")
     case = replace(QUESTIONS[0].case, layouts=(("grad_input", "sliced"),) if in_gaps else ())
     asked = [replace(QUESTIONS[0], case=case, aspect=holding(*names))] * 3
-    sandbox = Sandbox(f"scatter_backends:{name}", tmp_path, "sandbox", 20.0)
-    try:
+    with opened(f"scatter_backends:{name}", tmp_path) as sandbox:
         answered = [(row["checks_violated"], sandbox._host.worker) for row in sandbox.judge(asked)]
-    finally:
-        sandbox.close()
     assert [found for found, _ in answered] == [violated] * 3
     workers = {worker for _, worker in answered}
     assert workers == {0} if not stays else len(workers) == 1 and 0 not in workers
@@ -283,11 +253,8 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     server, worker = sandbox._host._guardian, sandbox._host.worker
     assert server != worker
     sandbox.close()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and (alive(server) or alive(worker)):
-        time.sleep(0.05)
-    assert not alive(server)
-    assert not alive(worker)
+    wait_until(lambda: not alive(server) and not alive(worker), 10.0)
+    assert not alive(server) and not alive(worker)
 
 
 def alive(pid: int) -> bool:
@@ -300,18 +267,15 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox = Sandbox("dying_backends:hanging", tmp_path, "sandbox", 1.0)
-    sandbox.judge_alone(QUESTIONS[0])
     note = tmp_path / "in-flight-sandbox.json"
     records: list[str] = []
-    ask = sandbox._host.ask
-    monkeypatch.setattr(
-        sandbox._remote, "_ask_host", lambda request: (records.append(note.read_text()), ask(request))[1]
-    )
-    try:
+    with opened("dying_backends:hanging", tmp_path, 1.0) as sandbox:
+        sandbox.judge_alone(QUESTIONS[0])
+        ask = sandbox._host.ask
+        monkeypatch.setattr(
+            sandbox._remote, "_ask_host", lambda request: (records.append(note.read_text()), ask(request))[1]
+        )
         (row,) = sandbox.judge(QUESTIONS[2:3])
-    finally:
-        sandbox.close()
     assert row["verdict"] == Verdict.TIMED_OUT
     assert not note.exists()
     record = json.loads(records[-1])
@@ -321,11 +285,8 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_what_a_backend_loads_at_its_first_call_takes_no_time_of_a_case(tmp_path: Path) -> None:
-    sandbox = Sandbox("plugged_backends:SlowAtFirst", tmp_path, "sandbox", timeout=2.0)
-    try:
+    with opened("plugged_backends:SlowAtFirst", tmp_path, timeout=2.0) as sandbox:
         rows = [*sandbox.judge(QUESTIONS[:2]), sandbox.judge_alone(QUESTIONS[2])]
-    finally:
-        sandbox.close()
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * 3
 
 
@@ -335,11 +296,9 @@ def test_a_sandbox_that_was_surveyed_goes_on_elsewhere_with_what_it_has_loaded(t
     assert said.subjects
     server = sandbox._host._guardian
     sandbox.take(tmp_path, "runner", timeout=20.0)
-    try:
+    with closing(sandbox):
         rows = list(sandbox.judge(QUESTIONS[:3]))
         assert sandbox._host._guardian == server
-    finally:
-        sandbox.close()
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, Verdict.CONFORMS, Verdict.CRASHED]
     assert {row["worker"] for row in rows} == {"runner"}
     assert list(tmp_path.iterdir()) == []

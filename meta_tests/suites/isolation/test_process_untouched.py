@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,11 +29,8 @@ QUESTIONS = [
 
 
 def judged(backend: str, scratch: Path) -> list[Row]:
-    sandbox = Sandbox(backend, scratch, "sandbox", 20.0)
-    try:
+    with closing(Sandbox(backend, scratch, "sandbox", 20.0)) as sandbox:
         return [*sandbox.judge(QUESTIONS), *sandbox.unplanned]
-    finally:
-        sandbox.close()
 
 
 @cache

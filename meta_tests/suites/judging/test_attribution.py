@@ -20,7 +20,7 @@ from poolproof.suites.cases.varying import auxiliary_cases, producers
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import ASPECTS, EVERYTHING
 from poolproof.suites.run.runner import Runner
-from runs import replay
+from sessions import replay
 
 RIGHT = Case.of(
     operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"
@@ -35,11 +35,6 @@ def runner(tmp_path: Path, forked_sandboxes: None) -> Iterator[Runner]:
     runner = Runner(tmp_path, "main", lambda row: row, lambda row: None, 20.0, shrinks=False)
     yield runner
     runner.close()
-
-
-def test_the_case_has_companions_of_either_kind() -> None:
-    assert [3 in case.attributes.sizes for case in auxiliary_cases(RIGHT)].count(True) == 1
-    assert [case.attributes.rounds_up for case in auxiliary_cases(RIGHT)].count(True) == 1
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -77,6 +72,8 @@ def judged(runner: Runner, backend: str, aspect: str = "state") -> tuple[Row, ..
 def test_the_other_call_is_accused(
     runner: Runner, tmp_path: Path, backend: str, verdict: Verdict, check: str, aspect: str
 ) -> None:
+    assert [3 in case.attributes.sizes for case in auxiliary_cases(RIGHT)].count(True) == 1
+    assert [case.attributes.rounds_up for case in auxiliary_cases(RIGHT)].count(True) == 1
     row, guilty = judged(runner, backend, aspect)
     assert (row["case_id"], row["verdict"], row["checks_violated"]) == (RIGHT.id, Verdict.CONFORMS, [])
     assert "state" in row["checks_judged"]
@@ -90,9 +87,19 @@ def test_the_other_call_is_accused(
     assert evidence_path(tmp_path, guilty["case_id"], guilty["backend"]).exists()
 
 
-def test_what_is_wrong_only_after_calls_that_are_right_by_themselves_stays_accused(runner: Runner) -> None:
-    (row,) = judged(runner, "RemembersCeiling")
-    assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["state"])
+@pytest.mark.parametrize(
+    ("backend", "verdict", "check"),
+    [
+        ("RemembersCeiling", Verdict.VIOLATES, "state"),
+        ("LosesThreesAndRemembers", Verdict.VIOLATES, "state"),
+        ("CrashesAlways", Verdict.CRASHED, "survival"),
+    ],
+)
+def test_who_dies_by_itself_or_is_wrong_after_calls_that_are_right_stays_accused(
+    runner: Runner, backend: str, verdict: Verdict, check: str
+) -> None:
+    (row,) = judged(runner, backend)
+    assert (row["verdict"], row["checks_violated"]) == (verdict, [check])
 
 
 @pytest.mark.parametrize(("fault", "operator"), [("remembers", RIGHT.operator), ("remembers_windows", FORWARD)])
@@ -102,16 +109,6 @@ def test_what_one_call_leaves_for_the_next_is_found(runner: Runner, fault: str, 
     (row,) = runner.judge_one(asked, f"scatter_backends:{fault}")
     assert row["verdict"] == Verdict.VIOLATES
     assert "state" in row["checks_violated"]
-
-
-def test_who_dies_by_itself_stays_accused(runner: Runner) -> None:
-    (row,) = judged(runner, "CrashesAlways")
-    assert row["verdict"] == Verdict.CRASHED
-
-
-def test_a_leak_beside_a_guilty_call_stays_accused(runner: Runner) -> None:
-    (row,) = judged(runner, "LosesThreesAndRemembers")
-    assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["state"])
 
 
 EMPTY_WINDOW = Case.of(

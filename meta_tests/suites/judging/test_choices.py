@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import choosing_backends as choosing
-from poolproof.reports.rows.schema import Row
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import Call
+from poolproof.references.forward import forward_maximum, window_cells
+from poolproof.references.forward_rule import ForwardRule
+from poolproof.references.operators import Operator
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import make_operands
@@ -17,6 +21,71 @@ from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from scatter import Scatter, axes_of, planes_of
+
+ANY = ForwardRule.parse("any+any-nan")
+
+
+class Choosing(Scatter):
+    """Takes another one of the tied cells from window to window."""
+
+    declared = ANY
+
+    def abilities(self, operator: Operator) -> Abilities:
+        return Abilities(indices=False)
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        return self.declared
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        return super().unsupported(operator, dtype, index_dtype) if operator.is_backward else "no forwards"
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        planes, axes = planes_of(call), axes_of(call)
+        maxima, _ = forward_maximum(planes, axes)
+        taps, valid = window_cells(axes)
+        size = int(np.prod(planes.shape[1:]))
+        flat = planes.reshape(len(planes), size)
+        routed = [
+            (plane * size + cell, share)
+            for plane, row in enumerate(maxima.reshape(len(planes), len(taps)))
+            for window, maximum in enumerate(row)
+            for cell, share in self.sent(
+                _tied(flat[plane], taps[window][valid[window]], maximum), window, terms[plane * len(row) + window]
+            )
+        ]
+        if not routed:
+            return np.zeros(0, np.int64), terms[:0]
+        return np.array([cell for cell, _ in routed]), np.array([share for _, share in routed], terms.dtype)
+
+    def sent(self, tied: np.ndarray, window: int, term: float) -> list[tuple[int, float]]:
+        """(cell, gradient) of one window."""
+        return [(int(tied[window % len(tied)]), term)]
+
+
+def _tied(plane: np.ndarray, taps: np.ndarray, maximum: float) -> np.ndarray:
+    values = plane[taps].astype(np.float64)
+    return taps[np.isnan(values) if np.isnan(float(maximum)) else values == float(maximum)]
+
+
+def choosing(name: str, sent: Callable[[np.ndarray, int, float], list[tuple[int, float]]]) -> type[Choosing]:
+    """One that sends a window's gradient otherwise."""
+    return type(name, (Choosing,), {"sent": lambda self, *window: sent(*window)})
+
+
+Twice = choosing("Twice", lambda tied, window, term: [(int(cell), term) for cell in tied])
+Split = choosing("Split", lambda tied, window, term: [(int(cell), term / len(tied)) for cell in tied])
+Lost = choosing("Lost", lambda tied, window, term: [] if len(tied) > 1 else [(int(tied[0]), term)])
+Beside = choosing(
+    "Beside",
+    lambda tied, window, term: [
+        (next(cell for cell in range(9) if cell not in tied) if window == 0 else tied[0], term)
+    ],
+)
+"""The first window's gradient goes to a cell that is no maximum of it."""
+DeclaresFirst = type("DeclaresFirst", (Choosing,), {"declared": ForwardRule.parse("first")})
+"""Takes any, and says that it is the first."""
+
 
 TIES = Case.of(
     "MaxPool2dWithIndicesBackward", shape=(1, 2, 9, 8), kernel_size=(3,), stride=(1,), values="ties", indices="forward"
@@ -25,13 +94,9 @@ TIES = Case.of(
 ASKED = ("MaxPool2dWithIndicesBackward", "AdaptiveMaxPool3dBackward")
 
 
-def judged(backend: choosing.Choosing, case: Case = TIES) -> Row:
-    return answer(CaseQuestion(case, EVERYTHING), backend)
-
-
 def test_any_of_the_tied_is_right() -> None:
     """In every aspect and dtype, whose numbers hold 8 to 53 windows' codes, at once or one after the other."""
-    backend = choosing.Choosing()
+    backend = Choosing()
     chosen = [
         each
         for each in subjects("choosing", backend)
@@ -44,39 +109,34 @@ def test_any_of_the_tied_is_right() -> None:
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}, [row["reason"] for row in rows if row["reason"]][:3]
 
 
-@pytest.mark.parametrize("backend", [choosing.Choosing, choosing.DeclaresFirst])
-def test_gradients_are_made_for_the_cells_that_were_taken(backend: type[choosing.Choosing]) -> None:
+def test_gradients_are_made_for_the_cells_that_were_taken() -> None:
     """Of this recipe one cell has two gradients that are not zero, wherever a case's own indices would lead."""
-    operands = Trial(replace(TIES, gradient="rounding_probe", indices="in_window"), backend()).operands
-    landing = operands.landing
-    assert np.array_equal(operands.terms != 0, landing.rank < 2)
     elsewhere = make_operands(replace(TIES, indices="in_window")).landing
-    assert not np.array_equal(operands.terms != 0, elsewhere.rank < 2)
+    for backend in (Choosing(), DeclaresFirst()):
+        operands = Trial(replace(TIES, gradient="rounding_probe", indices="in_window"), backend).operands
+        assert np.array_equal(operands.terms != 0, operands.landing.rank < 2)
+        assert not np.array_equal(operands.terms != 0, elsewhere.rank < 2)
 
 
 def test_what_was_taken_is_told_from_the_rules_own() -> None:
-    operands = Trial(TIES, choosing.Choosing()).operands
-    first = Trial(TIES, choosing.DeclaresFirst()).operands
+    operands = Trial(TIES, Choosing()).operands
+    first = Trial(TIES, DeclaresFirst()).operands
     assert operands.indices is not None
     assert first.indices is not None
     assert np.count_nonzero(operands.indices != first.indices) > 10
 
 
-@pytest.mark.parametrize("values", ["ties", "constant", "all_nan", "negative_infinity"])
-@pytest.mark.parametrize("fault", [choosing.Twice, choosing.Split, choosing.Lost, choosing.DeclaresFirst])
-def test_ties_excuse_nothing_else(fault: type[choosing.Choosing], values: str) -> None:
-    row = judged(fault(), Case.of(TIES.operator, shape=TIES.shape, kernel_size=(3,), stride=(1,), values=values))
-    assert {"interval", "unreached"} & set(row["checks_violated"]), row["reason"]
-
-
-def test_a_cell_that_is_no_maximum_is_found() -> None:
-    assert {"interval", "unreached"} & set(judged(choosing.Beside())["checks_violated"])
+@pytest.mark.parametrize("fault", [Twice, Split, Lost, Beside, DeclaresFirst])
+def test_ties_excuse_nothing_else(fault: type[Choosing]) -> None:
+    for values in ["ties"] if fault is Beside else ["ties", "constant", "all_nan", "negative_infinity"]:
+        row = answer(CaseQuestion(replace(TIES, values=values), EVERYTHING), fault())
+        assert {"interval", "unreached"} & set(row["checks_violated"]), (values, row["reason"])
 
 
 def test_who_may_take_others_in_each_call_cannot_be_read() -> None:
-    class Undetermined(choosing.Choosing):
+    class Undetermined(Choosing):
         def is_deterministic(self, call):  # type: ignore[no-untyped-def]
             return False
 
-    row = judged(Undetermined())
+    row = answer(CaseQuestion(TIES, EVERYTHING), Undetermined())
     assert (row["verdict"], "cannot be told" in row["reason"]) == (Verdict.NOT_RUN, True)

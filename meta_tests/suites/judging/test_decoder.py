@@ -89,17 +89,11 @@ def test_one_fault_is_named_exactly_in_every_one_of_thousand(code: str) -> None:
     chances = {kind: np.random.default_rng(11) for kind in FAULTS[code]}
     for draw in range(1000):
         operands = coded(code, draw)
+        assert draw >= 50 or decode(operands, sums(operands)) == []
         for kind, rng in chances.items():
             outputs, injected = one_fault(operands, kind, rng)
             found = decode(operands, outputs)
             assert found == [injected], (kind, operands.case.to_json())
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_a_right_output_has_no_faults(code: str) -> None:
-    for draw in range(50):
-        operands = coded(code, draw)
-        assert decode(operands, sums(operands)) == []
 
 
 def axes() -> Iterator[Axis]:
@@ -134,13 +128,8 @@ def test_codes_are_exact_in_every_order_and_model_and_reach_every_window(fmt, co
 
 def test_colours_of_large_planes_are_told_in_digits() -> None:
     """bfloat16: 300 windows that never meet, 256 integers; the second plane carries the number's higher digit."""
-    case = Case.of(
-        operator="MaxPool2dWithIndicesBackward",
-        shape=(1, 2, 30, 10),
-        dtype="bfloat16",
-        kernel_size=(1,),
-        gradient="colour_ids",
-    )
+    colours = {"dtype": "bfloat16", "gradient": "colour_ids"}
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 30, 10), kernel_size=(1,), **colours)
     low, high = make_operands(case).terms.reshape(2, 300)
     assert low[[0, 255, 256, 299]].tolist() == [1, 256, 1, 44]
     assert high[[0, 255, 256, 299]].tolist() == [1, 1, 2, 2]
@@ -157,13 +146,12 @@ def test_several_faults_are_told_apart() -> None:
     assert {fault.window for fault in found} == set(lost.tolist())
 
 
-@pytest.mark.parametrize("garbage", (np.nan, np.inf, -1.0, 0.5, 3.0 * 4.0**11))
-def test_garbage_is_said_to_be_unreadable(garbage: float) -> None:
+def test_garbage_is_said_to_be_unreadable() -> None:
     operands = coded("base_four_weights", 0)
-    outputs = sums(operands)
-    outputs[7] = garbage
-    kinds = {fault.kind for fault in decode(operands, outputs)}
-    assert "unreadable" in kinds
+    for garbage in (np.nan, np.inf, -1.0, 0.5, 3.0 * 4.0**11):
+        outputs = sums(operands)
+        outputs[7] = garbage
+        assert "unreadable" in {fault.kind for fault in decode(operands, outputs)}, garbage
 
 
 def test_nothing_is_decoded_where_gradients_are_not_told_apart() -> None:

@@ -42,20 +42,14 @@ TOLD = {
 
 
 def test_a_message_names_what_came_what_was_expected_and_how_many() -> None:
+    """The first that is wrong is not named twice, and large indices keep all their digits."""
     found = mismatch("out[1, 0]", np.float32(0.5), 2, "as before", wrong=WRONG, element=(1, 0), guess="as if lost")
     assert found.message == (
         "out[1, 0]: got 0.5, expected 2, as before; 2 of 4 elements are wrong, the first at [0, 1]; as if lost"
     )
     assert (found.wrong, found.judged, found.element, found.expected, found.got) == (2, 4, (1, 0), "2", "0.5")
-
-
-def test_the_first_is_not_named_twice() -> None:
-    assert mismatch("out[0, 1]", 1, 2, wrong=WRONG, judged=3, noun="cells", element=(0, 1)).message == (
-        "out[0, 1]: got 1, expected 2; 2 of 3 cells are wrong"
-    )
-
-
-def test_large_indices_keep_all_their_digits() -> None:
+    first = mismatch("out[0, 1]", 1, 2, wrong=WRONG, judged=3, noun="cells", element=(0, 1))
+    assert first.message == "out[0, 1]: got 1, expected 2; 2 of 3 cells are wrong"
     assert mismatch("indices[0]", np.int64(2**62 + 1), 0).got == str(2**62 + 1)
 
 
@@ -90,15 +84,8 @@ def test_the_registry_names_the_checks() -> None:
 def test_a_model_that_was_not_declared_is_named_where_it_explains_all(
     adds: AccumulationModel, gradient: str, said: str
 ) -> None:
-    case = Case.of(
-        "MaxPool2dWithIndicesBackward",
-        shape=(2, 8, 8),
-        kernel_size=(3,),
-        dtype="float16",
-        gradient=gradient,
-        stride=(1,),
-        indices="crowded",
-    )
+    windows = {"shape": (2, 8, 8), "kernel_size": (3,), "stride": (1,), "indices": "crowded"}
+    case = Case.of("MaxPool2dWithIndicesBackward", dtype="float16", gradient=gradient, **windows)
     asked = CaseQuestion(case, CASE_ASPECTS["precision"])
     assert said in judge(asked, Switchable(Switches(adds), declared=ACC32))["reason"]
 

@@ -20,12 +20,7 @@ BACKWARD = "MaxPool2dWithIndicesBackward"
 LEGAL = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
 DILATED = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2), dilation=(2,))
 NO_WINDOW = Case.of(
-    operator="MaxPool2dWithIndices",
-    shape=(1, 1, 1, 1),
-    kernel_size=(1, 2),
-    stride=(1,),
-    padding=(0, 1),
-    dilation=(1, 2),
+    "MaxPool2dWithIndices", shape=(1, 1, 1, 1), kernel_size=(1, 2), stride=(1,), padding=(0, 1), dilation=(1, 2)
 )
 DETERMINISTIC = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2, 2), deterministic=True)
 
@@ -50,17 +45,17 @@ def judged(case: Case, backend: Backend) -> Row:
     return judge(CaseQuestion(case, holding("interval")), backend)
 
 
-@pytest.mark.parametrize(("product", "interface"), [("", "torch-cpu"), ("A2", ""), ("950", "")])
-def test_a_backend_cannot_excuse_itself(product: str, interface: str) -> None:
-    row = judged(LEGAL, Stubborn(Status.REFUSED, PRODUCTS.get(product), interface))
-    assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["refusal"])
+def test_a_backend_cannot_excuse_itself() -> None:
+    for product, interface in (("", "torch-cpu"), ("A2", ""), ("950", "")):
+        row = judged(LEGAL, Stubborn(Status.REFUSED, PRODUCTS.get(product), interface))
+        assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["refusal"])
 
 
-@pytest.mark.parametrize("interface", ["", "tensorflow"])
-def test_a_refusal_that_no_document_is_known_about_is_neither_held_against_a_backend_nor_a_pass(interface: str) -> None:
-    row = judged(LEGAL, Stubborn(Status.REFUSED, interface=interface))
-    assert (row["verdict"], row["checks_violated"], row["checks_judged"]) == (Verdict.UNDOCUMENTED, [], [])
-    assert row["reason"] == "refused, and no document is known that says so: no"
+def test_a_refusal_that_no_document_is_known_about_is_neither_held_against_a_backend_nor_a_pass() -> None:
+    for interface in ("", "tensorflow"):
+        row = judged(LEGAL, Stubborn(Status.REFUSED, interface=interface))
+        assert (row["verdict"], row["checks_violated"], row["checks_judged"]) == (Verdict.UNDOCUMENTED, [], [])
+        assert row["reason"] == "refused, and no document is known that says so: no"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -23,32 +23,22 @@ from poolproof.suites.judging.checks import USUAL
 from scatter import Scatter
 from scatter_backends import FAULTS
 
-BACKWARD = Case.of(
-    operator="MaxPool2dWithIndicesBackward", shape=(2, 3, 9, 11), kernel_size=(3,), stride=(2,), padding=(1,)
-)
-FORWARD = Case.of(operator="MaxPool2dWithIndices", shape=(2, 3, 9, 11), kernel_size=(3,), stride=(2,), padding=(1,))
-STRIDED = Case.of(
-    operator="MaxPool2dWithIndicesBackward",
-    shape=(2, 3, 9, 11),
-    kernel_size=(2,),
-    layouts=(("grad_input", "sliced"), ("grad_output", "channels_last")),
-)
+WINDOWS = {"shape": (2, 3, 9, 11), "kernel_size": (3,), "stride": (2,), "padding": (1,)}
+BACKWARD = Case.of("MaxPool2dWithIndicesBackward", **WINDOWS)
+FORWARD = Case.of("MaxPool2dWithIndices", **WINDOWS)
+LAYOUTS = (("grad_input", "sliced"), ("grad_output", "channels_last"))
+STRIDED = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 3, 9, 11), kernel_size=(2,), layouts=LAYOUTS)
 EVERYWHERE = 1 << 40
 
 
 @pytest.fixture
-def few_cells(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts and slabs of eight elements or more: several of each plane."""
-    with monkeypatch.context() as patch:
-        for module, name in (
-            (cells, "_MAX_CELLS"),
-            (decoder, "_CHUNK_ELEMENTS"),
-            (operands_module, "CHUNK_ELEMENTS"),
-            (operands_module, "MAX_WHOLE_PLANE"),
-            (chunks, "_CHUNK_ELEMENTS"),
-        ):
-            patch.setattr(module, name, 8)
-        yield
+    monkeypatch.setattr(cells, "_MAX_CELLS", 8)
+    for module in (decoder, chunks):
+        monkeypatch.setattr(module, "_CHUNK_ELEMENTS", 8)
+    for name in ("CHUNK_ELEMENTS", "MAX_WHOLE_PLANE"):
+        monkeypatch.setattr(operands_module, name, 8)
 
 
 class _Astray(Scatter):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,6 @@ from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.arrow import SCHEMA
-from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
@@ -39,7 +40,9 @@ def question(way: ExecutorScenario, number: int = 0) -> PhaseQuestion:
 
 
 class Phased(Scatter):
-    """Answers as owed; ``run`` on the calls of the ways that go through."""
+    """Answers as owed; ``work`` on the calls of the ways that go through. After a refusal it is ``spoilt``."""
+
+    spoilt = False
 
     def __init__(self) -> None:
         self.phases = self
@@ -50,98 +53,54 @@ class Phased(Scatter):
     def calls(self, way: ExecutorScenario, call: Call, other: Call) -> list[Call]:
         return [call, other] if way.id in BOTH else [call]
 
+    def work(self, call: Call) -> None:
+        self.run(call)
+
     def run_scenario(self, way: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
         status = self.status(way)
         if status:
+            self.spoilt = True
             return ScenarioResult(status, "why")
         calls = self.calls(way, call, other)
         for each in calls:
-            self.run(each)
+            self.work(each)
         return ScenarioResult(status, ran=len(calls))
 
 
-class Accepts(Phased):
-    """Nothing is refused."""
-
-    def status(self, way: ExecutorScenario) -> int:
-        return 0
+def phased(**steps: Callable[..., Any]) -> type[Phased]:
+    """A backend that does some steps otherwise."""
+    return type("Otherwise", (Phased,), steps)
 
 
-class RefusesOtherwise(Phased):
-    """With another status than is owed."""
-
-    def status(self, way: ExecutorScenario) -> int:
-        return 507000 if way.expected else 0
-
-
-class Refuses(Phased):
-    def status(self, way: ExecutorScenario) -> int:
-        return 361001
-
-
-class Unwritten(Phased):
-    """Phase two succeeds and computes nothing."""
-
-    def run_scenario(self, way: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        status = self.status(way)
-        return ScenarioResult(status, ran=0 if status else len(self.calls(way, call, other)))
-
-
-class Exchanges(Phased):
+def exchanged(self: Phased, way: ExecutorScenario, call: Call, other: Call) -> list[Call]:
     """Of two calls each gets the other's data."""
-
-    def calls(self, way: ExecutorScenario, call: Call, other: Call) -> list[Call]:
-        for name in call.operator.inputs:
-            ours, theirs = call.tensors[name].array, other.tensors[name].array
-            kept = ours.copy()
-            ours[...], theirs[...] = theirs, kept
-        return super().calls(way, call, other)
+    for name in call.operator.inputs:
+        ours, theirs = call.tensors[name].array, other.tensors[name].array
+        kept = ours.copy()
+        ours[...], theirs[...] = theirs, kept
+    return Phased.calls(self, way, call, other)
 
 
-class Harmed(Phased):
+def harmed(self: Phased, call: Call, mode: str = "") -> Outcome:
     """A refusal spoils every later call."""
-
-    spoilt = False
-
-    def run_scenario(self, way: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        passage = super().run_scenario(way, call, other)
-        self.spoilt = self.spoilt or bool(passage.status)
-        return passage
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        outcome = super().run(call, mode)
-        if self.spoilt:
-            for name in call.operator.outputs:
-                call.tensors[name].array[...] = 0
-        return outcome
+    outcome = Scatter.run(self, call, mode)
+    if self.spoilt:
+        for name in call.operator.outputs:
+            call.tensors[name].array[...] = 0
+    return outcome
 
 
-class Lost(Harmed):
+def lost(self: Phased, call: Call, mode: str = "") -> Outcome:
     """A refusal ends the context."""
-
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        return Outcome(Status.REFUSED, 507053, "the card is lost") if self.spoilt else super().run(call, mode)
+    return Outcome(Status.REFUSED, 507053, "the card is lost") if self.spoilt else Scatter.run(self, call, mode)
 
 
-class NoOccasion(Phased):
-    def run_scenario(self, way: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        return ScenarioResult(None, "phase one asks for no workspace", applicable=False)
-
-
-class Unavailable(Phased):
-    def run_scenario(self, way: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        return ScenarioResult(None, "no device memory")
-
-
-class Raising(Phased):
-    def run_scenario(self, way: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        raise ZeroDivisionError
-
-
-class Refusing(Phased):
-    def run(self, call: Call, mode: str = "") -> Outcome:
-        return Outcome(Status.REFUSED, 161002, "no such call")
-
+ACCEPTS, REFUSES = phased(status=lambda self, way: 0), phased(status=lambda self, way: 361001)
+REFUSES_OTHERWISE = phased(status=lambda self, way: 507000 if way.expected else 0)
+UNAVAILABLE = phased(run_scenario=lambda *_: ScenarioResult(None, "no device memory"))
+NO_OCCASION = phased(run_scenario=lambda *_: ScenarioResult(None, "phase one asks for no workspace", applicable=False))
+RAISING = phased(run_scenario=lambda self, *_: 1 / 0)
+REFUSING = phased(run=lambda *_: Outcome(Status.REFUSED, 161002, "no such call"))
 
 FAILING = [way for way in ASKED if way.expected]
 SUCCEEDING = [way for way in ASKED if way.expected == 0]
@@ -154,6 +113,7 @@ def violated(backend: Phased, ways: Iterable[ExecutorScenario]) -> list[list[str
 
 def test_every_kind_of_answer_is_owed_somewhere() -> None:
     assert FAILING and SUCCEEDING and OPEN
+    assert len(FAILING) + len(SUCCEEDING) + len(OPEN) == len(ASKED)
     assert all(way.statement.endswith(".") and way.source for way in SCENARIOS.values())
 
 
@@ -169,53 +129,47 @@ def test_the_answer_that_is_owed_conforms(way: ExecutorScenario) -> None:
         assert set(row) <= set(SCHEMA.names)
 
 
-@pytest.mark.parametrize("fault", [Accepts, RefusesOtherwise])
+@pytest.mark.parametrize("fault", [ACCEPTS, REFUSES_OTHERWISE])
 def test_what_has_to_be_refused_is(fault: type[Phased]) -> None:
     assert all("phase_status" in found for found in violated(fault(), FAILING))
 
 
-def test_what_is_legal_is_not_refused() -> None:
-    assert violated(Refuses(), SUCCEEDING) == [["phase_status"]] * len(SUCCEEDING)
-    assert violated(Refuses(), OPEN) == [[]] * len(OPEN)
-
-
-def test_a_success_has_to_be_one() -> None:
+def test_what_is_legal_is_not_refused_and_a_success_has_to_be_one() -> None:
+    assert violated(REFUSES(), SUCCEEDING) == [["phase_status"]] * len(SUCCEEDING)
+    assert violated(REFUSES(), OPEN) == [[]] * len(OPEN)
     ways = [*SUCCEEDING, *OPEN]
-    assert violated(Unwritten(), ways) == [["phase_values"]] * len(ways)
+    assert violated(phased(work=lambda self, call: None)(), ways) == [["phase_values"]] * len(ways)
 
 
 def test_both_of_two_calls_are_looked_at() -> None:
-    assert violated(Exchanges(), [SCENARIOS[way] for way in BOTH]) == [["phase_values"]] * len(BOTH)
+    assert violated(phased(calls=exchanged)(), [SCENARIOS[way] for way in BOTH]) == [["phase_values"]] * len(BOTH)
 
 
-@pytest.mark.parametrize("fault", [Harmed, Lost])
-def test_a_refusal_harms_no_later_call(fault: type[Phased]) -> None:
-    assert [violated(fault(), [way]) for way in FAILING] == [[["phase_values"]]] * len(FAILING)
+@pytest.mark.parametrize("run", [harmed, lost])
+def test_a_refusal_harms_no_later_call(run: Callable[..., Outcome]) -> None:
+    assert [violated(phased(run=run)(), [way]) for way in FAILING] == [[["phase_values"]]] * len(FAILING)
 
 
 def test_the_message_names_the_way_what_came_and_what_was_expected() -> None:
-    row = question(SCENARIOS["phase_two.executor_null"]).judge(RefusesOtherwise())
+    row = question(SCENARIOS["phase_two.executor_null"]).judge(REFUSES_OTHERWISE())
     assert row["reason"] == (
         "the status of phase_two.executor_null: got 507000, expected 161001, The executor is not null; its text is: why"
     )
 
 
-@pytest.mark.parametrize("backend", [Unavailable(), Refusing()])
-def test_what_cannot_be_asked_accuses_nobody(backend: Phased) -> None:
-    row = question(ASKED[0]).judge(backend)
-    assert row["verdict"] == Verdict.NOT_RUN
-    assert row["checks_judged"] == []
-
-
-def test_what_there_is_no_occasion_for_conforms_and_says_so() -> None:
-    row = question(ASKED[0]).judge(NoOccasion())
-    assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, [])
-    assert row["reason"] == "no occasion: phase one asks for no workspace"
-
-
-def test_an_exception_is_the_adapters() -> None:
-    assert answer(question(ASKED[0]), Raising())["verdict"] == Verdict.ADAPTER_ERROR
-    assert answer(question(ASKED[0]), Phased())["verdict"] == Verdict.CONFORMS
+@pytest.mark.parametrize(
+    ("backend", "verdict", "reason"),
+    [
+        (UNAVAILABLE, Verdict.NOT_RUN, ""),
+        (REFUSING, Verdict.NOT_RUN, ""),
+        (RAISING, Verdict.ADAPTER_ERROR, ""),
+        (NO_OCCASION, Verdict.CONFORMS, "no occasion: phase one asks for no workspace"),
+    ],
+)
+def test_what_cannot_be_asked_accuses_nobody(backend: type[Phased], verdict: Verdict, reason: str) -> None:
+    row = answer(question(ASKED[0]), backend())
+    assert (row["verdict"], row["checks_judged"]) == (verdict, [])
+    assert not reason or row["reason"] == reason
 
 
 def test_only_backends_with_phases_are_asked() -> None:
@@ -235,9 +189,12 @@ def test_a_block_owes_every_way() -> None:
     assert block.count == 3 * len(ASKED) == len({each.id for each in block.questions()})
 
 
-def test_a_line_is_the_question_again() -> None:
+def test_a_line_is_the_question_again_and_the_row_names_the_way() -> None:
     asked = question(ASKED[0], 1)
+    row = asked.judge(Phased())
+    assert (row["aspect"], row["clause"], row["statement"]) == ("phases", ASKED[0].id, ASKED[0].statement)
     line = asked.describe()["case"]
+    assert row["case"] == line and json.loads(line)["way"] == ASKED[0].id
     parse_line(line)
     read = line_question(line, PRODUCTS["A2"])
     with pytest.raises(CaseError, match="only be put to a backend with a contract"):
@@ -283,25 +240,11 @@ def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: i
     assert phases.run_scenario(ASKED[0], call, call).status == status
 
 
-def put_to_the_emulator(scratch: Path, product: str) -> list[Row]:
-    asked = phase_questions(OPERATORS["AdaptiveMaxPool3d"], "float32", "int32", PHASES, "block")
-    sandbox = Sandbox(f"emulator-{product}", scratch, "phases", timeout=60.0)
-    try:
-        return list(sandbox.judge(asked))
-    finally:
-        sandbox.close()
-
-
 @pytest.mark.parametrize("product", ["a2", "950"])
 def test_the_emulator_answers_as_owed(tmp_path: Path, product: str) -> None:
-    rows = put_to_the_emulator(tmp_path, product)
+    asked = phase_questions(OPERATORS["AdaptiveMaxPool3d"], "float32", "int32", PHASES, "block")
+    with closing(Sandbox(f"emulator-{product}", tmp_path, "phases", timeout=60.0)) as sandbox:
+        rows = list(sandbox.judge(asked))
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
     missed = {row["clause"] for row in rows} - {row["clause"] for row in rows if row["checks_judged"]}
     assert not missed, "every way has an occasion"
-
-
-def test_a_stranger_finds_the_way_in_the_row() -> None:
-    first = ASKED[0]
-    row = question(first).judge(Phased())
-    assert (row["aspect"], row["clause"], row["statement"]) == ("phases", ASKED[0].id, ASKED[0].statement)
-    assert json.loads(row["case"])["way"] == ASKED[0].id

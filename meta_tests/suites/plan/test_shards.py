@@ -22,7 +22,7 @@ from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.merging import CannotMerge
 from poolproof.reports.rows.merging import merge as join
-from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.merge import merge as command
 from poolproof.suites.plan.aspects import ASPECTS
@@ -71,10 +71,10 @@ def test_what_is_no_shard_is_named(text: str) -> None:
         Shard.parse(text)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_more_shards_than_parts_are_refused(number: int) -> None:
-    with pytest.raises(ShardError, match=f"--shard {number}/3: .* 2 parts to deal out: take fewer shards"):
-        Shard(number, 3).names({"a": 1.0, "b": 2.0})
+def test_more_shards_than_parts_are_refused() -> None:
+    for number in (1, 2, 3):
+        with pytest.raises(ShardError, match=f"--shard {number}/3: .* 2 parts to deal out: take fewer shards"):
+            Shard(number, 3).names({"a": 1.0, "b": 2.0})
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +96,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def parts(runs: Path) -> list[Path]:
     return [runs / shard[0] for shard in SHARDS]
+
+
+@pytest.fixture
+def part(runs: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of one of them, to be changed."""
+    return lambda name: Path(shutil.copytree(runs / name, tmp_path / f"copy-of-{name}"))
 
 
 def outcomes(folder: Path) -> dict[tuple[str, ...], tuple[Any, ...]]:
@@ -121,49 +127,37 @@ def test_a_merged_run_is_the_whole_one(runs: Path, tmp_path: Path) -> None:
     }
 
 
-def test_a_shard_says_what_it_is(runs: Path) -> None:
+def test_shards_say_what_they_are(runs: Path) -> None:
     conclusions = [read_digest(part).conclusion for part in parts(runs)]
     whole = read_digest(runs / "whole")
     assert sum(each.planned for each in conclusions) == whole.conclusion.planned
     assert [each.narrowed.rpartition(", ")[2] for each in conclusions] == ["shard 1/3", "shard 2/3", "shard 3/3"]
 
 
-def test_a_merged_run_can_be_packed_and_verified(runs: Path, tmp_path: Path) -> None:
-    join(parts(runs), tmp_path / "run", mandatory)
+def test_a_merged_run_ends_is_packed_and_goes_on_like_another(runs: Path, tmp_path: Path) -> None:
+    """It is resumed without the shards, and finds that nothing is left to do."""
+    ended = CliRunner().invoke(command, [*map(str, parts(runs)), "-o", str(tmp_path / "run")])
+    assert (ended.exit_code, (tmp_path / "run" / "index.html").exists()) == (Overall.VIOLATES, True), ended.output
     for folder in (tmp_path / "run", runs / "2"):
         package(folder, tmp_path / "bundle.zip")
         checked = verify(tmp_path / "bundle.zip", draw=Redraw(redraw, mandatory, plan_cases))
         assert [problem for step in checked.steps for problem in step.problems] == []
-
-
-def test_the_command_ends_as_the_run_does(runs: Path, tmp_path: Path) -> None:
-    ended = CliRunner().invoke(command, [*map(str, parts(runs)), "-o", str(tmp_path / "run")])
-    assert (ended.exit_code, (tmp_path / "run" / "index.html").exists()) == (Overall.VIOLATES, True), ended.output
-
-
-def test_a_merged_run_goes_on_like_another(runs: Path, tmp_path: Path) -> None:
-    """It is resumed without the shards, and finds that nothing is left to do."""
-    join(parts(runs), tmp_path / "run", mandatory)
     before = outcomes(tmp_path / "run")
-    ended = run_session(tmp_path / "run", BACKEND, "--resume", asked=ASKED)
-    assert (ended.status, outcomes(tmp_path / "run")) == (Overall.VIOLATES, before), ended.output
+    again = run_session(tmp_path / "run", BACKEND, "--resume", asked=ASKED)
+    assert (again.status, outcomes(tmp_path / "run")) == (Overall.VIOLATES, before), again.output
 
 
-def test_an_interrupted_shard_and_its_repetition_count_once(runs: Path, tmp_path: Path) -> None:
-    cut = tmp_path / "cut"
-    shutil.copytree(runs / "2", cut)
-    change_run(cut, {"finished": None})
-    keep_rows(cut, 0.4)
+def test_an_interrupted_shard_and_its_repetition_count_once(
+    runs: Path, part: Callable[[str], Path], tmp_path: Path
+) -> None:
+    cut = interrupted(part("2"))
     join([*parts(runs), cut], tmp_path / "run", mandatory)
     assert outcomes(tmp_path / "run") == outcomes(runs / "whole")
     assert read_run(tmp_path / "run")["finished"] is not None
 
 
-def test_what_an_interrupted_shard_has_left_is_missing(runs: Path, tmp_path: Path) -> None:
-    cut = tmp_path / "cut"
-    shutil.copytree(runs / "1", cut)
-    change_run(cut, {"finished": None})
-    keep_rows(cut, 0.4)
+def test_what_an_interrupted_shard_has_left_is_missing(runs: Path, part: Callable[[str], Path], tmp_path: Path) -> None:
+    cut = interrupted(part("1"))
     join([cut, *parts(runs)[1:]], tmp_path / "run", mandatory)
     digest = read_digest(tmp_path / "run")
     lost = len(outcomes(runs / "1")) - len(outcomes(cut))
@@ -171,9 +165,8 @@ def test_what_an_interrupted_shard_has_left_is_missing(runs: Path, tmp_path: Pat
     assert "the run has not finished" in digest.conclusion.reasons
 
 
-def test_a_row_that_nothing_was_learned_by_gives_way(runs: Path, tmp_path: Path) -> None:
-    first = tmp_path / "first"
-    shutil.copytree(runs / "3", first)
+def test_a_row_that_nothing_was_learned_by_gives_way(runs: Path, part: Callable[[str], Path], tmp_path: Path) -> None:
+    first = part("3")
     change_rows(first, lambda row: row | {"verdict": "not run", "reason": "no memory", "checks_judged": None})
     join([first, *parts(runs)], tmp_path / "run", mandatory)
     assert outcomes(tmp_path / "run") == outcomes(runs / "whole")
@@ -186,11 +179,6 @@ def refused(folders: list[Path], into: Path) -> str:
     return str(ended.exception)
 
 
-def test_another_seed_is_refused(runs: Path, tmp_path: Path) -> None:
-    said = refused([runs / "seed", *parts(runs)[1:]], tmp_path / "run")
-    assert said.endswith("are no parts of one run: seed is 1 in the one, 0 in the other")
-
-
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
@@ -201,37 +189,39 @@ def test_another_seed_is_refused(runs: Path, tmp_path: Path) -> None:
         ({"narrowed": {"selected": 1, "planned": 2, "tests": []}}, "judged only the tests that -k or ids chose"),
     ],
 )
-def test_parts_of_other_runs_are_refused(runs: Path, tmp_path: Path, entries: Mapping[str, Any], said: str) -> None:
-    shutil.copytree(runs / "2", tmp_path / "2")
-    change_run(tmp_path / "2", entries)
-    assert said in refused([runs / "1", tmp_path / "2", runs / "3"], tmp_path / "run")
+def test_parts_of_other_runs_are_refused(
+    runs: Path, part: Callable[[str], Path], tmp_path: Path, entries: Mapping[str, Any], said: str
+) -> None:
+    other = part("2")
+    write_run(other, read_run(other) | dict(entries))
+    assert said in refused([runs / "1", other, runs / "3"], tmp_path / "run")
 
 
-def test_a_missing_shard_is_named(runs: Path, tmp_path: Path) -> None:
-    assert refused([runs / "1", runs / "3"], tmp_path / "run") == "missing: shard 2/3: name its folder, too"
-    assert refused([runs / "3"], tmp_path / "run") == "missing: shard 1/3, 2/3: name their folders, too"
-
-
-def test_a_shard_beside_a_whole_run_is_refused(runs: Path, tmp_path: Path) -> None:
-    assert "they overlap" in refused([runs / "whole", *parts(runs)], tmp_path / "run")
-
-
-def test_a_shard_twice_with_different_rows_is_refused(runs: Path, tmp_path: Path) -> None:
-    shutil.copytree(runs / "2", tmp_path / "2")
-    change_rows(tmp_path / "2", lambda row: row | {"checks_judged": [*row["checks_judged"], "determinism"]})
-    said = refused([*parts(runs), tmp_path / "2"], tmp_path / "run")
+def test_what_is_no_whole_of_shards_is_refused(runs: Path, part: Callable[[str], Path], tmp_path: Path) -> None:
+    """Another seed, missing shards, a whole run beside them, one twice with different rows; a folder in use."""
+    into = tmp_path / "run"
+    said = refused([runs / "seed", *parts(runs)[1:]], into)
+    assert said.endswith("are no parts of one run: seed is 1 in the one, 0 in the other")
+    assert refused([runs / "1", runs / "3"], into) == "missing: shard 2/3: name its folder, too"
+    assert refused([runs / "3"], into) == "missing: shard 1/3, 2/3: name their folders, too"
+    assert "they overlap" in refused([runs / "whole", *parts(runs)], into)
+    twice = part("2")
+    change_rows(twice, lambda row: row | {"checks_judged": [*row["checks_judged"], "determinism"]})
+    said = refused([*parts(runs), twice], into)
     assert "both judged case" in said
     assert said.endswith("leave one of them out")
-
-
-def test_a_folder_that_is_not_empty_is_left_alone(runs: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes").touch()
     assert refused(parts(runs), tmp_path) == f"{tmp_path} is not empty: name another folder"
 
 
-def change_run(folder: Path, entries: Mapping[str, Any]) -> None:
-    path = folder / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | dict(entries)), encoding="utf-8")
+def interrupted(folder: Path) -> Path:
+    """With 0.4 of its rows."""
+    write_run(folder, read_run(folder) | {"finished": None})
+    rows = read_rows(folder).to_pylist()
+    asked = [row for row in rows if row["block"]]
+    write_rows(folder, [row for row in rows if not row["block"]] + asked[: round(0.4 * len(asked))])
+    for done in (folder / "rows").glob("*.done"):
+        done.unlink()
+    return folder
 
 
 def change_rows(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -240,14 +230,6 @@ def change_rows(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]
     at = next(number for number, row in enumerate(rows) if row["checks_judged"] and row["block"])
     rows[at] = change(rows[at])
     write_rows(folder, rows)
-
-
-def keep_rows(folder: Path, part: float) -> None:
-    rows = read_rows(folder).to_pylist()
-    asked = [row for row in rows if row["block"]]
-    write_rows(folder, [row for row in rows if not row["block"]] + asked[: round(part * len(asked))])
-    for done in (folder / "rows").glob("*.done"):
-        done.unlink()
 
 
 def write_rows(folder: Path, rows: list[dict[str, Any]]) -> None:

@@ -11,7 +11,6 @@ import pytest
 import forked
 from forked import Command
 from places import ROOT
-from poolproof.backends.base import Call
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FORMATS
 from poolproof.references.forward import forward_indices
@@ -21,8 +20,8 @@ from poolproof.references.operators import BACKWARDS
 from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import take_account
 from poolproof.suites.probe.sums import ROUNDINGS
-from scatter import Scatter, axes_of, planes_of
-from scatter_backends import Picking, WithoutPadding
+from scatter import Scatter, axes_of, fault, planes_of
+from scatter_backends import Picking, WithoutPadding, lost, unrepeatable
 from switchable_backend import Switchable, Switches, round_by
 
 OPERATORS = [operator.name for operator in BACKWARDS if operator.indices is FLAT]
@@ -97,17 +96,12 @@ def test_flushing_is_told_apart(dtype: str, model: AccumulationModel, found: str
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
-def test_saturation_is_seen_and_declared(dtype: str) -> None:
+def test_saturation_and_negative_zeros_are_seen(dtype: str) -> None:
     model = AccumulationModel("acc32", saturates=True)
-    found = account(Switches(model), dtype)
-    assert found.found("overflow") == "saturates"
-    assert found.model == str(model)
-    assert account(Switches(), dtype).found("overflow") == "infinity"
-
-
-@pytest.mark.parametrize("keeps", (False, True))
-def test_negative_zero(keeps: bool) -> None:
-    assert account(Switches(keeps_negative_zero=keeps), "float16").found("-0") == ("kept" if keeps else "becomes +0")
+    found, usual = account(Switches(model), dtype), account(Switches(), dtype)
+    assert (found.found("overflow"), found.model) == ("saturates", str(model))
+    assert (usual.found("overflow"), usual.found("-0")) == ("infinity", "becomes +0")
+    assert account(Switches(keeps_negative_zero=True), dtype).found("-0") == "kept"
 
 
 def test_a_wrong_declaration_is_told_with_what_it_rejects() -> None:
@@ -122,43 +116,23 @@ def test_who_has_no_padding_is_probed_without() -> None:
     assert take_account(WithoutPadding(), WINDOWED, "float16", "int64").model == "acc32"
 
 
-class _Lost(Scatter):
-    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return cells[:-1], terms[:-1]
-
-
 def test_nothing_is_said_of_a_kernel_that_loses_gradients() -> None:
-    found = take_account(_Lost(), WINDOWED, "float16", "int64")
+    found = take_account(lost(), WINDOWED, "float16", "int64")
     assert found.found("exact data") == "wrong"
     assert (found.model, found.declared) == ("", "")
 
 
-class _Unrepeatable(Scatter):
-    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        order = np.random.default_rng().permutation(len(cells))
-        return cells[order], terms[order]
-
-
 def test_repetitions_that_differ_contradict_a_declaration() -> None:
-    found = take_account(_Unrepeatable(), WINDOWED, "float32", "int64")
+    found = take_account(unrepeatable(), WINDOWED, "float32", "int64")
     assert found.found("repetitions") == "differ"
     assert "declared deterministic, but repetitions differ" in found.disagreements
 
 
-RULES = (
-    "first",
-    "last",
-    "first-nan",
-    "last+leading-nan",
-    "leading-nan+none",
-    "no-nan+lowest",
-    "ftz",
-    "last+first-nan+ftz",
-)
+RULES = ("first", "last", "first-nan", "last+leading-nan", "leading-nan+none", "no-nan+lowest", "ftz")
 
 
 @pytest.mark.parametrize("operator", ("MaxPool3dWithArgmax", "AdaptiveMaxPool2d"))
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [*RULES, "last+first-nan+ftz"])
 def test_the_rule_of_a_forward_is_the_one_that_it_picks_by(rule: str, operator: str) -> None:
     picks = ForwardRule.parse(rule)
     found = take_account(Picking(picks, declared=picks), operator, "float16", "int64")
@@ -170,29 +144,24 @@ def test_the_rule_of_a_forward_is_the_one_that_it_picks_by(rule: str, operator: 
 OTHER = ForwardRule.parse("last+any-nan")
 
 
-class _Arbitrary(Picking):
+@fault("store_forward", base=Picking)
+def arbitrary(self, call, maxima, indices):
     """Takes now the first, now the last of several maxima, and of several NaN."""
-
-    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        last = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("last"))
-        first = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("first-nan"))
-        super().store_forward(call, maxima, np.where(indices % 2, first, last))
+    rules = map(ForwardRule.parse, ("first-nan", "last"))
+    first, last = (forward_indices(planes_of(call), axes_of(call), rule) for rule in rules)
+    Scatter.store_forward(self, call, maxima, np.where(indices % 2, first, last))
 
 
-def test_a_rule_that_says_less_is_found_only_where_no_other_fits() -> None:
-    assert take_account(_Arbitrary(), "AdaptiveMaxPool2d", "float16", "int64").model == "any+any-nan"
-
-
-class _NanWithoutItsPlace(Picking):
+@fault("store_forward", base=Picking)
+def nan_without_its_place(self, call, maxima, indices):
     """Gives NaN where there is one in the window, and the index of the greatest number."""
-
-    def store_forward(self, call, maxima, indices):  # type: ignore[no-untyped-def]
-        numbers = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("no-nan"))
-        super().store_forward(call, maxima, numbers)
+    numbers = forward_indices(planes_of(call), axes_of(call), ForwardRule.parse("no-nan"))
+    Scatter.store_forward(self, call, maxima, numbers)
 
 
-def test_a_rule_that_nobody_knows_is_said_to_be_none() -> None:
-    found = take_account(_NanWithoutItsPlace(), "AdaptiveMaxPool2d", "float16", "int64")
+def test_a_rule_that_says_less_is_found_only_where_no_other_fits_and_one_that_nobody_knows_is_none() -> None:
+    assert take_account(arbitrary(), "AdaptiveMaxPool2d", "float16", "int64").model == "any+any-nan"
+    found = take_account(nan_without_its_place(), "AdaptiveMaxPool2d", "float16", "int64")
     assert (found.found("NaN"), found.model) == ("none of those known", "")
     assert found.disagreements == ("declared first, but no rule that is known is what was seen",)
 
@@ -236,3 +205,38 @@ def test_the_command_prints_evidence_and_a_declaration() -> None:
     assert result.returncode == 0, result.stderr
     assert "native  (partial sums keep 11 bits" in result.stdout
     assert f"{WINDOWED}, channels_last: float32: acc32, float16: native" in result.stdout
+
+
+# What is switched on in the emulator: a setting of its environment, a defect.
+
+SETTINGS = [
+    ({}, ADAPTIVE, "bfloat16", "accumulation", "acc32"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "half_accumulator"}, ADAPTIVE, "bfloat16", "accumulation", "native"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "bfloat16_truncated"}, ADAPTIVE, "bfloat16", "rounding", "toward zero"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "nan_dropped"}, ADAPTIVE, "float16", "NaN", "zero"),
+    ({"POOLPROOF_EMULATOR_DEFECTS": "last_maximum_wins"}, "AdaptiveMaxPool2d", "float16", "tie", "last"),
+    ({"POOLPROOF_EMULATOR_ACCUMULATION": "native"}, ADAPTIVE, "bfloat16", "accumulation", "native"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "away"}, ADAPTIVE, "bfloat16", "rounding", "half away from zero"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "truncate"}, ADAPTIVE, "float16", "rounding", "toward zero"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "up"}, ADAPTIVE, "bfloat16", "rounding", "up"),
+    ({"POOLPROOF_EMULATOR_NARROWING": "down"}, ADAPTIVE, "bfloat16", "rounding", "down"),
+    ({"POOLPROOF_EMULATOR_SUBNORMALS": "flush"}, ADAPTIVE, "float16", "subnormals", "flushed by the cast"),
+    ({"POOLPROOF_EMULATOR_OVERFLOW": "saturate"}, ADAPTIVE, "float16", "overflow", "saturates"),
+    ({"POOLPROOF_EMULATOR_TIES": "last"}, "AdaptiveMaxPool2d", "float16", "tie", "last"),
+    ({"POOLPROOF_EMULATOR_NANS": "first"}, "AdaptiveMaxPool2d", "float16", "NaN", "first NaN"),
+]
+
+DECLARED = ({}, {"POOLPROOF_EMULATOR_ACCUMULATION": "native"})
+"""Settings of which the backend itself knows."""
+
+
+@pytest.mark.parametrize(("setting", "operator", "dtype", "trait", "found"), SETTINGS)
+def test_what_is_switched_on_is_found(
+    setting: dict[str, str], operator: str, dtype: str, trait: str, found: str
+) -> None:
+    asked = ["--backend", "emulator-a2", "--operator", operator, "--dtype", dtype, "--memory-format", "contiguous"]
+    run = forked.run(Command("poolproof", ["probe", *asked], ROOT, os.environ | setting))
+    lines = {line.split("  ")[1].strip(): line for line in run.stdout.splitlines() if line.startswith("  ")}
+    assert lines[trait].removeprefix(f"  {trait}").split("(")[0].strip() == found, run.stdout + run.stderr
+    assert run.returncode == (0 if setting in DECLARED else 1)
+    assert ("!" in run.stdout) == (setting not in DECLARED)

@@ -15,6 +15,7 @@ import pytest
 from forging import rewrite
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import BackendUnavailable
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.clusters import FailureCluster, cluster_failures
@@ -37,7 +38,17 @@ from poolproof.suites.run.diagnosis import ROUNDS, Diagnosis, diagnose
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
 from suspect_rows import Row, failing, made_up
-from suspect_subjects import subjects
+
+WINDOWED = ("MaxPool3dWithArgmaxBackward", "MaxPool2dWithIndicesBackward")
+
+
+def subjects(abilities: Abilities = ALL) -> list[Subject]:
+    return [
+        Subject("mine", OPERATORS[name], dtype, "int64", abilities=abilities)
+        for name in WINDOWED
+        for dtype in ("float32", "float16")
+    ]
+
 
 Fails = Callable[[Case], bool]
 
@@ -101,8 +112,7 @@ def test_a_threshold_is_narrowed_to_two_neighbours(least: int) -> None:
 
 def test_an_upper_threshold_is_narrowed_too() -> None:
     kernel = Kernel.planned(lambda case: case.planes < 9, keep=lambda case: not 5 <= case.planes <= 20)
-    after = kernel.diagnose()
-    assert [str(term) for term in after.terms] == ["N*C < 9"]
+    assert [str(term) for term in kernel.diagnose().terms] == ["N*C < 9"]
 
 
 def test_a_threshold_between_whose_sides_few_calls_lie_is_narrowed_as_far_as_they_do() -> None:
@@ -154,17 +164,16 @@ def test_a_death_is_narrowed_as_any_failure_is() -> None:
     assert (after.bounds[0].fails, after.bounds[0].conforms) == (64, 63)
 
 
-@pytest.fixture(scope="module")
-def asked() -> list[Case]:
-    """The further cases of a run in which 64 planes fail."""
-    kernel = Kernel.planned(planes(64))
+def test_the_same_run_is_asked_the_same_and_nothing_that_is_known() -> None:
+    kernel, again, resumed, hurried = (Kernel.planned(planes(64)) for _ in range(4))
     kernel.diagnose()
-    return kernel.asked
-
-
-def test_no_more_is_asked_than_there_is_room_for(asked: list[Case]) -> None:
-    assert 0 < len(asked) <= sum(ROUNDS)
-    assert len(set(asked)) == len(asked)
+    assert 0 < len(set(kernel.asked)) == len(kernel.asked) <= sum(ROUNDS)
+    again.diagnose()
+    assert kernel.asked == again.asked
+    resumed.diagnose(known={case.id for case in kernel.asked})
+    assert not set(kernel.asked) & set(resumed.asked)
+    hurried.diagnose(seconds=0.0)
+    assert not hurried.asked
 
 
 def test_a_number_that_one_case_had_is_refuted_by_those_beside_it() -> None:
@@ -177,24 +186,6 @@ def test_a_number_that_one_case_had_is_refuted_by_those_beside_it() -> None:
     after = kernel.diagnose()
     assert {case.planes % 8 for case in kernel.asked if kernel.fails(case)} >= {4, 6}
     assert "N*C mod 8 = 5" not in map(str, after.terms)
-
-
-def test_without_time_nothing_is_asked() -> None:
-    kernel = Kernel.planned(planes(64))
-    kernel.diagnose(seconds=0.0)
-    assert not kernel.asked
-
-
-def test_nothing_that_is_known_is_asked_again(asked: list[Case]) -> None:
-    again = Kernel.planned(planes(64))
-    again.diagnose(known={case.id for case in asked})
-    assert not set(asked) & set(again.asked)
-
-
-def test_the_same_run_is_asked_the_same(asked: list[Case]) -> None:
-    again = Kernel.planned(planes(64))
-    again.diagnose()
-    assert asked == again.asked
 
 
 def test_further_cases_are_calls_that_the_backend_has() -> None:
@@ -269,32 +260,25 @@ def test_further_cases_count_for_no_plan(diagnosed: Path, digest: Digest) -> Non
     assert DIAGNOSIS not in (diagnosed / "run" / "junit.xml").read_text(encoding="utf-8")
 
 
-def test_its_bundle_stands(diagnosed: Path) -> None:
+def test_its_bundle_stands_and_its_further_rows_say_what_follows_from_their_cases(diagnosed: Path) -> None:
     found = verify(diagnosed / "bundle.zip", draw=DRAW)
     assert found.overall is Overall.CONFORMS, [step.problems for step in found.steps]
     assert any("the others are" in step.text for step in found.steps)
-
-
-def test_a_further_row_that_says_otherwise_than_its_case_is_told(diagnosed: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(diagnosed / "run", tmp_path / "run"))
-    rewrite(folder, lambda rows: [row | {"planes": 7} if row["aspect"] == DIAGNOSIS else row for row in rows])
-    problems = list(plan_problems(read_digest(folder), DRAW))
-    assert problems
-    assert all("diagnosis-values" in problem and "says planes 7" in problem for problem in problems)
-
-
-def test_a_planned_row_cannot_pass_for_a_further_one(diagnosed: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(diagnosed / "run", tmp_path / "run"))
-    further = {"aspect": DIAGNOSIS, "block": "diagnosis-values"}
-    rewrite(folder, lambda rows: [row | further if row["verdict"] in FAILED else row for row in rows])
-    assert any("was planned and has no row" in problem for problem in plan_problems(read_digest(folder), DRAW))
-
-
-def test_a_further_row_says_what_follows_from_its_case(diagnosed: Path, digest: Digest) -> None:
     row = next(row for row in read_rows(diagnosed / "run").to_pylist() if row["aspect"] == DIAGNOSIS)
     described, checks = redraw_further(row)
     assert all(row[name] == value for name, value in described.items())
     assert set(checks) <= set(row["checks_judged"])
+
+
+def test_a_further_row_that_is_none_is_told(diagnosed: Path, tmp_path: Path) -> None:
+    """One that says otherwise than its case, and a planned one that passes for one."""
+    further = {"aspect": DIAGNOSIS, "block": "diagnosis-values"}
+    folders = [Path(shutil.copytree(diagnosed / "run", tmp_path / name)) for name in ("other", "planned")]
+    rewrite(folders[0], lambda rows: [row | {"planes": 7} if row["aspect"] == DIAGNOSIS else row for row in rows])
+    rewrite(folders[1], lambda rows: [row | further if row["verdict"] in FAILED else row for row in rows])
+    other, planned = (list(plan_problems(read_digest(folder), DRAW)) for folder in folders)
+    assert other and all("diagnosis-values" in problem and "says planes 7" in problem for problem in other)
+    assert any("was planned and has no row" in problem for problem in planned)
 
 
 def test_a_sample_is_judged_again(digest: Digest, monkeypatch: pytest.MonkeyPatch, forked_sandboxes: None) -> None:
@@ -323,30 +307,21 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
 # What ends the further cases of a session, and that whatever was learned until then counts.
 
 
-class Ending:
-    """Judges some questions, and then ends as it is told to."""
-
-    def __init__(self, end: Callable[[], object], answers: int) -> None:
-        self._end, self._answers = end, answers
-        self.asked = 0
-
-    def __call__(self, question: Question, backend: str) -> Row:
-        self.asked += 1
-        if self.asked > self._answers:
-            self._end()
-        return question.describe() | {"backend": backend, "verdict": "conforms"}
-
-
-def told_of(diagnosed: Path, judge: Ending) -> list[str]:
-    """What a session says that ends so; the suspects are those of a real run."""
+def told_of(diagnosed: Path, end: Callable[[], object] = lambda: None) -> tuple[list[str], int]:
+    """What a session says that ends so at its fourth further case, and how many it asked: suspects of a real run."""
     (backend,) = read_digest(diagnosed / "run").run["backends"]
     asked_of = [Subject(backend, each.operator, each.dtype, each.index_dtype) for each in subjects()]
     said: list[str] = []
-    diagnose(diagnosed / "run", judge, asked_of, 30.0, NOTHING, said.append)
-    return said
+    asked: list[Question] = []
 
+    def judge(question: Question, backend: str) -> Row:
+        asked.append(question)
+        if len(asked) == 4:
+            end()
+        return question.describe() | {"backend": backend, "verdict": "conforms"}
 
-NOTHING = Done()
+    diagnose(diagnosed / "run", judge, asked_of, 30.0, Done(), said.append)
+    return said, len(asked)
 
 
 def interrupted() -> NoReturn:
@@ -357,30 +332,14 @@ def unavailable() -> NoReturn:
     raise BackendUnavailable("the card is gone")
 
 
-@pytest.mark.parametrize(
-    ("end", "told"),
-    [
-        (interrupted, "diagnosis interrupted: what was learned so far counts"),
-        (unavailable, "no further cases: the card is gone"),
-    ],
-)
-def test_an_end_is_told_and_nothing_else_ends(diagnosed: Path, end: Callable[[], object], told: str) -> None:
-    judge = Ending(end, answers=3)
-    assert told_of(diagnosed, judge)[-1] == told
-    assert judge.asked == 4
-
-
-def test_an_interrupt_that_was_lost_is_no_interrupt_of_the_session(
-    diagnosed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lose() -> None:
-        monkeypatch.setattr(interrupts, "_pending", True)
-
-    assert told_of(diagnosed, Ending(lose, answers=3))[-1].startswith("diagnosis interrupted")
-
-
-def test_what_no_end_disturbs_says_how_many_are_asked_about(diagnosed: Path) -> None:
-    judge = Ending(lambda: None, answers=0)
-    (said,) = told_of(diagnosed, judge)
-    assert "further cases are asked about 1 suspect: 30 s each at most" in said
-    assert judge.asked
+def test_an_end_is_told_and_nothing_else_ends(diagnosed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, asked = told_of(diagnosed, interrupted)
+    assert (said[-1], asked) == ("diagnosis interrupted: what was learned so far counts", 4)
+    said, asked = told_of(diagnosed, unavailable)
+    assert (said[-1], asked) == ("no further cases: the card is gone", 4)
+    said, _ = told_of(diagnosed, lambda: monkeypatch.setattr(interrupts, "_pending", True))
+    assert said[-1].startswith("diagnosis interrupted"), "an interrupt that was lost is none of the session"
+    monkeypatch.setattr(interrupts, "_pending", False)
+    (told,), asked = told_of(diagnosed)
+    assert "further cases are asked about 1 suspect: 30 s each at most" in told
+    assert asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,8 @@ def imported(*arguments: str) -> set[str]:
     return HEAVY & set(json.loads(ended.stdout.splitlines()[-1]))
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy_and_a_command_what_it_needs() -> None:
     assert imported("--help") == set()
-
-
-def test_a_command_imports_what_it_needs() -> None:
     assert {"pandas", "pyarrow"} <= imported("show", "--help")
 
 
@@ -46,12 +44,9 @@ def test_a_command_is_what_the_list_says(name: str) -> None:
 
 def test_who_judges_imports_nothing_that_only_others_need(tmp_path: Path) -> None:
     """Neither to load a backend nor to answer the questions of a block."""
-    sandbox = Sandbox("plugged_backends:TellsWhatIsImported", tmp_path, "late", timeout=60.0)
-    try:
+    with closing(Sandbox("plugged_backends:TellsWhatIsImported", tmp_path, "late", timeout=60.0)) as sandbox:
         (subject, *_) = [subject for subject in sandbox.start().subjects if not subject.unsupported]
         (row,) = sandbox.judge(CaseBlock(subject, CASE_ASPECTS["precision"], 0, 1, seed=0).questions())
-    finally:
-        sandbox.close()
     assert HEAVY & set(row["route"].split()) <= OF_JUDGING
     assert "numpy" in row["route"].split()
 

@@ -7,15 +7,18 @@ import json
 import shlex
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from rich.console import Console
 
 import forked
+from contract_calls import MP2, made
 from places import SUPPORT
 from poolproof.backends.emulator.build import library
 from poolproof.reports.bundle.packing import package
@@ -38,8 +41,7 @@ from poolproof.suites.plan.record import mandatory, plan_cases, redraw
 from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
-from runs import ENVIRONMENT, command, replay_pasted
-from seeded_calls import SEEDED_CALLS
+from sessions import ENVIRONMENT, replay_pasted, words
 
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
@@ -57,14 +59,9 @@ def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None
     (tmp_path / "elsewhere" / "helper.py").write_text("from scatter_backends import Lost\n")
     environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path / 'elsewhere'}:{ENVIRONMENT['PYTHONPATH']}"}
     options = ("--backend", "mine:backend", "--case", CASE.to_json(), "--case-timeout", 33, "--report", "out")
-    ended = subprocess.run(
-        command(*options, "--aclnn-library", "lib.so", "--no-shrink"),
-        cwd=here,
-        env=environment | {"POOLPROOF_NPU": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = words(*options, "--aclnn-library", "lib.so", "--no-shrink")
+    environment |= {"POOLPROOF_NPU": "1"}
+    ended = subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
     assert line.startswith("POOLPROOF_NPU=1 poolproof replay --backend mine:backend --aclnn-library ")
@@ -77,12 +74,9 @@ def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None
     assert row["reason"] in again.stdout
 
 
-def test_what_a_stranger_wrote_into_a_row_is_nothing_that_a_shell_obeys() -> None:
+def test_a_message_is_about_the_case_that_its_line_shows_and_a_shell_obeys_nothing_in_it() -> None:
     row = {"backend": "b;id", "case": "{}", "given": ["PATH=/tmp", "POOLPROOF_NPU=$(id)", "`id`"]}
     assert replay_line(row) == "POOLPROOF_NPU='$(id)' poolproof replay --backend 'b;id' PATH=/tmp '`id`' '{}'"
-
-
-def test_a_message_is_about_the_case_that_its_line_shows() -> None:
     row = {"backend": "b", "case": '{"a":9}', "reason": "nine", "shrunk": '{"a":1}', "shrunk_reason": "one"}
     assert (message(row), replay_line(row)) == ("one", """poolproof replay --backend b '{"a":1}'""")
     row |= {"shrunk": None, "shrunk_reason": None}
@@ -93,24 +87,23 @@ def test_a_message_is_about_the_case_that_its_line_shows() -> None:
     ("answers", "asked", "failed"),
     [("F" * 20, ENOUGH, ENOUGH), ("C" * 20, MOST, 0), ("FFC" + "F" * 20, MOST, MOST - 1), ("N" * 20, 0, 0)],
 )
-def test_what_does_not_always_fail_is_asked_more_often(answers: str, asked: int, failed: int) -> None:
+def test_what_does_not_always_fail_is_asked_more_often_while_there_is_time(
+    answers: str, asked: int, failed: int
+) -> None:
     verdicts = {"F": Verdict.VIOLATES, "C": Verdict.CONFORMS, "N": Verdict.NOT_RUN}
-    given = iter(answers)
-    repetition = repeat(CaseQuestion(CASE, ASPECTS["values"]), lambda _: {"verdict": verdicts[next(given)]})
+    given, question = iter(answers), CaseQuestion(CASE, ASPECTS["values"])
+    repetition = repeat(question, lambda _: {"verdict": verdicts[next(given)]})
     assert repetition.columns == ({"asked_again": asked, "failed_again": failed} if asked else {})
-
-
-def test_asking_again_ends_with_its_time() -> None:
-    question = CaseQuestion(CASE, ASPECTS["values"])
     assert repeat(question, lambda _: {"verdict": "timed out"}, seconds=0.0).columns["asked_again"] == 1
 
 
 def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     """Clause, sentence and what in the call brings it up: terminal, page, summary, JUnit, and replay in a shell."""
-    call = SEEDED_CALLS["rank_two_indices_accepted"]()
+    call = made(MP2)
+    call = call.with_tensors({"indices": call.tensor("indices").reshaped((4, 4))})
     options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
     seeded = {"POOLPROOF_EMULATOR_DEFECTS": "rank_two_indices_accepted", "POOLPROOF_EMULATOR_PRODUCT": "A2"}
-    ended = forked.run(forked.Command("pytest", command(*options)[3:], tmp_path, ENVIRONMENT | seeded))
+    ended = forked.run(forked.Command("pytest", words(*options)[3:], tmp_path, ENVIRONMENT | seeded))
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
     (tmp_path / "away").mkdir()
@@ -187,24 +180,16 @@ def test_a_rate_is_told_wherever_the_failure_is(tmp_path: Path) -> None:
     assert [name for name, text in texts.items() if "fails 3 of 10 when asked again alone" not in text] == []
 
 
-@dataclass(frozen=True)
-class OneCase:
+def one_case(smallest: Case | None) -> Any:
     """A block of one case, whose failure is made smaller to another that is given."""
 
-    backend: str
-    smallest: Case | None
-    id: str = "block"
+    def smaller(failing: Question, still_fails: object, seconds: float) -> CaseQuestion:
+        assert smallest is not None, "what does not repeat was made smaller"
+        return CaseQuestion(smallest, ASPECTS["values"], "block")
 
-    @property
-    def subject(self) -> OneCase:
-        return self
-
-    def questions(self) -> list[CaseQuestion]:
-        return [CaseQuestion(CASE, ASPECTS["values"], self.id)]
-
-    def smaller(self, failing: Question, still_fails: object, seconds: float) -> CaseQuestion:
-        assert self.smallest is not None, "what does not repeat was made smaller"
-        return CaseQuestion(self.smallest, ASPECTS["values"], self.id)
+    questions = [CaseQuestion(CASE, ASPECTS["values"], "block")]
+    subject = SimpleNamespace(backend=BACKEND)
+    return SimpleNamespace(id="block", subject=subject, questions=lambda: questions, smaller=smaller)
 
 
 SMALL, RIGHT = replace(CASE, shape=(1, 2, 2)), replace(CASE, shape=(0, 4, 4))
@@ -216,7 +201,7 @@ def test_a_smaller_case_is_one_that_was_seen_to_fail_as_often(
 ) -> None:
     runner, _, file = flaky
     file.write_text(lots[0] + "." + lots[1:] + "." * 20)
-    result = runner.judge(OneCase(BACKEND, smallest))  # type: ignore[arg-type]
+    result = runner.judge(one_case(smallest))
     (row,) = result.failures
     evidence = shrunk_path(tmp_path, row["case_id"], BACKEND)
     if smallest is SMALL:

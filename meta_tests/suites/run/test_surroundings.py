@@ -63,7 +63,7 @@ def rows_of(folder: Path) -> Counter[tuple[str, ...]]:
     return Counter(tuple(str(row[name]) for name in columns) for row in read_rows(folder, columns).to_pylist())
 
 
-def told_to(options: Sequence[str]) -> list[str]:
+def told_to(*options: str) -> list[str]:
     return [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
 
 
@@ -93,7 +93,7 @@ def session(
     if full:
         page.unlink(missing_ok=True)
         page.symlink_to("/dev/full")
-    asked = told_to(["--cases", "60", *more])
+    asked = told_to("--cases", "60", *more)
     ended = forked.run(Command("pytest", asked, folder, surroundings() | dict(environment or {}), before=before))
     if full:
         page.unlink()
@@ -124,25 +124,23 @@ def told_once(step: Step, sentence: str) -> None:
     assert "INTERNALERROR" not in step.output
 
 
-def test_a_disk_that_is_full_at_ten_points_costs_no_row(chain: list[Step], undisturbed: Step) -> None:
+def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: list[Step], undisturbed: Step) -> None:
     before: Counter[tuple[str, ...]] = Counter()
+    told, counts = set(), set()
     for step in chain[: len(LIMITS)]:
         told_once(step, "File too large; make room for it")
         assert step.output.count("make room for it") == 1, step.output
         assert "VIOLATES" not in step.output
+        told |= set(re.findall(r"cannot write \S*?([\w.-]+):", step.output))
         now = rows_of(step.folder) if (step.folder / "rows").is_dir() else Counter()
         assert before <= now
         before = now
+        counts.add(len(now))
+    assert {"run.json", "main-0000.jsonl", "main-0000.parquet"} <= told
+    assert len(counts) >= 6, counts
     assert chain[-1].status == Overall.VIOLATES, chain[-1].output
     assert rows_of(chain[-1].folder) == rows_of(undisturbed.folder)
     assert max(rows_of(undisturbed.folder).values()) == 1
-
-
-def test_the_points_lie_all_over_the_run(chain: list[Step]) -> None:
-    told = {file for step in chain[: len(LIMITS)] for file in re.findall(r"cannot write \S*?([\w.-]+):", step.output)}
-    counts = {len(rows_of(step.folder)) if (step.folder / "rows").is_dir() else 0 for step in chain[: len(LIMITS)]}
-    assert {"run.json", "main-0000.jsonl", "main-0000.parquet"} <= told
-    assert len(counts) >= 6, counts
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -165,24 +163,24 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
         'mkdir run; mount -t tmpfs -o size=112k none run; "$@"; echo "=== $?"; cp -r run full;'
         'mount -o remount,size=8m run; "$@" --resume; echo "=== $?"; cp -r run again'
     )
-    asked = [sys.executable, "-m", "pytest", *told_to(["-n", "2", "--cases", "30"])]
-    said = subprocess.run(
-        [*unshare, script, "sh", *asked], cwd=tmp_path, env=surroundings(), text=True, stdout=PIPE, stderr=STDOUT
-    ).stdout
-    found = re.findall(r"(.*?)^=== (-?\d+)\n", said, flags=re.MULTILINE | re.DOTALL)
-    full, again = (
-        Step(int(status), text, tmp_path / name) for (text, status), name in zip(found, ("full", "again"), strict=True)
+    asked = [*unshare, script, "sh", sys.executable, "-m", "pytest", *told_to("-n", "2", "--cases", "30")]
+    said = subprocess.run(asked, cwd=tmp_path, env=surroundings(), text=True, stdout=PIPE, stderr=STDOUT).stdout
+    (full, status), (again, last) = re.findall(r"(.*?)^=== (-?\d+)\n", said, flags=re.MULTILINE | re.DOTALL)
+    told_once(
+        Step(int(status), full, tmp_path / "full"), "No space left on device; make room for it, and go on with --resume"
     )
-    told_once(full, "No space left on device; make room for it, and go on with --resume")
-    assert "replacing crashed worker" not in full.output
-    assert again.status == Overall.VIOLATES, again.output
-    rows = rows_of(again.folder)
+    assert "replacing crashed worker" not in full
+    assert int(last) == Overall.VIOLATES, again
+    rows = rows_of(tmp_path / "again")
     assert max(rows.values()) == 1
     assert sum(rows.values()) == 60
 
 
-def test_a_row_that_has_no_room_leaves_the_rows_before(tmp_path: Path) -> None:
-    """Half of it is written, and there is no room for the rest."""
+def test_a_row_or_a_folder_that_has_no_room_leaves_the_rows_before(tmp_path: Path) -> None:
+    """Half of the row is written, and there is no room for the rest."""
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotWrite, match="Not a directory"):
+        RowWriter(tmp_path / "file", "main")
     program = (
         "import resource, sys; from pathlib import Path; from poolproof.reports.rows.store import RowWriter;"
         "writer = RowWriter(Path(sys.argv[1]), 'main'); writer.append({'case_id': 'a'});"
@@ -205,9 +203,3 @@ def test_a_part_whose_writer_died_before_its_journal_was_gone_counts_once(tmp_pa
     writer.append({"case_id": "b"})
     writer.close()
     assert sorted(read_rows(tmp_path, ["case_id"])["case_id"].to_pylist()) == ["a", "b"]
-
-
-def test_a_folder_that_cannot_be_made_is_told_of(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(CannotWrite, match="Not a directory"):
-        RowWriter(tmp_path / "file", "main")

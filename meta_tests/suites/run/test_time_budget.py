@@ -1,35 +1,107 @@
-"""A budget is spent to its end, all blocks get as much of it, nothing is asked twice, and all can be drawn again."""
+"""A budget is spent to its end, all blocks get as much of it, nothing is asked twice, and all can be drawn again.
+
+Minutes leave out no block and go beyond the plan.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from made_blocks import Clock, Made
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
+from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.options import budget_of
-from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
+from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_questions
 from poolproof.suites.plan.selection import NotDrawable
 from poolproof.suites.run import time_budget
-from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_time
+from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_minutes, parse_time
 from sessions import run_session
+
+
+@dataclass(frozen=True)
+class Made:
+    """A block that only has cases, and the seconds that each takes; one that is ``endless`` goes on where it ends."""
+
+    id: str
+    count: int
+    seconds: float
+    min_cases: int = 1
+    min_batch: int = 1
+    endless: bool = False
+    index: int = 0
+
+    @property
+    def subject(self) -> SimpleNamespace:
+        return SimpleNamespace(backend="made")
+
+    @property
+    def aspect(self) -> SimpleNamespace:
+        return SimpleNamespace(id="values")
+
+    def extension(self) -> Made | None:
+        root, index = root_of(self.id), self.index + 1
+        return replace(self, id=extension_id(root, index), index=index) if self.endless else None
+
+
+class Clock:
+    """Processes that take turns: each has a time of its own, and whose is least goes on."""
+
+    def __init__(self, folder: Path, made: list[Made], seconds: float, workers: int, extends_plan: bool = False):
+        self.times = [0.0] * workers
+        self.now = 0.0
+        self.portions: list[Portion] = []
+        given = cast(list[Block], made)
+        self.allotments = [
+            Allotment(folder, given, Budget(seconds, 0.0, extends_plan), workers, lambda: self.now) for _ in self.times
+        ]
+        for number, block in enumerate(given):
+            for portion in self.allotments[number % workers].first_portions(block):
+                self._judge(number % workers, portion)
+
+    def spend(self) -> None:
+        idle: set[int] = set()
+        while len(idle) < len(self.times):
+            worker = min(set(range(len(self.times))) - idle, key=self.times.__getitem__)
+            self.now = self.times[worker]
+            portion = self.allotments[worker].next_portion()
+            if portion is None:
+                idle.add(worker)
+            else:
+                self._judge(worker, portion)
+
+    def _judge(self, worker: int, portion: Portion) -> None:
+        cases, block = portion.stop - portion.start, cast(Made, portion.block)
+        seconds = cases * block.seconds
+        self.times[worker] += seconds
+        self.now = self.times[worker]
+        self.allotments[worker].record_time(portion, cases, seconds)
+        self.portions.append(portion)
+
+    def taken(self) -> Counter[str]:
+        return Counter({name: max(p.stop for p in self.portions if p.block.id == name) for name in self._names()})
+
+    def _names(self) -> set[str]:
+        return {portion.block.id for portion in self.portions}
+
+
+DRAW = Redraw(redraw, mandatory, plan_cases)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90.0), ("10m", 600.0), ("1.5 h", 5400.0), (" 1s ", 1.0)])
@@ -37,16 +109,29 @@ def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
     assert parse_time(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "10", "m", "0m", "0.5s", "-1m", "1e3s", "10 minutes", "200h", "9" * 400 + "h"])
-def test_what_is_no_time_is_named(text: str) -> None:
-    with pytest.raises(InvalidTime, match="a budget is a number and a unit"):
-        parse_time(text)
+def test_what_is_no_time_is_named() -> None:
+    for text in ("", "10", "m", "0m", "0.5s", "-1m", "1e3s", "10 minutes", "200h", "9" * 400 + "h"):
+        with pytest.raises(InvalidTime, match="a budget is a number and a unit"):
+            parse_time(text)
+    for minutes in (0.0, -1.0, 0.01, 10_081.0, float("nan"), float("inf")):
+        with pytest.raises(InvalidTime, match=r"a number of minutes is needed, from 0\.02 to 10,080, a week"):
+            parse_minutes(minutes)
 
 
-@pytest.mark.parametrize("option", ["case", "case_list"])
-def test_single_cases_have_no_budget(option: str) -> None:
-    given = {"budget": "10m", "case": [], "case_list": [], option: ["something"]}
-    with pytest.raises(BadInput, match=rf"not on the cases of --{option.replace('_', '-')}$"):
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"budget": "10m", "case": ["a"], "case_list": []}, "not on the cases of --case$"),
+        ({"budget": "10m", "case": [], "case_list": ["a"]}, "not on the cases of --case-list$"),
+        (
+            {"budget": "10m", "minutes": 3.0},
+            "^--budget 10m stays within the plan, --minutes 3 goes beyond it: take one$",
+        ),
+        ({"minutes": 3.0, "case": ["a"]}, "^--minutes 3: a time is spent on a plan, not on the cases of --case$"),
+    ],
+)
+def test_what_does_not_go_together_is_named(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadInput, match=complaint):
         budget_of(cast(pytest.Config, SimpleNamespace(getoption=given.get)), 0.0)
 
 
@@ -117,6 +202,36 @@ def test_blocks_that_were_begun_without_a_budget_are_asked_whole(tmp_path: Path)
     assert time_budget.partial_counts(tmp_path, made) == {"a": (1, 100), "b": (1, 100)}
 
 
+@pytest.mark.parametrize("seconds", [60.0, 600.0, 28_800.0])
+def test_turns_outlast_a_time_and_tell_of_it_often(seconds: float) -> None:
+    budget = Budget(seconds, 0.0)
+    assert seconds < budget.slices * budget.slice_seconds <= 1.3 * seconds
+    assert budget.slice_seconds <= 120.0
+
+
+def test_nothing_is_asked_twice(tmp_path: Path) -> None:
+    made = [Made(f"{name}", 40, 0.05, endless=name > 2) for name in range(1, 5)]
+    clock = Clock(tmp_path, made, 60.0, 3, extends_plan=True)
+    clock.spend()
+    judged = Counter((p.block.id, number) for p in clock.portions for number in range(p.start, p.stop))
+    assert set(judged.values()) == {1}
+    assert judged.total() == clock.taken().total()
+    beyond = time_budget.extension_counts(tmp_path, cast(list[Block], made))
+    assert set(beyond) == {"3", "4"}
+    assert judged.total() == 4 * 40 + sum(beyond.values())
+    assert beyond["3"] > 3 * 40
+
+
+def test_a_plan_that_is_spent_goes_on_where_it_can(tmp_path: Path) -> None:
+    made = [Made("1", 20, 0.05), Made("2", 20, 0.05, endless=True)]
+    clock = Clock(tmp_path, made, 50.0, 1, extends_plan=True)
+    clock.spend()
+    assert 45.0 <= clock.times[0] <= 50.0
+    assert clock.taken()["1"] == 20
+    again = Clock(tmp_path, made, 0.1, 1, extends_plan=True)
+    assert sum(p.stop - p.start for p in again.portions) == clock.taken().total()
+
+
 def planned() -> list[Block]:
     """A block of each kind and aspect."""
     operator = OPERATORS["MaxPool3dWithArgmaxBackward"]
@@ -140,27 +255,22 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
         assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
 
 
-ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "2000", "--dtype", "float32"]
+VALUES = ["--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--no-shrink", "--aspect", "values"]
+ASKED = [*VALUES, "--cases", "2000", "-k", "values-1"]
 SLOW = "dying_backends:slow"
-DRAW = Redraw(redraw, mandatory, plan_cases)
 
 
 @pytest.fixture(scope="module")
 def spent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose budget was too small for its plan, on any machine: of its 200 cases each takes 40 ms and more."""
     folder = tmp_path_factory.mktemp("spent") / "run"
-    ended = run_session(folder, SLOW, "--budget", "2s", "--no-shrink", asked=[*ASKED, "-k", "values-1"])
+    ended = run_session(folder, SLOW, "--budget", "2s", asked=ASKED)
     assert ended.status == Overall.CONFORMS, ended.output
     return folder
 
 
-def asked_of(folder: Path) -> dict[str, Any]:
-    budget: dict[str, Any] = read_run(folder)["budget"]
-    return budget
-
-
 def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
-    ((name, (part, count)),) = asked_of(spent)["asked"].items()
+    ((name, (part, count)),) = read_run(spent)["budget"]["asked"].items()
     assert name.endswith("values-1")
     assert 1 <= part < count == 200
     rows = read_rows(spent, ["case_id", "block"]).filter(read_rows(spent, ["block"])["block"].is_valid())
@@ -179,10 +289,10 @@ def test_what_was_asked_is_drawn_again(spent: Path, tmp_path: Path) -> None:
 
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
-    options = ["--budget", "2s", "--no-shrink", "--resume"]
-    ended = run_session(folder, SLOW, *options, asked=[*ASKED, "-k", "values-1"])
+    options = ["--budget", "2s", "--resume"]
+    ended = run_session(folder, SLOW, *options, asked=ASKED)
     assert ended.status == Overall.CONFORMS, ended.output
-    before, after = asked_of(spent), asked_of(folder)
+    before, after = read_run(spent)["budget"], read_run(folder)["budget"]
     assert (before["seconds"], after["seconds"]) == (2.0, 4.0)
     assert after["took"] > before["took"]
     ((name, (part, count)),) = after["asked"].items()
@@ -205,3 +315,75 @@ def test_a_part_that_cannot_be_is_named(spent: Path, part: list[int], complaint:
     run["budget"]["asked"] = {"another": [1, 2]}
     with pytest.raises(NotDrawable, match="'another', which is no block of the plan"):
         list(redraw_questions(run))
+
+
+SMALL = [*VALUES, "--aspect", "targets", "--cases", "3"]
+BACKEND = "torch-cpu"
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose first session died when it had taken 207 cases beyond the plan, which the next one judged."""
+    folder = tmp_path_factory.mktemp("minutes") / "run"
+    ended = run_session(folder, BACKEND, "--minutes", "0.02", asked=SMALL)
+    assert ended.status == Overall.CONFORMS, ended.output
+    name = "torch-cpu-MaxPool2dWithIndicesBackward-float32-int64-values-0"
+    taken = {name: 3, f"{name}+1": 200, f"{name}+2": 7}
+    with (folder / time_budget.FILE).open("a") as journal:
+        journal.writelines(json.dumps({"block": block, "taken": count}) + "\n" for block, count in taken.items())
+    ended = run_session(folder, BACKEND, "--resume", "--minutes", "0.02", asked=SMALL)
+    assert ended.status == Overall.CONFORMS, ended.output
+    return folder
+
+
+def test_a_run_says_what_it_asked_beyond_its_plan(extended: Path) -> None:
+    ((name, cases),) = read_run(extended)["budget"]["beyond"].items()
+    assert name.endswith("-values-0")
+    assert cases >= 207
+    rows = [row for row in read_rows(extended, ["block", "case_id"]).to_pylist() if row["block"]]
+    assert sum(row["block"].startswith(f"{name}+") for row in rows) == cases
+    assert sum(group["planned"] for group in read_run(extended)["mandatory"]) == len(rows)
+    assert len({(row["block"], row["case_id"]) for row in rows}) == len(rows)
+    assert len({row["case_id"] for row in rows}) > 0.9 * len(rows)
+    page = (extended / "index.html").read_text(encoding="utf-8")
+    assert f"and {cases:,} cases beyond it, in " in page
+    assert " s of a budget of 2 s: at least 1 case and " in page
+
+
+def test_what_was_asked_beyond_a_plan_is_drawn_again_and_can_be_merged(extended: Path, tmp_path: Path) -> None:
+    package(extended, tmp_path / "bundle.zip")
+    found = verify(tmp_path / "bundle.zip", draw=DRAW)
+    assert found.overall is Overall.CONFORMS, found.steps
+    join([extended, Path(shutil.copytree(extended, tmp_path / "again"))], tmp_path / "run", mandatory)
+    was, merged = read_run(extended), read_run(tmp_path / "run")
+    assert merged["mandatory"] == was["mandatory"]
+    assert merged["budget"]["beyond"] == was["budget"]["beyond"]
+
+
+def test_only_minutes_go_on_with_it(extended: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(extended, tmp_path / "run"))
+    for options in ((), ("--budget", "2s")):
+        ended = run_session(folder, BACKEND, "--resume", *options, asked=SMALL)
+        assert ended.status == Overall.COULD_NOT_RUN
+        assert "went beyond its plan: go on with it by --minutes" in " ".join(ended.output.split())
+    assert read_run(folder)["budget"]["beyond"] == read_run(extended)["budget"]["beyond"]
+
+
+def test_what_cannot_have_gone_on_is_named(extended: Path) -> None:
+    run = read_run(extended)
+    (name,) = read_run(extended)["budget"]["beyond"]
+    for beyond in ({"another": 3}, {name: 10**9}, {name.replace("-values-0", "-examples-0"): 3}):
+        wrong = run | {"budget": run["budget"] | {"beyond": beyond}}
+        with pytest.raises(NotDrawable, match=r"a time was spent on .* cases beyond .*, which does not go on"):
+            list(redraw_questions(wrong))
+
+
+def test_cases_beyond_a_block_depend_on_it_alone() -> None:
+    subject = Subject("npu", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64")
+    block = next(iter(CASE_ASPECTS["values"].blocks(subject, PLANS["smoke"], 0)))
+    first, second = extend(block, 250)
+    assert (first.count, second.count) == (200, 50)
+    assert [more.id for more in (first, second)] == [f"{block.id}+1", f"{block.id}+2"]
+    (longer,) = extend(block, 120)
+    assert [asked.id for asked in longer.questions()] == [asked.id for asked in first.prefix(120)]
+    assert len({asked.id for asked in first.questions()} & {asked.id for asked in second.questions()}) < 3

@@ -2,93 +2,62 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from bad_inputs import Ending, Given, Lay, small_session
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bad_inputs import HONEST, Ending, Given, Lay, small_session
 from bad_inputs.materials import HISTORY, RUN, copies, cut, damaged, record, together, written
 
-_ROWS = "rows/*.parquet"
+
+def _replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    return lambda path: (path.unlink(), make(path))
 
 
-def _removed(path: Path) -> None:
-    path.unlink()
+def _journal(content: bytes) -> Lay:
+    return damaged("rows/*.parquet", lambda path: (path.parent / "w-0000.jsonl").write_bytes(content))
 
 
-def _made_a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _made_a_loop(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path.name)
-
-
-def _made_a_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def _other_columns(path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table({"verdict": [1, 2], "beauty": ["a", "b"]}), path)
-
-
+_KINDS: Mapping[str, Callable[[Path], object]] = {
+    "empty": written(b""),
+    "cut": cut(0.6),
+    "a folder": _replaced(Path.mkdir),
+    "a loop": _replaced(lambda path: path.symlink_to(path.name)),
+}
 _RUNS: Mapping[str, Lay] = {
-    "no run.json": damaged("run.json", _removed),
-    "an empty run.json": damaged("run.json", written(b"")),
-    "half a run.json": damaged("run.json", cut(0.5)),
+    "no run.json": damaged("run.json", Path.unlink),
+    **{f"a run.json that is {kind}": damaged("run.json", damage) for kind, damage in _KINDS.items()},
+    "a run.json that is a pipe": damaged("run.json", _replaced(os.mkfifo)),
     "a run.json of bytes": damaged("run.json", written(bytes(range(256)))),
     "a run.json that is a list": damaged("run.json", written(b"[]")),
-    "a run.json that is a number": damaged("run.json", written(b"5")),
     "a run.json nested deeply": damaged("run.json", written(b"[" * 100_000)),
-    "a run.json that is a folder": damaged("run.json", _made_a_folder),
-    "a run.json that is a loop": damaged("run.json", _made_a_loop),
-    "a run.json that is a pipe": damaged("run.json", _made_a_pipe),
     **{f"no entry {name}": record(**{name: ...}) for name in ("id", "plan", "seed", "mandatory", "suite", "waivers")},
     **{
         f"{name} is {value!r:.30}": record(**{name: value})
         for name, value in (
-            ("id", 5),
-            ("started", "today"),
-            ("started", 1e300),
-            ("finished", -1),
-            ("mandatory", {}),
-            ("mandatory", [{"planned": 1.5}]),
-            ("suite", "0.1"),
-            ("host", []),
-            ("backends", []),
-            ("backends", {"a": 5}),
-            ("waivers", [5]),
-            ("waivers", [{"id": "x"}]),
-            ("waivers_judged_on", "soon"),
+            *(("id", 5), ("started", "today"), ("started", 1e300), ("finished", -1), ("mandatory", {})),
+            *(("mandatory", [{"planned": 1.5}]), ("suite", "0.1"), ("host", []), ("backends", []), ("waivers", [5])),
+            *(("backends", {"a": 5}), ("waivers", [{"id": "x"}]), ("waivers_judged_on", "soon")),
             ("strict_waivers", "no"),
         )
     },
-    "rows that are cut": damaged(_ROWS, cut(0.6)),
-    "rows that are empty": damaged(_ROWS, written(b"")),
-    "rows that are a text": damaged(_ROWS, written(b"PAR1 conforms PAR1")),
-    "rows that are a folder": damaged(_ROWS, _made_a_folder),
-    "rows that are a loop": damaged(_ROWS, _made_a_loop),
-    "rows of other columns": damaged(_ROWS, _other_columns),
-    "a journal of bytes": damaged(_ROWS, lambda path: (path.parent / "w-0000.jsonl").write_bytes(b"\xff\xfe\n" * 3)),
-    "a journal of no JSON": damaged(_ROWS, lambda path: (path.parent / "w-0000.jsonl").write_text("verdict\n")),
-    "a journal of numbers": damaged(_ROWS, lambda path: (path.parent / "w-0000.jsonl").write_text("5\n")),
-    "a journal of other types": damaged(
-        _ROWS, lambda path: (path.parent / "w-0000.jsonl").write_text(json.dumps({"verdict": [5]}) + "\n")
+    **{f"rows that are {kind}": damaged("rows/*.parquet", damage) for kind, damage in _KINDS.items()},
+    "rows that are a text": damaged("rows/*.parquet", written(b"PAR1 conforms PAR1")),
+    "rows of other columns": damaged(
+        "rows/*.parquet", lambda path: pq.write_table(pa.table({"verdict": [1, 2], "beauty": ["a", "b"]}), path)
     ),
-    "a journal nested deeply": damaged(
-        _ROWS, lambda path: (path.parent / "w-0000.jsonl").write_text("[" * 99_999 + "\n")
-    ),
+    "a journal of bytes": _journal(b"\xff\xfe\n" * 3),
+    "a journal of no JSON": _journal(b"verdict\n"),
+    "a journal of numbers": _journal(b"5\n"),
+    "a journal of other types": _journal(b'{"verdict": [5]}\n'),
+    "a journal nested deeply": _journal(b"[" * 99_999 + b"\n"),
 }
 """Runs in which something is damaged."""
 
-_READERS: Mapping[str, tuple[str, ...]] = {
+_READERS = {
     "show": ("show", RUN),
     "package": ("package", RUN, "-o", "new.zip"),
     "compare": ("compare", RUN, RUN),
@@ -99,19 +68,14 @@ _READERS: Mapping[str, tuple[str, ...]] = {
 
 def _entry(name: str, damage: Callable[[Path], object]) -> Lay:
     """A copy of the history in which one file of its run is changed."""
-
-    def lay(here: Path, made: Path) -> None:
-        copies(HISTORY)(here, made)
-        (target,) = sorted((here / HISTORY).glob(f"run=*/{name}"))[:1]
-        damage(target)
-
-    return lay
+    return damaged(f"run=*/{name}", damage, of=HISTORY)
 
 
-_HISTORIES: Mapping[str, Lay] = {
-    "rows cut": _entry("rows/rows.parquet", lambda path: path.write_bytes(b"x" * path.stat().st_size)),
-    "cells cut": _entry("cells.parquet", lambda path: path.write_bytes(b"x" * path.stat().st_size)),
-}
+def _crossed_out(path: Path) -> None:
+    path.write_bytes(b"x" * path.stat().st_size)
+
+
+_HISTORIES = {"rows cut": _entry("rows/rows.parquet", _crossed_out), "cells cut": _entry("cells.parquet", _crossed_out)}
 """Histories that look whole, and are not."""
 
 _ENTRIES: Mapping[str, Lay] = {
@@ -121,9 +85,11 @@ _ENTRIES: Mapping[str, Lay] = {
     "an entry of wrong types": _entry(
         "entry.json", written(b'{"run": 5, "started": [], "verdict": {}, "content": 1, "sizes": 7}')
     ),
-    "rows that are missing": _entry("rows/rows.parquet", _removed),
+    "rows that are missing": _entry("rows/rows.parquet", Path.unlink),
 }
 """Histories with a run that is passed over, which is said."""
+
+LOST = "scatter_backends:lost"
 
 
 def listed() -> Iterator[Given]:
@@ -131,8 +97,7 @@ def listed() -> Iterator[Given]:
         for name in ("show", list(_READERS)[1 + number % (len(_READERS) - 1)]):
             yield Given(f"folder: {what}, {name}", "poolproof", _READERS[name], (RUN,), lay=lay)
         if number % 3 == 0 and "waivers is" not in what:
-            arguments = small_session("--report=run", "--resume", "--cases=6", backend="scatter_backends:lost")
-            yield Given(f"folder: {what}, resumed", "pytest", arguments, (RUN,), about="pytest --resume", lay=lay)
+            yield _session(f"folder: {what}, resumed", ("--resume", "--cases=6"), lay)
     for what, lay in _HISTORIES.items():
         asked = ("history", "query", HISTORY, "SELECT count(*) FROM rows, cells")
         yield Given(f"folder: a history, {what}", "poolproof", asked, ("parquet",), lay=lay)
@@ -140,24 +105,23 @@ def listed() -> Iterator[Given]:
     for what, lay in _ENTRIES.items():
         asked = ("history", "list", HISTORY)
         yield Given(f"folder: a history, {what}", "poolproof", asked, (), Ending.HARMLESS, lay=lay)
-    yield from _resumed()
-
-
-def _resumed() -> Iterator[Given]:
-    """Another run's folder, or the same run asked for something else."""
-    for what, options, backend in (
-        ("another seed", ("--seed=1",), "scatter_backends:lost"),
-        ("another backend", (), "scatter_backends:honest"),
-        ("other cases", ("--cases=7",), "scatter_backends:lost"),
-        ("another dtype", ("--dtype=float32",), "scatter_backends:lost"),
-        ("another aspect", ("--aspect=memory",), "scatter_backends:lost"),
+    for what, option, backend in (
+        *(("another seed", "--seed=1", LOST), ("another backend", "-q", HONEST), ("other cases", "--cases=7", LOST)),
+        *(("another dtype", "--dtype=float32", LOST), ("another aspect", "--aspect=memory", LOST)),
     ):
-        arguments = small_session("--report=run", "--cases=6", *options, "--resume", backend=backend)
         lay = together(copies(RUN), lambda here, made: (here / RUN / "rows" / "w-0007.jsonl").write_text('{"cut'))
-        yield Given(f"folder: resumed with {what}", "pytest", arguments, (RUN,), about="pytest --resume", lay=lay)
-    arguments = small_session("--report=run", "--cases=6", backend="scatter_backends:lost")
-    yield Given("folder: a run that is there", "pytest", arguments, (RUN,), about="pytest --report", lay=copies(RUN))
-    lay = together(copies(RUN), lambda here, made: (here / RUN).rename(here / "poolproof-report"))
-    lay = together(lay, lambda here, made: (here / "poolproof-report" / "run.json").write_text("{}"))
+        yield _session(f"folder: resumed with {what}", ("--cases=6", option, "--resume"), lay, backend)
+    yield _session("folder: a run that is there", ("--cases=6",), copies(RUN))
+    lay = together(
+        copies(RUN),
+        lambda here, made: (here / RUN).rename(here / "poolproof-report"),
+        lambda here, made: (here / "poolproof-report" / "run.json").write_text("{}"),
+    )
     arguments = small_session("--cases=6")
     yield Given("folder: the default one holds something else", "pytest", arguments, ("poolproof-report",), lay=lay)
+
+
+def _session(name: str, options: tuple[str, ...], lay: Lay, backend: str = LOST) -> Given:
+    arguments = small_session("--report=run", *options, backend=backend)
+    about = "pytest --resume" if "--resume" in options else "pytest --report"
+    return Given(name, "pytest", arguments, (RUN,), about=about, lay=lay)

@@ -102,12 +102,12 @@ def odd_things(here: Path, made: Path) -> None:
     (here / "full" / "thesis.txt").write_text("years of work", encoding="utf-8")
 
 
-def damaged(name: str, damage: Callable[[Path], object]) -> Lay:
-    """A copy of the run in which one file is changed."""
+def damaged(name: str, damage: Callable[[Path], object], of: str = RUN) -> Lay:
+    """A copy of the run, or of the history, in which one file is changed."""
 
     def lay(here: Path, made: Path) -> None:
-        copies(RUN)(here, made)
-        (target,) = sorted((here / RUN).glob(name))[:1]
+        copies(of)(here, made)
+        (target,) = sorted((here / of).glob(name))[:1]
         damage(target)
 
     return lay

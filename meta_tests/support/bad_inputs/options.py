@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from types import SimpleNamespace
 
 import click
 
@@ -57,71 +59,53 @@ BASE: Mapping[str, Mapping[str, str]] = {
 }
 """What each command is given that is right; one of the values is then made wrong."""
 
-_MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("list", "--backend"): _BACKENDS,
-    ("replay", "--backend"): _BACKENDS,
-    ("probe", "--backend"): _BACKENDS,
-    ("rerun", "--backend"): _BACKENDS,
-    ("replay", "case"): ("{", "[]", "null", "", "7"),
-    ("replay", "--timeout"): ("x", "0", "-1", "nan", "inf", "1e400"),
-    ("replay", "--evidence"): _OUTPUTS,
-    ("replay", "--aclnn-library"): (),
-    ("replay", "--pythonpath"): (),
-    ("replay", "--repeat"): ("x", "0", "-1", "1.5"),
-    ("probe", "--operator"): ("MaxPool9d", ""),
-    ("probe", "--dtype"): ("float8", ""),
-    ("export", "--format"): ("nonsense", ""),
-    ("export", "-o"): ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
-    ("export", "--backend"): _BACKENDS,
-    ("export", "--cases"): ("x", "0", "-1"),
-    ("export", "--seed"): ("x", "1e3"),
-    ("export", "--operator"): ("MaxPool9d", ""),
-    ("export", "--case"): ("{", "[]", "null", ""),
-    ("export", "--case-list"): _INPUTS,
-    ("history add", "folder"): ("a-file", *_OUTPUTS, ""),
-    ("history list", "folder"): tuple(value for value in _INPUTS if value != "a-folder"),
-    ("waive", "case_id"): ("000000000000", "", "*"),
-    ("waive", "--reason"): ("", " "),
-    ("waive", "--owner"): ("", "\t"),
-    ("waive", "--expires"): ("soon", "2027-13-01", "2999-01-01", "", "2001-01-01"),
-    ("waive", "--issue"): (),
-    ("waive", "--backend"): ("abacus",),
-    ("waive", "--scope"): ("beauty", "checks_violated", ""),
-    ("waive", "-o"): ("a-file", *_OUTPUTS, "a-folder", "a-pipe", "a-device"),
-    ("package", "-o"): ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
-    ("package", "--sign"): _INPUTS,
-    ("verify", "--fingerprint"): ("00", "", "fingerprint"),
-    ("verify", "--signer"): _INPUTS,
-    ("verify", "--attestation"): (),
-    ("merge", "-o"): ("a-file", *_OUTPUTS),
-    ("compare", "--markdown"): ("a-folder", *_OUTPUTS),
-    ("compare", "--page"): ("a-folder", *_OUTPUTS),
-    ("history query", "sql"): (
-        "SELEC",
-        "",
-        "SELECT * FROM nowhere",
-        "SELECT runs.beauty FROM runs",
-        "COPY runs TO 'a-file/x'",
-    ),
-    ("dashboard", "-o"): ("a-file", *_OUTPUTS),
-    ("rerun", "--sample"): ("0", "-1", "x", "1.5"),
-    ("rerun", "--aclnn-library"): (),
-    ("rerun", "--seed"): ("x", "1.5"),
-    ("rerun", "--timeout"): ("x", "0", "-1", "nan", "inf"),
-    ("score", "--cases"): ("x", "0", "-1"),
-    ("score", "--seed"): ("x",),
-    ("score", "--defect"): ("no-such-defect", ""),
-    ("score", "--product"): ("A9", ""),
-    ("score", "-n"): ("x", "0", "-1"),
-    ("score", "--report"): ("a-file", *_OUTPUTS),
-    ("score", "--timeout"): ("x", "0", "-1", "nan", "inf"),
-    ("score", "--shrink"): ("x", "-1", "nan", "inf"),
-    ("score", "--fail-under"): ("x", "-1", "nan", "101"),
-}
-"""What is wrong for an option by what it means, where its type does not say it."""
+_COUNTS, _SECONDS = ("x", "0", "-1", "1.5"), ("x", "0", "-1", "nan", "inf")
 
-_HANDED_ON = frozenset({"run"})
-"""Commands whose options are those of the session, which is tried with them."""
+_MEANT: Mapping[str, tuple[str, ...]] = {
+    "--aclnn-library": (),
+    "--attestation": (),
+    "--backend": _BACKENDS,
+    "waive --backend": ("abacus",),
+    "case": ("{", "[]", "null", "", "7"),
+    "--case": ("{", "[]", "null", ""),
+    "--case-list": _INPUTS,
+    "--cases": ("x", "0", "-1"),
+    "case_id": ("000000000000", "", "*"),
+    "--defect": ("no-such-defect", ""),
+    "--dtype": ("float8", ""),
+    "--evidence": _OUTPUTS,
+    "--expires": ("soon", "2027-13-01", "2999-01-01", "", "2001-01-01"),
+    "--fail-under": ("x", "-1", "nan", "101"),
+    "--fingerprint": ("00", "", "fingerprint"),
+    "history add folder": ("a-file", *_OUTPUTS, ""),
+    "history list folder": tuple(value for value in _INPUTS if value != "a-folder"),
+    "export --format": ("nonsense", ""),
+    "--issue": (),
+    "--markdown": ("a-folder", *_OUTPUTS),
+    "-n": ("x", "0", "-1"),
+    "-o": ("a-file", *_OUTPUTS),
+    "export -o": ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
+    "package -o": ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
+    "waive -o": ("a-file", *_OUTPUTS, "a-folder", "a-pipe", "a-device"),
+    "--operator": ("MaxPool9d", ""),
+    "--owner": ("", "\t"),
+    "--page": ("a-folder", *_OUTPUTS),
+    "--product": ("A9", ""),
+    "--pythonpath": (),
+    "--reason": ("", " "),
+    "--repeat": _COUNTS,
+    "--report": ("a-file", *_OUTPUTS),
+    "--sample": _COUNTS,
+    "--scope": ("beauty", "checks_violated", ""),
+    "--seed": ("x", "1.5"),
+    "--shrink": ("x", "-1", "nan", "inf"),
+    "--sign": _INPUTS,
+    "--signer": _INPUTS,
+    "sql": ("SELEC", "", "SELECT * FROM nowhere", "SELECT runs.beauty FROM runs", "COPY runs TO 'a-file/x'"),
+    "--timeout": _SECONDS,
+    "replay --timeout": (*_SECONDS, "1e400"),
+}
+"""What is wrong for an option, of one command or of all, by what it means, where its type does not say it."""
 
 
 def commands(group: click.Group = main, above: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -139,84 +123,63 @@ def commands(group: click.Group = main, above: str = "") -> Iterator[tuple[str, 
 
 def every_option() -> set[str]:
     """What `Given.about` has to say at least once: every option of the session, every parameter of every command."""
-    ours = {f"poolproof {words} {_spelled(each)}" for words, command in commands() for each in command.params}
-    return ours | {f"pytest {name}" for name in _SessionOptions().names}
-
-
-class _SessionOptions:
-    """Stands for pytest's parser, and writes down which options our plugins add."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        for module in (plugin, recorder):
-            module.pytest_addoption(self)  # type: ignore[arg-type]
-
-    def getgroup(self, *_: object) -> _SessionOptions:
-        return self
-
-    def addoption(self, name: str, **_: object) -> None:
-        self.names.append(name)
-
-
-def _spelled(parameter: click.Parameter) -> str:
-    return parameter.opts[0]
+    names: list[str] = []
+    parser = SimpleNamespace(addoption=lambda name, **_: names.append(name))
+    parser.getgroup = lambda *_: parser
+    for module in (plugin, recorder):
+        module.pytest_addoption(parser)  # type: ignore[arg-type]
+    ours = {f"poolproof {words} {each.opts[0]}" for words, command in commands() for each in command.params}
+    return ours | {f"pytest {name}" for name in names}
 
 
 def listed() -> Iterator[Given]:
     for words, command in commands():
-        if words in _HANDED_ON:
-            continue
-        for parameter in command.params:
-            yield from _of_parameter(words, parameter)
-        yield _command(
-            words, {"--no-such-option": "x"}, "--no-such-option", "no such option", names=("--no-such-option",)
-        )
+        if words != "run":  # whose options are those of the session, which is tried with them
+            for parameter in command.params:
+                yield from _of_parameter(words, parameter)
+            unknown = "--no-such-option"
+            yield _command(words, {unknown: "x"}, unknown, "no such option", (unknown,))
     yield Given("no such command", "poolproof", ("judge",), names=("judge",))
     yield Given("no such command of a history", "poolproof", ("history", "drop"), names=("drop",))
     handed_on = ("run", "-p", "no:cacheprovider", "--cases=x")
     yield Given("run: 'x'", "poolproof", handed_on, ("--cases",), Ending.USAGE, "poolproof run options")
-    yield from _session_options()
+    for name, (by_pytest, by_us) in _SESSION.items():
+        for value in (*by_pytest, *by_us):
+            arguments, ending = small_session(f"{name}={value}"), Ending.USAGE if value in by_pytest else Ending.REFUSED
+            what, about = f"pytest {name}: {value[:40]!r}", f"pytest {name}"
+            yield Given(what, "pytest", arguments, _named(name, value), ending, about, odd_things)
+    arguments = small_session("--ray-resource=")
+    yield Given("no resource", "pytest", arguments, (), Ending.HARMLESS, "pytest --ray-resource", odd_things)
+    for name in ("--resume", "--probe", "--no-shrink", "--strict-waivers"):
+        arguments = small_session(f"{name}=yes")
+        yield Given(f"pytest {name}: a value", "pytest", arguments, (name,), Ending.USAGE, f"pytest {name}")
+    for name in ("--backend", "--report", "--cases"):
+        yield Given(f"pytest {name}: no value", "pytest", session(name), (name,), Ending.USAGE, f"pytest {name}")
+    yield Given("pytest --resume: nothing there", "pytest", small_session("--resume"), ("nothing to resume",))
 
 
 def _of_parameter(words: str, parameter: click.Parameter) -> Iterator[Given]:
-    name = _spelled(parameter)
+    name = parameter.opts[0]
     if isinstance(parameter, click.Option) and parameter.is_flag:
-        yield _command(words, {f"{name}=yes": None}, name, "a value for a flag", names=(name,))
+        yield _command(words, {f"{name}=yes": None}, name, "a value for a flag", (name,))
         return
     if parameter.required:
         yield _command(words, {name: None}, name, "left out")
     elif isinstance(parameter, click.Option):
-        yield _command(words, {name: ...}, name, "without a value", names=(name,))
-    for value in _MEANT[words, name] if (words, name) in _MEANT else _by_type(parameter):
+        yield _command(words, {name: ...}, name, "without a value", (name,))
+    values = _MEANT.get(f"{words} {name}", _MEANT.get(name))
+    if values is None:
+        values = ("nonsense", "") if isinstance(parameter.type, click.Choice) else _INPUTS
+        assert isinstance(parameter.type, click.Choice | click.Path), f"say in _MEANT what is bad for {name}"
+    for value in values:
         yield _command(words, {name: value}, name, value, (*_named(name, value), parameter.human_readable_name))
 
 
 def _named(option: str, value: str) -> tuple[str, ...]:
     """What a sentence may call an option, or what it was given."""
-    name = option.lstrip("-")
+    name, last = option.lstrip("-"), "".join(value.split()[-1:]).strip("'")
     missing_first = "attestation" if option == "--signer" else ""
-    return tuple(
-        filter(
-            None,
-            (
-                name.replace("_", " "),
-                name.upper(),
-                value,
-                *(word.strip("'") for word in value.split()[-1:]),
-                missing_first,
-            ),
-        )
-    )
-
-
-def _by_type(parameter: click.Parameter) -> tuple[str, ...]:
-    match parameter.type:
-        case click.Choice():
-            return "nonsense", ""
-        case click.Path():
-            return _INPUTS
-        case _:
-            raise AssertionError(f"say in _MEANT what is bad for {parameter.name}")
+    return tuple(filter(None, (re.sub("[-_]", " ", name), name, name.upper(), value, last, missing_first)))
 
 
 def _command(words: str, wrong: Mapping[str, object], name: str, how: str, names: tuple[str, ...] = ()) -> Given:
@@ -225,68 +188,33 @@ def _command(words: str, wrong: Mapping[str, object], name: str, how: str, names
     for option, value in {**BASE[words], **wrong}.items():
         if value is None and option.endswith("=yes"):
             arguments.append(option)
-        elif value is ... and option.startswith("-"):
-            arguments = [*arguments]
-        elif value is not None:
+        elif value not in (None, ...):
             arguments += [option, str(value)] if option.startswith("-") else [str(value)]
     arguments += [option for option, value in wrong.items() if value is ...]
-    about = f"poolproof {words} {name}"
-    lay = together(copies(RUN, BUNDLE, HISTORY), odd_things)
+    about, lay = f"poolproof {words} {name}", together(copies(RUN, BUNDLE, HISTORY), odd_things)
     return Given(f"{words} {name}: {how[:40]!r}", "poolproof", tuple(arguments), names, about=about, lay=lay)
 
 
-_SESSION: Mapping[str, Mapping[str, Ending]] = {
-    "--backend": dict.fromkeys(_BACKENDS, Ending.REFUSED),
-    "--plan": {"nonsense": Ending.USAGE, "": Ending.USAGE},
-    "--cases": {
-        "x": Ending.USAGE,
-        "1.5": Ending.USAGE,
-        "0": Ending.REFUSED,
-        "-1": Ending.REFUSED,
-        "1000000000000": Ending.REFUSED,
-        "1" + "0" * 40: Ending.REFUSED,
-    },
-    "--shard": dict.fromkeys(("x", "3/2", "0/2", "1/0", ""), Ending.REFUSED),
-    "--ray": dict.fromkeys(("nowhere", ""), Ending.REFUSED),
-    "--ray-resource": {"": Ending.HARMLESS},
-    "--ray-workers": {"x": Ending.USAGE, "0": Ending.REFUSED, "-1": Ending.REFUSED},
-    "--seed": {"x": Ending.USAGE, "1e3": Ending.USAGE, "": Ending.USAGE},
-    "--report": dict.fromkeys(("a-file", "full", "a-device", *_OUTPUTS), Ending.REFUSED),
-    "--resume": {},
-    "--case": dict.fromkeys(("{", "[]", "", "null"), Ending.REFUSED),
-    "--case-list": dict.fromkeys(_INPUTS, Ending.REFUSED),
-    "--operator": dict.fromkeys(("MaxPool9d", "", "aclnn"), Ending.REFUSED),
-    "--dtype": {"float8": Ending.USAGE, "": Ending.USAGE},
-    "--aspect": {"beauty": Ending.USAGE, "": Ending.USAGE},
-    "--waivers": dict.fromkeys(("missing", "a-file", "a-folder", "", "a-loop", "a-device", _LONG), Ending.REFUSED),
-    "--case-timeout": {"x": Ending.USAGE, **dict.fromkeys(("0", "-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED)},
-    "--diagnose": {"x": Ending.USAGE, **dict.fromkeys(("-1", "nan", "inf", "-inf", "1e400"), Ending.REFUSED)},
-    "--budget": dict.fromkeys(("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "9" * 400 + "h"), Ending.REFUSED),
-    "--minutes": {
-        "x": Ending.USAGE,
-        **dict.fromkeys(("0", "-1", "nan", "inf", "-inf", "1e400", "10081"), Ending.REFUSED),
-    },
-    "--memory-budget": dict.fromkeys(("x", "8", "", "-1GiB", "0B", "infGiB", "9" * 400 + "TiB"), Ending.REFUSED),
-    "--aclnn-library": {},
-    "--probe": {},
-    "--no-shrink": {},
-    "--strict-waivers": {},
-    "--ci": {"jenkins": Ending.USAGE, "": Ending.USAGE},
+_SESSION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "--backend": ((), _BACKENDS),
+    "--plan": (("nonsense", ""), ()),
+    "--cases": (("x", "1.5"), ("0", "-1", "1000000000000", "1" + "0" * 40)),
+    "--shard": ((), ("x", "3/2", "0/2", "1/0", "")),
+    "--ray": ((), ("nowhere", "")),
+    "--ray-workers": (("x",), ("0", "-1")),
+    "--seed": (("x", "1e3", ""), ()),
+    "--report": ((), ("a-file", "full", "a-device", *_OUTPUTS)),
+    "--case": ((), ("{", "[]", "", "null")),
+    "--case-list": ((), _INPUTS),
+    "--operator": ((), ("MaxPool9d", "", "aclnn")),
+    "--dtype": (("float8", ""), ()),
+    "--aspect": (("beauty", ""), ()),
+    "--waivers": ((), ("missing", "a-file", "a-folder", "", "a-loop", "a-device", _LONG)),
+    "--case-timeout": (("x",), ("0", "-1", "nan", "inf", "-inf", "1e400")),
+    "--diagnose": (("x",), ("-1", "nan", "inf", "-inf", "1e400")),
+    "--budget": ((), ("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "9" * 400 + "h")),
+    "--minutes": (("x",), ("0", "-1", "nan", "inf", "-inf", "1e400", "10081")),
+    "--memory-budget": ((), ("x", "8", "", "-1GiB", "0B", "infGiB", "9" * 400 + "TiB")),
+    "--ci": (("jenkins", ""), ()),
 }
-"""What is wrong for each option of the session, and who refuses it."""
-
-
-def _session_options() -> Iterator[Given]:
-    for name, values in _SESSION.items():
-        about = f"pytest {name}"
-        for value, ending in values.items():
-            arguments = small_session(f"{name}={value}")
-            yield Given(
-                f"pytest {name}: {value[:40]!r}", "pytest", arguments, _named(name, value), ending, about, odd_things
-            )
-    for name in ("--resume", "--probe", "--no-shrink", "--strict-waivers"):
-        arguments = small_session(f"{name}=yes")
-        yield Given(f"pytest {name}: a value", "pytest", arguments, (name,), Ending.USAGE, f"pytest {name}")
-    for name in ("--backend", "--report", "--cases"):
-        yield Given(f"pytest {name}: no value", "pytest", session(name), (name,), Ending.USAGE, f"pytest {name}")
-    yield Given("pytest --resume: nothing there", "pytest", small_session("--resume"), ("nothing to resume",))
+"""What is wrong for each option of the session: what pytest's parser refuses, and what we do."""

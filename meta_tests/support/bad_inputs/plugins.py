@@ -23,14 +23,10 @@ MODULES: Mapping[str, str] = {
     "a syntax error": "def (",
     "an exception": "1 / 0",
     "an exception of its own": "class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd",
-    "an exception without a text": "raise RuntimeError",
     "an exception of many lines": "raise RuntimeError('all\\n' * 100)",
     "an exception that paints": "raise RuntimeError('\\x1b[2J::error::lost')",
-    "an assertion": "assert False",
     "a missing module": "import surely_not_there",
-    "a missing name": "from os import surely_not_there",
     "an end of all": "import sys; sys.exit(0)",
-    "an end with a text": "import sys; sys.exit('I am no backend')",
     "an end at once": "import os; os._exit(0)",
     "an end as if it violated": "import os; os._exit(1)",
     "an interruption": "raise KeyboardInterrupt",
@@ -43,8 +39,6 @@ MODULES: Mapping[str, str] = {
     "no text": "\udcff\udcfe",
     "no Mine": "x = 1",
     "Mine is a number": "Mine = 5",
-    "Mine is None": "Mine = None",
-    "Mine is a module": "import os as Mine",
     "Mine gives nothing": "def Mine(): pass",
     "Mine gives a text": "def Mine(): return 'backend'",
     "Mine gives a class": _BACKEND.replace("Mine", "Other") + "\ndef Mine(): return Other",
@@ -59,18 +53,13 @@ MODULES: Mapping[str, str] = {
     "unsupported raises": _BACKEND.replace("return None", "raise KeyError(dtype)"),
     "unsupported is no method": _BACKEND + "    unsupported = 5\n",
     "unsupported gives a number": _BACKEND.replace("return None", "return 5"),
-    "unsupported gives a list": _BACKEND.replace("return None", "return []"),
-    "unsupported gives false": _BACKEND.replace("return None", "return False"),
     "unsupported wants less": _BACKEND.replace("operator, dtype, index_dtype", "operator"),
     "everything unsupported": _BACKEND.replace("return None", "return 'nothing at all'"),
     "environment raises": _BACKEND + "    def environment(self): raise OSError('no driver')\n",
-    "environment gives nothing": _BACKEND + "    def environment(self): return None\n",
     "environment gives a list": _BACKEND + "    def environment(self): return ['torch']\n",
     "environment is no method": _BACKEND + "    environment = {'torch': '2'}\n",
     "a product that is a text": _BACKEND + "    product = 'A2'\n",
-    "tags that are a number": _BACKEND + "    tags = 5\n",
-    "modes that are a number": _BACKEND + "    modes = 5\n",
-    "an interface that is a number": _BACKEND + "    interface = 5\n",
+    **{f"{name} is a number": f"{_BACKEND}    {name} = 5\n" for name in ("tags", "modes", "interface", "streams")},
 }
 """What cannot be judged at all, by what the module ``mine`` does."""
 
@@ -80,15 +69,16 @@ _OUTCOMES: Mapping[str, str] = {
     "run gives a number": _BACKEND.replace("return Outcome", "return 5; Outcome"),
     "run gives a status of its own": _BACKEND.replace("Status.REFUSED", "'fine'"),
     "run wants more": _BACKEND.replace('mode=""', "mode, device"),
-    "accumulation raises": _BACKEND.replace("REFUSED", "COMPLETED") + "    def accumulation(self, call): 1 / 0\n",
-    "accumulation gives a text": _BACKEND.replace("REFUSED", "COMPLETED")
-    + "    def accumulation(self, call): return 'acc32'\n",
+    **{
+        f"accumulation: {does}": _BACKEND.replace("REFUSED", "COMPLETED")
+        + f"    def accumulation(self, call): {does}\n"
+        for does in ("1 / 0", "return 'acc32'")
+    },
     "results that are a list": _BACKEND.replace("message=", "results=[5], message="),
     "a message that is a number": _BACKEND.replace('"not today"', "5"),
     "a code that is a text": _BACKEND.replace('message="not', 'code="E1", message="not'),
     "seconds that are a text": _BACKEND.replace("message=", "seconds='1', message="),
     "guard_violations that are a number": _BACKEND.replace("message=", "guard_violations=5, message="),
-    "streams that are a number": _BACKEND + "    streams = 5\n",
     "phases that are a number": _BACKEND + "    phases = 5\n",
 }
 """What an adapter does wrong in a call: nobody else is accused of it."""
@@ -102,55 +92,33 @@ Mine = scatter.Scatter
 """
 
 
-def listed() -> Iterator[Given]:
-    for what, module in MODULES.items():
-        yield _given(f"plugin: {what}", module)
-    for what, module in _OUTCOMES.items():
-        yield _given(f"plugin: {what}", module, Ending.INCOMPLETE)
-    yield _given("plugin: prints while it is loaded", _PRINTS, Ending.HARMLESS)
-    for name in (
-        "mine:Mine:More",
-        "mine.Mine:",
-        ":Mine",
-        "mine:",
-        "mine:Mi ne",
-        "mine/x:Mine",
-        "..mine:Mine",
-        "mine:_",
-        "5:5",
-    ):
-        yield _named(f"plugin: named {name}", name, _BACKEND)
-    for what, module in ENTRY_POINTS.items():
-        lay = texts({"mine.py": _BACKEND, "mine-1.0.dist-info/METADATA": _METADATA, _POINTS: module})
-        arguments = small_session(backend="entered")
-        yield Given(
-            f"plugin: an entry point {what}", "pytest", arguments, ("entered",), about="pytest --backend", lay=lay
-        )
+_NAMES = ("mine:Mine:More", "mine.Mine:", ":Mine", "mine:", "mine:Mi ne", "mine/x:Mine", "..mine:Mine", "mine:_", "5:5")
 
-
-_METADATA = "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n"
-_POINTS = "mine-1.0.dist-info/entry_points.txt"
-
-ENTRY_POINTS: Mapping[str, str] = {
+_ENTRY_POINTS = {
     "of a missing module": "[poolproof.backends]\nentered = surely_not_there:Mine\n",
     "of a missing name": "[poolproof.backends]\nentered = mine:Theirs\n",
     "of a module": "[poolproof.backends]\nentered = mine\n",
     "of another group": "[poolproof.backend]\nentered = mine:Mine\n",
 }
+_METADATA = "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n"
 
 
-def _given(name: str, module: str, ending: Ending = Ending.REFUSED) -> Given:
-    return _named(name, "mine:Mine", module, ending)
+def listed() -> Iterator[Given]:
+    for what, module in MODULES.items():
+        yield _given(what, {"mine.py": module})
+    for what, module in _OUTCOMES.items():
+        yield _given(what, {"mine.py": module}, ending=Ending.INCOMPLETE)
+    yield _given("prints while it is loaded", {"mine.py": _PRINTS}, ending=Ending.HARMLESS)
+    for name in _NAMES:
+        yield _given(f"named {name}", {"mine.py": _BACKEND}, name)
+    for what, points in _ENTRY_POINTS.items():
+        files = {"METADATA": _METADATA, "entry_points.txt": points}
+        about = {f"mine-1.0.dist-info/{name}": text for name, text in files.items()}
+        yield _given(f"an entry point {what}", {"mine.py": _BACKEND, **about}, "entered")
 
 
-def _named(name: str, backend: str, module: str, ending: Ending = Ending.REFUSED) -> Given:
-    arguments = small_session(backend=backend)
-    return Given(
-        name,
-        "pytest",
-        arguments,
-        (backend, "no backend has an operator"),
-        ending,
-        "pytest --backend",
-        texts({"mine.py": module}),
-    )
+def _given(
+    what: str, files: Mapping[str, str | bytes], backend: str = "mine:Mine", ending: Ending = Ending.REFUSED
+) -> Given:
+    arguments, names = small_session(backend=backend), (backend, "no backend has an operator")
+    return Given(f"plugin: {what}", "pytest", arguments, names, ending, "pytest --backend", texts(files))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from bad_inputs import HONEST, Ending, Given, small_session
 from bad_inputs.materials import RUN, copies, odd_things, together
 from bad_inputs.options import CASE
 
-_REFUSED: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "POOLPROOF_EMULATOR_DEFECTS": ("emulator-a2", ("no-such-defect", "no,such")),
-    "POOLPROOF_EMULATOR_SANITIZER": ("emulator-a2", ("beauty",)),
-    "POOLPROOF_NPU": ("emulator-a2", ("x", "-1", "99", "1.5")),
-    "POOLPROOF_WORKER": ("emulator-a2", ("x", "gw0")),
-    "CXX": ("emulator-a2", ("/bin/false",)),
-    "XDG_CACHE_HOME": ("emulator-a2", ("a-file", "a-loop")),
-    "HOME": ("emulator-a2", ("a-file",)),
+_REFUSED = {
+    "POOLPROOF_EMULATOR_DEFECTS": ("no-such-defect", "no,such"),
+    "POOLPROOF_EMULATOR_SANITIZER": ("beauty",),
+    "POOLPROOF_NPU": ("x", "-1", "99", "1.5"),
+    "POOLPROOF_WORKER": ("x", "gw0"),
+    "CXX": ("/bin/false",),
+    "XDG_CACHE_HOME": ("a-file", "a-loop"),
+    "HOME": ("a-file",),
 }
-"""Variables that we read: a backend that reads them, and values that it cannot use."""
+"""Variables that the emulator or its build reads, and values that it cannot use."""
 
 _SUMMARIES = ("nowhere/summary.md", "a-folder", "a-loop", "a-file/summary.md", "a-pipe", "x" * 300)
 """Where GitHub's job summary cannot be put."""
@@ -47,44 +48,25 @@ _HARMLESS: Mapping[str, tuple[str | None, ...]] = {
 
 
 def listed() -> Iterator[Given]:
-    for number, (name, value) in enumerate((name, value) for name, values in _HARMLESS.items() for value in values):
-        environment = {name: value}
-        if number % 2:
-            arguments = small_session("--ci=auto")
-            yield Given(
-                f"variable: {name}={value!r}", "pytest", arguments, (), Ending.HARMLESS, environment=environment
-            )
-        else:
-            yield _shown(f"variable: {name}={value!r}, shown", environment)
-    yield Given(
-        "variable: POOLPROOF_MEMORY_BUDGET='x'",
-        "poolproof",
-        ("replay", CASE, "--backend", HONEST),
-        ending=Ending.HARMLESS,
-        environment={"POOLPROOF_MEMORY_BUDGET": "x"},
-    )
     lay = together(odd_things, copies(RUN))
-    for name, value in (("TMPDIR", "missing"), ("TMPDIR", "a-file"), ("TMPDIR", "")):
-        yield Given(f"variable: {name}={value}", "pytest", small_session(), (), Ending.HARMLESS, "", lay, {name: value})
+    given = partial(Given, program="pytest", lay=lay)
+    for number, (name, value) in enumerate((name, value) for name, values in _HARMLESS.items() for value in values):
+        what, variable = f"variable: {name}={value!r}", {name: value}
+        if number % 2:
+            yield given(what, arguments=small_session("--ci=auto"), ending=Ending.HARMLESS, environment=variable)
+        else:
+            yield Given(f"{what}, shown", "poolproof", ("show", RUN), (), Ending.SHOWN, lay=lay, environment=variable)
+    asked, variable = ("replay", CASE, "--backend", HONEST), {"POOLPROOF_MEMORY_BUDGET": "x"}
+    yield Given("variable: memory budget", "poolproof", asked, ending=Ending.HARMLESS, environment=variable)
+    for folder in ("missing", "a-file", ""):
+        what, variable = f"variable: TMPDIR={folder}", {"TMPDIR": folder}
+        yield given(what, arguments=small_session(), ending=Ending.HARMLESS, environment=variable)
     for target in _SUMMARIES:
-        yield Given(
-            f"variable: GITHUB_STEP_SUMMARY={target:.40}",
-            "pytest",
-            small_session("--ci=github"),
-            (f"cannot write {target}"[:60],),
-            Ending.UNPUBLISHED,
-            lay=lay,
-            environment={"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": target},
-        )
-    for name, (backend, values) in _REFUSED.items():
-        for value in values:
-            arguments = small_session("--dtype=float32", backend=backend)
-            names = (name, value or name, backend)
-            yield Given(
-                f"variable: {name}={value!r}", "pytest", arguments, names, lay=odd_things, environment={name: value}
-            )
-
-
-def _shown(name: str, environment: Mapping[str, str | None]) -> Given:
-    """The run that violates, shown: its status stands."""
-    return Given(name, "poolproof", ("show", RUN), (), Ending.SHOWN, lay=copies(RUN), environment=environment)
+        what, told = f"variable: GITHUB_STEP_SUMMARY={target:.40}", (f"cannot write {target}"[:60],)
+        variable = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": target}
+        asked = small_session("--ci=github")
+        yield given(what, arguments=asked, names=told, ending=Ending.UNPUBLISHED, environment=variable)
+    for name, refused in _REFUSED.items():
+        for value in refused:
+            arguments, told = small_session("--dtype=float32", backend="emulator-a2"), (name, value, "emulator-a2")
+            yield given(f"variable: {name}={value!r}", arguments=arguments, names=told, environment={name: value})

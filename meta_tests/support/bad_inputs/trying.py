@@ -6,6 +6,7 @@ What is looked at is what a person gets: exit status, output, time, and the file
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,10 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import forked
 from bad_inputs import Ending, Given
-from bad_inputs.fence import keep_inside
 from bad_inputs.materials import FAILING_CASE, MADE, failing_case, finish
 from places import ROOT
 from poolproof.reports.figures import tables
@@ -67,6 +68,56 @@ def _fenced(here: Path) -> None:
     keep_inside(here, *_SHARED)
 
 
+# A fence around the command: who runs the test may be somebody who may do all, and a bug would write to a device, or
+# put a file in its place. The command is ended before it does.
+
+LEFT = 97
+"""The exit status of a command that went beyond the fence."""
+
+_PLACES = {
+    "os.remove": (0,),
+    "os.rmdir": (0,),
+    "os.mkdir": (0,),
+    "os.rename": (0, 1),
+    "os.link": (1,),
+    "os.symlink": (1,),
+}
+"""What happens to a name in a folder, a link or not: which of the event's arguments are such names."""
+
+_CONTENTS = frozenset({"os.truncate", "os.chmod", "os.chown", "os.utime"})
+"""What happens to what a name leads to."""
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def keep_inside(*folders: Path) -> None:
+    """From now on, let this process and its forks change nothing but what lies in these folders; /dev/null is written.
+
+    Libraries of C and programs that are started are not held. What lies below /dev/null the system refuses.
+    """
+    inside = (*(f"{os.path.realpath(folder)}/" for folder in folders), f"{os.devnull}/")
+
+    def look(event: str, arguments: tuple[object, ...]) -> None:
+        for path in targets(event, arguments):
+            if not f"{path}/".startswith(inside) or path == os.devnull:
+                os.write(2, f"{event} of {path}, beyond the fence\n".encode(errors="replace"))
+                os._exit(LEFT)
+
+    sys.addaudithook(look)
+
+
+def targets(event: str, arguments: tuple[Any, ...]) -> list[str]:
+    """The real paths of what an audit event is about to change."""
+    if event == "open" or event in _CONTENTS:
+        path, written = arguments[0], event != "open" or (isinstance(arguments[2], int) and arguments[2] & _WRITES)
+        if not written or not isinstance(path, str | bytes):
+            return []
+        real = os.path.realpath(os.fsdecode(path))
+        return [] if event == "open" and real == os.devnull else [real]
+    names = [os.path.split(os.fsdecode(arguments[place]).rstrip("/")) for place in _PLACES.get(event, ())]
+    return [f"{os.path.realpath(folder)}/{name}" for folder, name in names]
+
+
 def _really_ended(given: Given, here: Path) -> subprocess.CompletedProcess[str]:
     program = ["-m", "pytest"] if given.program == "pytest" else ["-c", "from poolproof.suites.cli import main; main()"]
     command = [sys.executable, *program, *given.arguments]
@@ -86,8 +137,9 @@ _NORMAL = (Ending.HARMLESS, Ending.SHOWN)
 
 def objections(given: Given, status: int, output: str, before: dict[str, str], here: Path) -> Iterator[str]:
     """What is wrong with how a command ended."""
-    if status != given.ending.status:
-        yield f"exit status {status}, owed {given.ending.status}"
+    owed, most_lines = given.ending.value
+    if status != owed:
+        yield f"exit status {status}, owed {owed}"
     if "Traceback" in output or "INTERNALERROR" in output:
         yield "a traceback"
     if given.ending not in _NORMAL and given.names and not any(name in output for name in given.names):
@@ -95,7 +147,7 @@ def objections(given: Given, status: int, output: str, before: dict[str, str], h
     lines = [line for line in output.splitlines() if line.strip()]
     if not lines and given.ending not in _NORMAL:
         yield "says nothing"
-    if len(lines) > given.ending.most_lines or len(output) > 200 * given.ending.most_lines + 4000:
+    if len(lines) > most_lines or len(output) > 200 * most_lines + 4000:
         yield f"{len(lines)} lines, {len(output)} characters"
     yield from (f"changed {name}" for name in changed(before, here))
     yield from (f"accuses in {folder}" for folder in accusing(here, before))
