@@ -240,7 +240,7 @@ def _operator_database() -> dict[str, Any] | None:
 
 STAGES = (
     ("record", ("reports/rows/",)),
-    ("draw", ("suites/cases/generation.py", "suites/cases/strategies.py", "suites/cases/geometries.py")),
+    ("draw", ("suites/cases/generation.py", "suites/cases/strategies.py")),
     ("describe", ("suites/judging/case_question.py:describe",)),
     ("backend", ("backends/",)),
     ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),

@@ -16,21 +16,21 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_850,
-    "backends": 5_000,
-    "suites": 15_800,
-    "suites/cases": 5_350,
+    "references": 7_350,
+    "backends": 4_850,
+    "suites": 15_100,
+    "suites/cases": 4_700,
     "suites/judging": 3_500,
     "suites/plan": 1_250,
-    "suites/isolation": 1_450,
+    "suites/isolation": 1_510,
     "suites/run": 1_100,
-    "suites/probe": 950,
+    "suites/probe": 900,
     "suites/fleet": 550,
-    "reports": 9_950,
-    "meta_tests": 26_850,
+    "reports": 9_900,
+    "meta_tests": 23_600,
 }
 
-CLASSES, FRAMES = 24, 22
+CLASSES, FRAMES = 25, 22
 """Classes whose methods one case's way enters, and the most of our frames at a time, from the question to its row."""
 
 
@@ -50,7 +50,7 @@ def test_a_cases_way_keeps_its_budget(tmp_path: Path) -> None:
         if event != "call" or not _is_ours(frame):
             return
         *_, owner, _ = ["", "", *frame.f_code.co_qualname.split(".")]
-        if owner not in ("", "<locals>"):
+        if owner and not owner.startswith("<"):
             classes.add((frame.f_code.co_filename, owner))
         depth, outer = 0, frame
         while outer is not None:
