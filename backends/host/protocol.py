@@ -262,8 +262,13 @@ def _product_record(product: Product) -> dict[str, Any]:
     return {**vars(product), "like": product.like and _product_record(product.like)}
 
 
+def write_text(text: str) -> str:
+    """Cut a text, without half a character, which JSON has no word for."""
+    return text[:_LONGEST_TEXT].encode(errors="replace").decode()
+
+
 _WRITERS: Mapping[str, Callable[[Any], Any]] = {
-    "str": lambda text: text[:_LONGEST_TEXT].encode(errors="replace").decode(),
+    "str": write_text,
     "float": float,
     "Product | None": _product_record,
     "tuple[Hazard, ...] | None": lambda hazards: [hazard.name for hazard in hazards],

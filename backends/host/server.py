@@ -34,6 +34,7 @@ from poolproof.backends.host.protocol import (
     write_flat,
     write_given,
     write_outcome,
+    write_text,
 )
 from poolproof.backends.registry import UnknownBackend, create
 from poolproof.references.contract.call import ContractCall
@@ -94,9 +95,9 @@ class RequestServer:
         try:
             return {"done": self.requests[request["do"]](request)}
         except BackendUnavailable as error:
-            return {"unavailable": str(error)}
+            return {"unavailable": write_text(str(error))}
         except UnknownBackend as error:
-            return {"unknown": str(error)}
+            return {"unknown": write_text(str(error))}
         except Exception as error:
             return {"raised": write_flat(Raised.of(error))}
 

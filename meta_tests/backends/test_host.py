@@ -141,10 +141,10 @@ def test_what_an_adapter_may_not_is_told(host: HostClient, worker: Channel, mode
 
 
 def test_declarations_that_cannot_be_had_are_told_one_by_one() -> None:
-    with HostClient(PYTHONPATH=str(SUPPORT)) as host:
+    with HostClient(PYTHONPATH=str(SUPPORT), ASCEND_HOME_PATH="\udcff") as host:
         for backend, key, text in (
             ("nobody", "unknown", "unknown backend 'nobody'"),
-            ("aclnn", "unavailable", "is missing"),
+            ("aclnn", "unavailable", "sought in ?"),
             ("reports_backends:nothing", "unknown", "cannot be loaded"),
             ("host_backends:LEAVES", "raised", "not callable"),
         ):
