@@ -33,11 +33,6 @@ _ABOUT_INDICES = ("index_rule", "index_points")
 Arrays = dict[str, NDArray[Any]]
 
 
-def wants_all(_row: Row) -> bool:
-    """Want evidence of every violation."""
-    return True
-
-
 @dataclass(frozen=True)
 class EvidenceFolder:
     """Where evidence is put: the folder of a run, and the name that the run has for the backend.
@@ -49,7 +44,7 @@ class EvidenceFolder:
     folder: Path
     backend: str
     shrunk_from: str = ""
-    wants: Callable[[Row], bool] = wants_all
+    wants: Callable[[Row], bool] = lambda _row: True
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
         """Write down the trial that ended with ``findings``, unless it is too large."""
