@@ -7,7 +7,6 @@ few rounds of growing size, and serve every product and every defect that is sti
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from poolproof.suites.judging.contract import ContractQuestion
 from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, PHASES
-from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock, PhaseBlock
+from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock, PhaseBlock, in_turns
 from poolproof.suites.plan.plans import Plan, Survey, blocks
 
 _FIRST_ROUNDS = (1_500, 5_000)
@@ -155,25 +154,14 @@ def _contract_questions(planned: Sequence[ContractBlock], seed: int) -> list[Con
     """Order the calls of a product's contract: one of each clause and block, then a second of each."""
     asked = [question for block in planned if block.clauses for question in block.questions()]
     random.Random(seed).shuffle(asked)
-    seen: Counter[tuple[str, str]] = Counter()
-    placed = []
-    for question in asked:
-        placed.append((seen[question.block, question.clause], question))
-        seen[question.block, question.clause] += 1
-    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
+    return in_turns(asked, lambda question: (question.block, question.clause))
 
 
 def _phase_questions(planned: Sequence[PhaseBlock], seed: int) -> list[PhaseQuestion]:
     """Order the calls of a product's phases: each scenario once for each operator, then a second time."""
     asked = [question for block in planned for question in block.questions()]
     random.Random(seed).shuffle(asked)
-    seen: Counter[tuple[str, str]] = Counter()
-    placed = []
-    for question in asked:
-        key = question.case.operator, question.scenario.id
-        placed.append((seen[key], question))
-        seen[key] += 1
-    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
+    return in_turns(asked, lambda question: (question.case.operator, question.scenario.id))
 
 
 def _draw(planned: Sequence[_OfCases], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:

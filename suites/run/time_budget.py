@@ -13,9 +13,9 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.plan.blocks import Block, root_of
+from poolproof.suites.plan.blocks import Block, extend, root_of
 from poolproof.suites.run.runner import BlockResult, Runner
 
 FILE = "asked.jsonl"
@@ -109,6 +109,8 @@ class Journal:
         self._path = folder / FILE
         self._read = 0
         self.taken: dict[str, int] = {}
+        self.extended: Counter[str] = Counter()
+        """Cases taken of all extensions of a block."""
         self.paces: dict[str, float] = {}
         """Seconds per case of the last portion."""
         self.spent: Counter[str] = Counter()
@@ -133,9 +135,11 @@ class Journal:
             entry = json.loads(line)
         except ValueError:
             return  # cut short by the death of its writer: that portion was never judged
-        root = root_of(entry["block"])
+        name, root = entry["block"], root_of(entry["block"])
         if "taken" in entry:
-            self.taken[entry["block"]] = entry["taken"]
+            if name != root:
+                self.extended[root] += entry["taken"] - self.taken.get(name, 0)
+            self.taken[name] = entry["taken"]
             return
         if entry["seconds"]:
             self.paces[root] = entry["seconds"]
@@ -181,11 +185,11 @@ class Allotment:
     def first_portions(self, block: Block) -> list[Portion]:
         """Take a block's first cases, whatever the time, with all that was ever taken of it and of its extensions."""
         with self._journal.locked() as append:
-            taken = self._journal.taken
             fewest = _first_count(block) if self.clock() < self.budget.until else block.min_cases
-            stop = max(fewest, taken.get(block.id, 0))
+            stop = max(fewest, self._journal.taken.get(block.id, 0))
             append(block=block.id, taken=stop)
-            return [Portion(block, 0, stop), *(Portion(more, 0, more.count) for more in _extensions(block, taken))]
+            extensions = extend(block, self._journal.extended[block.id])
+            return [Portion(block, 0, stop), *(Portion(more, 0, more.count) for more in extensions)]
 
     def next_portion(self) -> Portion | None:
         """Take the next portion; None if the time or the plan is spent."""
@@ -256,20 +260,6 @@ class BudgetRunner:
         return total
 
 
-def _taken(folder: Path) -> dict[str, int]:
-    journal = Journal(folder)
-    with journal.locked():
-        return journal.taken
-
-
-def _extensions(block: Block, taken: Mapping[str, int]) -> Iterator[Block]:
-    """Yield the extensions of a block of which cases were taken, each with as many."""
-    more = block.extension()
-    while more is not None and (part := taken.get(more.id, 0)):
-        yield replace(more, count=part)
-        more = more.extension()
-
-
 def take_whole(folder: Path, whole: Iterable[Block]) -> None:
     """Take all cases of blocks that a run began without a journal."""
     journal = Journal(folder)
@@ -281,9 +271,9 @@ def take_whole(folder: Path, whole: Iterable[Block]) -> None:
 
 def extension_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, int]:
     """Count the cases that were taken of the extensions of blocks, by the blocks' ids."""
-    taken = _taken(folder)
-    counts = {block.id: sum(more.count for more in _extensions(block, taken)) for block in blocks}
-    return {name: count for name, count in counts.items() if count}
+    journal = Journal(folder)
+    with journal.locked():
+        return {block.id: count for block in blocks if (count := journal.extended[block.id])}
 
 
 def remove_journal(folder: Path) -> None:
@@ -294,6 +284,7 @@ def remove_journal(folder: Path) -> None:
 
 def partial_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, tuple[int, int]]:
     """Return (cases taken, or the minimum; cases in all) of those blocks that were not taken whole."""
-    taken = _taken(folder)
-    parts = {block.id: (max(block.min_cases, taken.get(block.id, 0)), block.count) for block in blocks}
+    journal = Journal(folder)
+    with journal.locked():
+        parts = {block.id: (max(block.min_cases, journal.taken.get(block.id, 0)), block.count) for block in blocks}
     return {name: (part, count) for name, (part, count) in parts.items() if part < count}
