@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from poolproof.backends.aclnn.calls import call_record
 from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor
 from poolproof.references.accumulation import NATIVE, AccumulationModel
-from poolproof.references.formats import Float64
 from poolproof.references.operators import Operator
-from poolproof.references.oracle import NO_LATTICE, ExactSums
+from poolproof.references.oracle import NO_LATTICE
 from poolproof.reports.rows.evidence import Meta, evidence_path, shrunk_path, write_evidence, write_programs
 from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO
 from poolproof.reports.rows.schema import Row
@@ -140,32 +139,31 @@ def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | 
 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
-    case, operands, admissible = trial.case, trial.operands, trial.admissible
+    case, operands = trial.case, trial.operands
     assert operands.indices is not None
+    _, outputs, sums, admissible = trial.cells.chunk(slice(0, operands.values.size))
     on_lattice = admissible.lattice != NO_LATTICE
-    flags = _flags(
-        {
-            POSITIVE_INFINITY: admissible.positive_infinity,
-            NEGATIVE_INFINITY: admissible.negative_infinity,
-            NAN: admissible.nan,
-            ZERO: admissible.zero,
-            LATTICE: on_lattice,
-        }
-    )
+    flags = {
+        POSITIVE_INFINITY: admissible.positive_infinity,
+        NEGATIVE_INFINITY: admissible.negative_infinity,
+        NAN: admissible.nan,
+        ZERO: admissible.zero,
+        LATTICE: on_lattice,
+    }
+    exact = np.where(sums.positive_infinity, np.inf, np.where(sums.negative_infinity, -np.inf, sums.sum))
     cells = {
-        "got": trial.gradient_input,
+        "got": outputs,
         "low": admissible.low,
         "high": admissible.high,
-        "flags": flags,
+        "flags": _flags(flags),
         "lattice": np.where(on_lattice, admissible.lattice, 0),
-        "exact": _exact(operands.sums),
+        "exact": np.where(sums.nan | (sums.positive_infinity & sums.negative_infinity), np.nan, exact),
     }
-    first, last = _window_corners(case)
     arrays = {name: array.reshape(case.shape) for name, array in cells.items()} | {
         "gradient": operands.terms.reshape(case.pooled_shape),
         "indices": operands.indices.reshape(case.pooled_shape),
-        "window_first": first,
-        "window_last": last,
+        "window_first": _corners(np.where(axis.valid, axis.positions, axis.size).min(axis=1) for axis in case.axes),
+        "window_last": _corners(np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes),
     }
     meta = Meta(tensor="grad_input")
     return arrays, meta | Meta(limit=admissible.limit) if np.isfinite(admissible.limit) else meta
@@ -200,19 +198,7 @@ def _flags(raised: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.uint8]:
     return flags
 
 
-def _exact(sums: ExactSums) -> Float64:
-    """Return the exact sums, NaN and infinite terms included."""
-    exact = np.where(sums.positive_infinity, np.inf, np.where(sums.negative_infinity, -np.inf, sums.sum))
-    return np.where(sums.nan | (sums.positive_infinity & sums.negative_infinity), np.nan, exact)
-
-
-def _window_corners(case: Case) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return (first, last) cell of each window of one plane along each axis, each of shape (windows, axes)."""
-    first = [np.where(axis.valid, axis.positions, axis.size).min(axis=1) for axis in case.axes]
-    last = [np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes]
-    return _combinations(first), _combinations(last)
-
-
-def _combinations(per_axis: Sequence[NDArray[Any]]) -> NDArray[np.int32]:
-    """Combine one entry per axis in every way, the last axis running fastest."""
-    return np.stack(np.meshgrid(*per_axis, indexing="ij"), axis=-1).reshape(-1, len(per_axis)).astype(np.int32)
+def _corners(per_axis: Iterable[NDArray[Any]]) -> NDArray[np.int32]:
+    """Combine one cell per axis in every way, the last axis running fastest: of shape (windows, axes)."""
+    corners = np.stack(np.meshgrid(*per_axis, indexing="ij"), axis=-1)
+    return corners.reshape(-1, corners.shape[-1]).astype(np.int32)

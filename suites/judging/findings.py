@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ALL_MODELS
-from poolproof.references.criterion import Admissible
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.oracle import NO_LATTICE
 from poolproof.references.summary import summarise
+from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
 
@@ -119,7 +119,7 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
     return mismatch(
         element_text("grad_input", element),
         chunk.outputs[cell - chunk.cells.start],
-        expected_text(chunk.admissible, cell - chunk.cells.start),
+        expected_text(trial.cells, cell),
         _senders_text(trial, senders),
         wrong=wrong.reshape(case.shape),
         judged=judged,
@@ -144,8 +144,10 @@ def _as_another_model(trial: Trial) -> str:
 _FEW_CELLS = 1 << 16
 
 
-def expected_text(admissible: Admissible, cell: int) -> str:
+def expected_text(cells: CellChunks, cell: int) -> str:
     """Write the admissible outputs of one cell: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
+    chunk = cells.around(cell)
+    admissible, cell = chunk.admissible, cell - chunk.cells.start
     low, high = float(admissible.low[cell]), float(admissible.high[cell])
     parts = []
     if low == high:
@@ -185,10 +187,15 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
         return "as if every contribution were lost"
+    assert trial.operands.indices is not None
+    windows = trial.case.plane_windows
+    plane, cell_of_plane = divmod(cell, trial.case.plane_size)
+    indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
+    others = plane * windows + np.flatnonzero(indices != cell_of_plane)
     for text, candidates, wanted in (
         ("lost", senders, -difference),
         ("added twice", senders, difference),
-        ("sent here instead", _gradients_of_other_cells(trial, cell), difference),
+        ("sent here instead", others, difference),
     ):
         match = candidates[_terms(trial, candidates) == wanted] if wanted else candidates[:0]
         if len(match):
@@ -196,15 +203,6 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
             also = f" (or one of {len(match) - 1} others of that value)" if len(match) > 1 else ""
             return f"as if grad_output{window} = {format_value(wanted)} were {text}{also}"
     return ""
-
-
-def _gradients_of_other_cells(trial: Trial, cell: int) -> Int64:
-    """List the gradients of the cell's plane that belong into other cells."""
-    assert trial.operands.indices is not None
-    windows = trial.case.plane_windows
-    plane, cell_of_plane = divmod(cell, trial.case.plane_size)
-    indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
-    return plane * windows + np.flatnonzero(indices != cell_of_plane)
 
 
 def _terms(trial: Trial, windows: Int64) -> Float64:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import Admissible, admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
@@ -207,11 +206,6 @@ class Trial:
         """What the judgement of grad_input of the first run comes to; backward operators only."""
         chunks = self.operands.chunks(self.baseline.output("grad_input"))
         return summarise(chunks, self.case.plane_size, self.fmt, self.model)
-
-    @cached_property
-    def admissible(self) -> Admissible:
-        """What each cell of grad_input may hold, flat; backward operators only."""
-        return admissible(self.operands.sums, self.fmt, self.model)
 
     @cached_property
     def deviations(self) -> Deviations:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.summary import summarise
 from poolproof.suites.cases.operands import CaseOperands
-from poolproof.suites.judging.cells import REACHED, REJECTED, CellChunks, plane_sums
+from poolproof.suites.judging.cells import REACHED, REJECTED, CellChunks
 from poolproof.suites.judging.checks.registry import backward, check, full_backward
 from poolproof.suites.judging.chunks import anywhere, where
 from poolproof.suites.judging.comparing import differs, wrong_element
@@ -54,7 +54,13 @@ def _data_is_exact(trial: Trial) -> bool:
 def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.planes_off:
         return None
-    expected, got = plane_sums(trial.operands, trial.baseline.output("grad_input"))
+    outputs, gradient = trial.baseline.output("grad_input"), trial.operands.gradient
+    assert gradient is not None
+    with np.errstate(invalid="ignore"):
+        expected, got = (
+            np.array([plane.astype(np.float64).sum() for plane in tensor.reshape(trial.case.planes, -1)])
+            for tensor in (gradient, outputs)
+        )
     wrong = (got != expected).reshape(trial.case.leading_shape)
     if not wrong.any():
         return None
@@ -88,11 +94,9 @@ def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context:
     outputs = run.output("grad_input")
     if not summarise(operands.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model).rejected:
         return None
-    chunks = CellChunks(operands, outputs, trial.model)
-    wrong = (chunks.flags & REJECTED != 0).reshape(outputs.shape)
-    cell = int(wrong.argmax())
-    chunk = chunks.around(cell)
-    expected = expected_text(chunk.admissible, cell - chunk.cells.start)
+    cells = CellChunks(operands, outputs, trial.model)
+    wrong = (cells.flags & REJECTED != 0).reshape(outputs.shape)
+    expected = expected_text(cells, int(wrong.argmax()))
     return wrong_element("grad_input", wrong, outputs, expected, context)
 
 
