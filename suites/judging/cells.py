@@ -77,14 +77,14 @@ class CellChunks:
         What is not finite is infinitely far away.
         """
         farthest, worst = -1.0, -1
+        self._last = None  # what is admissible is not needed here, and takes much memory
         for cells in self._ranges():
             among = np.flatnonzero(wrong[cells])
             if not len(among):
                 continue
-            chunk = self.chunk(cells)
-            sums = chunk.sums.sum[among]
+            outputs, sums = self._outputs_and_sums(cells)
             with np.errstate(invalid="ignore", over="ignore"):
-                distances = np.abs(chunk.outputs[among] - sums) / self._fmt.ulp(sums)
+                distances = np.abs(outputs[among] - sums.sum[among]) / self._fmt.ulp(sums.sum[among])
             distances = np.where(np.isfinite(distances), distances, np.inf)
             nearby = int(distances.argmax())
             if distances[nearby] > farthest:
@@ -95,10 +95,13 @@ class CellChunks:
         """Return the chunk of a range of cells: of whole planes, or of one plane."""
         if self._last is None or self._last.cells != cells:
             self._last = None
-            outputs = self._outputs[cells].astype(np.float64)
-            sums = scatter_sums(*self._operands.gradients_into(cells), len(outputs))
+            outputs, sums = self._outputs_and_sums(cells)
             self._last = CellChunk(cells, outputs, sums, admissible(sums, self._fmt, self._model))
         return self._last
+
+    def _outputs_and_sums(self, cells: slice) -> tuple[Float64, ExactSums]:
+        outputs = self._outputs[cells].astype(np.float64)
+        return outputs, scatter_sums(*self._operands.gradients_into(cells), len(outputs))
 
     def _ranges(self) -> Iterator[slice]:
         return self._operands.chunk_ranges(_MAX_CELLS, _CHUNKS_OF_LARGE_PLANE)

@@ -7,7 +7,6 @@ After a refusal nothing may be written and the two results of phase one must be 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.calls import CallPart, clause_call
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.question import Aspect, Question, verdict
+from poolproof.suites.judging.question import Aspect, Question, judged, verdict
 
 _ENVIRONMENT_CODES = {561003, 561107, 561108, 561112}
 """A kernel or its package is not installed: nothing can be concluded about the contract."""
@@ -47,11 +46,7 @@ class ContractQuestion(Question):
         return self.call.to_json()
 
     def describe(self) -> Row:
-        """Return the columns that follow from the question alone.
-
-        dtype and index_dtype stay empty: a clause is about an operator, and the dtypes of a call are often what is
-        wrong with it.
-        """
+        """Leave dtypes empty: a clause is about an operator, and the dtypes of a call are often what is wrong."""
         data = self.call.tensors.get("self")
         return {
             "case_id": self.id,
@@ -111,8 +106,7 @@ def _verdict(expected: Expectation, made: Attempt, describe_deciding_clause: Cal
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
         findings[0] = findings[0].with_explanation(describe_deciding_clause())
-        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
-    return row | verdict(Verdict.CONFORMS)
+    return row | judged(findings)
 
 
 def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
@@ -148,12 +142,3 @@ _CHECKS: dict[str, Callable[[Expectation, Attempt], Mismatch | None]] = {
     "error_text": _error_text,
 }
 CHECKS = tuple(_CHECKS)
-
-
-def read_call(text: str) -> ContractCall | None:
-    """Read a low-level call, None if ``text`` is no JSON of one."""
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return ContractCall.from_json(text) if isinstance(record, dict) and "api" in record else None

@@ -113,6 +113,11 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
     }
 
 
+def judged(findings: Sequence[Finding]) -> Row:
+    """Return the columns of the verdict that findings lead to."""
+    return verdict(Verdict.VIOLATES, findings[0].message, findings) if findings else verdict(Verdict.CONFORMS)
+
+
 def not_survived(question: Question, kind: Verdict, reason: str, written: str = "") -> Row:
     """Return the row of a question that nobody is left to answer: ``kind`` says whether by a crash or a time-out.
 

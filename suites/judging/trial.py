@@ -22,7 +22,7 @@ from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout
+from poolproof.suites.cases.layouts import CONTIGUOUS
 from poolproof.suites.cases.memory import POISONS, SMALL, allocate, copy_small_inputs
 from poolproof.suites.cases.neighbours import needs_producer, producers
 from poolproof.suites.cases.operands import CaseOperands, make_operands
@@ -49,8 +49,7 @@ class ExecutedCall:
 
     def output(self, name: str) -> NDArray:
         """Return the output as its caller reads it after the call, in logical order."""
-        tensor = self.call.tensors[name]
-        strides = self.outcome.strides.get(name, tensor.strides)
+        tensor, strides = self.call.tensors[name], self.strides(name)
         return tensor.array if strides == tensor.strides else tensor.restrided(strides).array
 
     def without_inputs(self) -> ExecutedCall:
@@ -65,7 +64,7 @@ class ExecutedCall:
 
 
 _Variation = tuple[str, Any]
-"""What is other in a run than in the first: its kind, and the number, layouts, dtype or exponent."""
+"""What is other in a run than in the first: its kind, and the number, dtype or exponent."""
 
 
 class VariationFailed(Exception):
@@ -83,28 +82,21 @@ class ProducerFailed(Exception):
         self.refused = refused
 
 
+@dataclass(eq=False)
 class Trial:
     """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend.
 
     ``excluded_ids`` are ids of cases that are not to be called before it; ``checks`` are those that will judge it.
     """
 
-    def __init__(
-        self,
-        case: Case,
-        backend: Backend,
-        repeats: int = 1,
-        excluded_ids: Collection[str] = (),
-        checks: Collection[str] = (),
-    ) -> None:
-        self.case = case
-        self.backend = backend
-        self.repeats = repeats
-        self.excluded_ids = excluded_ids
-        self.checks = checks
-        self._runs: dict[_Variation, ExecutedCall] = {}
-        self._made_ahead: dict[_Variation, ExecutedCall] = {}
-        self._equals_baseline: dict[tuple[ExecutedCall, str], bool] = {}
+    case: Case
+    backend: Backend
+    repeats: int = 1
+    excluded_ids: Collection[str] = ()
+    checks: Collection[str] = ()
+    _runs: dict[_Variation, ExecutedCall] = field(default_factory=dict, init=False)
+    _made_ahead: dict[_Variation, ExecutedCall] = field(default_factory=dict, init=False)
+    _equals_baseline: dict[tuple[ExecutedCall, str], bool] = field(default_factory=dict, init=False)
 
     @cached_property
     def operands(self) -> CaseOperands:
@@ -115,29 +107,25 @@ class Trial:
         if not needs_producer(case):
             return operands
         if case.has_bit_mask:
-            return replace(
-                operands, mask=np.ascontiguousarray(self._producing("a mask of bits").baseline.output("indices"))
-            )
-        indices = self._producing("the indices of windows without a cell").output_indices
-        return replace(operands, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
+            mask = self._producing("a mask of bits").baseline.output("indices")
+            return replace(operands, mask=np.ascontiguousarray(mask))
+        return replace(operands, indices=self._produced_indices("the indices of windows without a cell"))
 
     def _on_own_indices(self, operands: CaseOperands) -> CaseOperands:
         """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
+
+        def sums_of(operands: CaseOperands) -> Float64 | None:
+            run = self._execute(allocate(operands, POISONS[0]))
+            return run.output("grad_input").astype(np.float64) if run.outcome.status is Status.COMPLETED else None
+
         call = allocate(operands, POISONS[0])
         rule = self.backend.forward_rule(call)
-        if rule.leaves_open:
-            if not self.backend.is_deterministic(call):
-                raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
-            return operands.with_indices(inferred_indices(operands, rule, self._sums_of))
-        planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
-        return operands.with_indices(forward_indices(planes, self.case.axes, rule))
-
-    def _sums_of(self, operands: CaseOperands) -> Float64 | None:
-        """Run the backend on other gradients; None where it makes nothing."""
-        run = self._execute(allocate(operands, POISONS[0]))
-        if run.outcome.status is not Status.COMPLETED:
-            return None
-        return run.output("grad_input").astype(np.float64)
+        if not rule.leaves_open:
+            planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
+            return operands.with_indices(forward_indices(planes, self.case.axes, rule))
+        if not self.backend.is_deterministic(call):
+            raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
+        return operands.with_indices(inferred_indices(operands, rule, sums_of))
 
     @property
     def fmt(self) -> FloatFormat:
@@ -264,9 +252,8 @@ class Trial:
         Nothing of the flags about indices where those are bits, which nobody can read.
         """
         out = self.baseline.output("out")
-        return self.forward_flags_of(
-            out, np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
-        )
+        indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
+        return self.forward_flags_of(out, indices)
 
     def forward_flags_of(self, out: NDArray, indices: Int64) -> Flags:
         """Mark what is wrong with each window's maximum and index, flat in each plane."""
@@ -283,7 +270,7 @@ class Trial:
 
     def repetition(self, number: int = 1) -> ExecutedCall:
         """Make the call once more; for odd numbers on other poison and at other addresses."""
-        return self._cached(("repeat", number))
+        return self.variation("repeat", number)
 
     def known_output(self, name: str, run: ExecutedCall) -> NDArray:
         """Select those elements of an output of one of the trial's runs whose meaning is published."""
@@ -307,17 +294,6 @@ class Trial:
         """The repetitions made so far."""
         return [run for (kind, _), run in self._runs.items() if kind == "repeat"]
 
-    def with_layouts(self, layouts: Mapping[str, MemoryLayout]) -> ExecutedCall:
-        """Run the operands in other layouts; tensors not named are contiguous."""
-        return self._cached(("layouts", tuple(sorted(layouts.items()))))
-
-    def with_index_dtype(self, index_dtype: str) -> ExecutedCall:
-        return self._cached(("index_dtype", index_dtype))
-
-    def with_scale(self, exponent: int) -> ExecutedCall:
-        """Run with every gradient multiplied by 2**exponent."""
-        return self._cached(("scale", exponent))
-
     def in_mode(self, mode: str) -> ExecutedCall | None:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
         return self._completed_if_available(self._execute(self.new_call(), mode), f"made with {mode}")
@@ -326,9 +302,8 @@ class Trial:
         """Make the call with other work around it on streams; None where the implementation cannot have that."""
         assert self.backend.streams is not None
         call = self.new_call()
-        return self._completed_if_available(
-            ExecutedCall(call, self.backend.streams.run(call, hazard)), f"made with {hazard}"
-        )
+        run = ExecutedCall(call, self.backend.streams.run(call, hazard))
+        return self._completed_if_available(run, f"made with {hazard}")
 
     def concurrently_with(self, other: Trial) -> tuple[ExecutedCall | None, ExecutedCall | None]:
         """Make the call and another trial's on two streams at the same time; None where they cannot be."""
@@ -343,26 +318,20 @@ class Trial:
         """Make the call once more, after calls of other cases, whatever comes of those."""
         for case in cases:
             self._execute(allocate(make_operands(case), POISONS[0]))
-        return self._completed(self._execute(allocate(self.operands, POISONS[0])), "made after other calls")
+        return self._completed(self._execute(self.new_call()), "made after other calls")
 
     def repeat_in_place(self, times: int) -> None:
         """Make the call ``times`` times, in the same memory."""
-        call = allocate(self.operands, POISONS[0])
+        call = self.new_call()
         for _ in range(times):
             self.backend.run(call)
 
     def device_indices(self) -> Int64 | None:
-        """Return the indices that the backend's own forward makes of self.
-
-        None where it has no forward for these dtypes, or where that one is excluded.
-        """
-        producer = self._producer()
-        if producer is None or producer.id in self.excluded_ids:
+        """Return the indices that the backend's own forward makes of self; None where it makes none."""
+        try:
+            return self._produced_indices("indices")
+        except ProducerFailed:
             return None
-        forward = Trial(producer, self.backend)
-        if forward.baseline.outcome.status is not Status.COMPLETED:
-            return None
-        return forward.output_indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
 
     def with_indices(self, indices: Int64) -> tuple[ExecutedCall, CaseOperands]:
         """Run the backward on other indices, all inside the plane; return what is then expected, too.
@@ -375,28 +344,26 @@ class Trial:
         run = self._execute(allocate(operands, POISONS[0], layouts=own | shared))
         return self._completed(run, "given the indices of its own forward"), operands
 
+    def _produced_indices(self, what: str) -> Int64:
+        """Return indices of the forward's, of shape (planes, *windows)."""
+        windows = (axis.windows for axis in self.case.axes)
+        return self._producing(what).output_indices.reshape(self.case.planes, *windows)
+
     def _producing(self, what: str) -> Trial:
-        """Run the forward that makes ``what`` this case needs."""
-        producer = self._producer()
-        if producer is None:
+        """Run the forward that makes ``what`` this case needs: the first whose dtypes the backend has."""
+        for producer in producers(self.case):
+            if unsupported(self.backend, producer.api, producer.dtype, producer.index_dtype) is None:
+                break
+        else:
             raise ProducerFailed(f"{what} can only be made by the forward, which this backend does not have")
         if producer.id in self.excluded_ids:
             raise ProducerFailed(f"{what} can only be made by the forward, which deviates by itself")
         forward = Trial(producer, self.backend)
-        outcome = forward.baseline.outcome
+        call, outcome = forward.baseline.call, forward.baseline.outcome
         if outcome.status is Status.COMPLETED:
             return forward
-        may_refuse = (
-            outcome.status is Status.REFUSED and refusal(self.backend, producer, forward.baseline.call) is not None
-        )
+        may_refuse = outcome.status is Status.REFUSED and refusal(self.backend, producer, call) is not None
         raise ProducerFailed(f"the forward does not make {what}: {outcome.message}", refused=may_refuse)
-
-    def _producer(self) -> Case | None:
-        """Find the first of the case's producers whose dtypes the backend has."""
-        for case in producers(self.case):
-            if unsupported(self.backend, case.api, case.dtype, case.index_dtype) is None:
-                return case
-        return None
 
     def _completed(self, run: ExecutedCall, context: str, key: object = "") -> ExecutedCall:
         if run.outcome.status is not Status.COMPLETED:
@@ -404,7 +371,9 @@ class Trial:
             raise VariationFailed(f"the case runs, but {made}: {run.outcome.message}")
         return run
 
-    def _cached(self, key: _Variation) -> ExecutedCall:
+    def variation(self, kind: str, what: Any = ()) -> ExecutedCall:
+        """Run it on contiguous ``layouts``, with another ``index_dtype``, or on gradients times 2 to a ``scale``."""
+        key = kind, what
         if key not in self._runs:
             run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
             self._runs[key] = self._completed(run, "varied by ", key).without_inputs()
@@ -414,8 +383,8 @@ class Trial:
         match key:
             case "repeat", number:
                 return allocate(self.operands, POISONS[number % 2], shift=number % 2)
-            case "layouts", layouts:
-                return allocate(self.operands, POISONS[0], layouts=dict(layouts))
+            case "layouts", _:
+                return allocate(self.operands, POISONS[0], layouts={})
             case "index_dtype", index_dtype:
                 return allocate(self.operands, POISONS[0], index_dtype=index_dtype)
             case _, exponent:

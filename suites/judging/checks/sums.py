@@ -71,8 +71,9 @@ def plane_sum(trial: Trial) -> Mismatch | None:
 
 def _has_producer(trial: Trial) -> bool:
     """Tell whether the trial takes indices that somebody else than its own forward can make."""
-    takes_none = not trial.backend.abilities(trial.case.api).indices
-    return full_backward(trial) and not (takes_none or trial.case.has_bit_mask or 0 in trial.case.shape)
+    if trial.case.has_bit_mask or 0 in trial.case.shape:
+        return False
+    return full_backward(trial) and trial.backend.abilities(trial.case.api).indices
 
 
 @check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
@@ -80,12 +81,13 @@ def round_trip(trial: Trial) -> Mismatch | None:
     indices = trial.device_indices()
     if indices is None:
         return None
-    plane = trial.case.plane_size
-    outside = (indices < 0) | (indices >= plane)
+    outside = (indices < 0) | (indices >= trial.case.plane_size)
     if outside.any():
+        legal = f"0 .. {trial.case.plane_size - 1}"
         element = first_element(outside)
-        subject = f"{element_text('indices', element)} that the forward made"
-        return mismatch(subject, indices[element], f"0 .. {plane - 1}", wrong=outside)
+        return mismatch(
+            f"{element_text('indices', element)} that the forward made", indices[element], legal, wrong=outside
+        )
     return wrong_sums(trial, *trial.with_indices(indices), "with the indices of its own forward")
 
 
@@ -111,7 +113,7 @@ def _scales_exactly(trial: Trial) -> bool:
 
 @check("gradients times 8 give grad_input times 8", _scales_exactly)
 def scale_equivariance(trial: Trial) -> Mismatch | None:
-    outputs = trial.with_scale(SCALE).output("grad_input"), trial.baseline.output("grad_input")
+    outputs = trial.variation("scale", SCALE).output("grad_input"), trial.baseline.output("grad_input")
     if not anywhere(_scaled_otherwise, *outputs):
         return None
     wrong = where(_scaled_otherwise, *outputs)
