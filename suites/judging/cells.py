@@ -54,12 +54,10 @@ class CellChunks:
         self._last: CellChunk | None = None
 
     def around(self, cell: int) -> CellChunk:
-        """Return the chunk in which a cell lies."""
         return self.chunk(next(cells for cells in self._ranges() if cell < cells.stop))
 
     @cached_property
     def flags(self) -> Flags:
-        """The flags of every cell, flat."""
         flags = np.zeros(len(self._outputs), np.uint8)
         for cells in self._ranges():
             _, outputs, sums, allowed = self.chunk(cells)

@@ -149,7 +149,6 @@ def out_of_bounds_writes(tensor: Tensor) -> NDArray[np.bool_]:
 
 
 def _count_non_fill(memory: NDArray[np.uint8]) -> int:
-    """Count the bytes that are not `GAP_FILL`."""
     return sum(int(np.count_nonzero(chunk != GAP_FILL)) for (chunk,) in array_chunks(memory))
 
 

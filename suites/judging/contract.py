@@ -130,7 +130,6 @@ def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
 
 
 def _error_text(_expected: Expectation, made: Attempt) -> Mismatch | None:
-    """Check that a refusal in phase 1 says why."""
     if made.phase_one == 0 or made.text:
         return None
     return Mismatch(f"phase 1 refused with {made.phase_one}, and no error text says why")

@@ -138,7 +138,6 @@ class _Senders:
         self._last: tuple[int, _Sent] | None = None
 
     def in_units(self, numbers: NDArray) -> Float64:
-        """Convert gradients, or sums of them, to units of the code, flat."""
         return np.ldexp(numbers.ravel().astype(np.float64), -self.case.scale)
 
     def of(self, cell: int) -> dict[float, int]:
@@ -156,7 +155,6 @@ class _Senders:
         return found
 
     def home(self, window: int) -> int:
-        """Find the cell into which a window's gradient belongs."""
         assert self._operands.indices is not None
         plane = window // self.case.plane_windows
         return plane * self.case.plane_size + int(self._operands.indices.flat[window])

@@ -99,7 +99,6 @@ def mismatch(
 
 
 def first_element(wrong: NDArray[np.bool_]) -> Element:
-    """Return the coordinates of the first element that deviates."""
     return _coordinates(int(wrong.argmax()), wrong.shape)
 
 
@@ -206,7 +205,6 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
 
 
 def _terms(trial: Trial, windows: Int64) -> Float64:
-    """Return the gradients of some windows."""
     assert trial.operands.gradient is not None
     return trial.operands.gradient.reshape(-1)[windows].astype(np.float64)
 

@@ -38,5 +38,4 @@ class UnreadableRow(Question):
 
 
 def place_of(entry: Entry) -> Row:
-    """Return the columns of a row of a list."""
     return {"list": entry.label, "list_row": entry.row, "list_name": entry.name, "list_standard": entry.own.name}

@@ -159,7 +159,6 @@ def _findings(scenario: ExecutorScenario, result: ScenarioResult, calls: list[tu
 
 
 def _wrong_status(scenario: ExecutorScenario, result: ScenarioResult) -> Mismatch | None:
-    """Report a status that is not expected of the scenario."""
     match scenario.expected:
         case Succeeds():
             allowed: frozenset[int] = frozenset({0})

@@ -104,7 +104,6 @@ class Question(ABC):
 
 
 def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -> Row:
-    """Return the columns of a verdict."""
     return {
         "verdict": str(kind),
         "reason": reason,
@@ -114,7 +113,6 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
 
 
 def judged(findings: Sequence[Finding]) -> Row:
-    """Return the columns of the verdict that findings lead to."""
     return verdict(Verdict.VIOLATES, findings[0].message, findings) if findings else verdict(Verdict.CONFORMS)
 
 

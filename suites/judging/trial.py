@@ -53,13 +53,11 @@ class ExecutedCall:
         return tensor.array if strides == tensor.strides else tensor.restrided(strides).array
 
     def without_inputs(self) -> ExecutedCall:
-        """Drop all memory but that of the outputs."""
         outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
         call = Call(self.call.operator, self.call.attributes, outputs, self.call.deterministic)
         return ExecutedCall(call, self.outcome)
 
     def strides(self, name: str) -> tuple[int, ...]:
-        """Return the strides through which the caller reads an output: those of the call, or those it was left with."""
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
 
 
@@ -202,7 +200,6 @@ class Trial:
 
     @cached_property
     def gradient_input(self) -> Float64:
-        """grad_input of the first run as float64, flat."""
         return self.baseline.output("grad_input").astype(np.float64).ravel()
 
     @cached_property
@@ -261,7 +258,6 @@ class Trial:
 
     @cached_property
     def any_forward_flag(self) -> int:
-        """The flags of all windows together."""
         return int(np.bitwise_or.reduce(self.forward_flags.ravel()))
 
     @property
@@ -291,7 +287,6 @@ class Trial:
 
     @property
     def repetitions(self) -> list[ExecutedCall]:
-        """The repetitions made so far."""
         return [run for (kind, _), run in self._runs.items() if kind == "repeat"]
 
     def in_mode(self, mode: str) -> ExecutedCall | None:
@@ -345,7 +340,6 @@ class Trial:
         return self._completed(run, "given the indices of its own forward"), operands
 
     def _produced_indices(self, what: str) -> Int64:
-        """Return indices of the forward's, of shape (planes, *windows)."""
         windows = (axis.windows for axis in self.case.axes)
         return self._producing(what).output_indices.reshape(self.case.planes, *windows)
 

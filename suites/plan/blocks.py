@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar, cast
 
 from poolproof.backends.abilities import ALL
@@ -61,7 +61,6 @@ class Block(ABC):
 
     @property
     def count(self) -> int:
-        """Number of its questions."""
         return len(self.questions())
 
     @property
@@ -163,7 +162,6 @@ class CaseAspect(Aspect):
     costly: bool = False
 
     def covers(self, subject: Subject) -> bool:
-        """Tell whether the subject has what the aspect is about: tags, streams, windows that can miss their input."""
         operator, able, profile = subject.operator, subject.abilities, self.profile
         if subject.is_whole or subject.unsupported is not None or operator.direction not in self.directions:
             return False
@@ -179,11 +177,9 @@ class CaseAspect(Aspect):
         )
 
     def count(self, plan: Plan) -> int:
-        """Count the cases that are drawn for each subject."""
         return max(self.min_cases, round(plan.cases * self.weight)) if self.weight else 0
 
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
-        """Return the listed cases of a subject in a plan of so many cases."""
         listed = _listed(self.listed, subject.operator, subject.dtype, subject.index_dtype) if self.listed else ()
         return [target for target in listed if target.plan_cases <= plan_cases and has_call(subject, target.case)]
 
@@ -218,7 +214,6 @@ class CaseBlock(Block):
 
     @property
     def make(self) -> Make[Case]:
-        """The strategy of its cases."""
         subject = self.subject
         profile = self.aspect.profile.within(subject.abilities)
         return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
@@ -328,10 +323,7 @@ class ContractBlock(Block):
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> ContractQuestion | None:
         """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
-
-        def question(call: ContractCall) -> ContractQuestion:
-            return contract_question(call, self.product, self.aspect.alone, self.id)
-
+        question = partial(contract_question, product=self.product, aspect=self.aspect.alone, block=self.id)
         call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self.product, call, lambda other: still_fails(question(other)), seconds)
         return None if small == call else question(small)

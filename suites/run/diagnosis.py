@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,8 +40,6 @@ from poolproof.suites.run.interrupts import raise_lost_interrupt
 ROUNDS = (120, 50, 30)
 """Most cases for one condition in each round; between two rounds the conditions are found anew."""
 
-_ANY = 1 << 62
-
 _BESIDE = 4
 """How far around its value a length is tried in steps of 1: remainders, for one, do not grow with it."""
 
@@ -53,9 +52,6 @@ there is no condition yet."""
 
 _MOST_CHANGES = 3
 """Changes of one case at once."""
-
-_FEWEST_TO_CONFORM = 2
-"""Seeds that have to conform at a value of a threshold; one failure is enough to fail."""
 
 Ask = Callable[[CaseQuestion, str], Row]
 """Judges a question on a backend, and records its row."""
@@ -121,8 +117,8 @@ class WantedRange(NamedTuple):
     """Integers from ``low`` to ``high``, the nearer to ``best`` the better."""
 
     best: int
-    low: int
-    high: int
+    low: float
+    high: float
 
 
 @dataclass
@@ -170,7 +166,7 @@ class ConditionSearch:
         fails, conforms = bound.fails, bound.conforms
         if conforms is None:
             return
-        farther = (-_ANY, conforms) if conforms < fails else (conforms, _ANY)
+        farther = (-inf, conforms) if conforms < fails else (conforms, inf)
         seen = self._outcome_at(number, bound.feature, WantedRange(conforms, *farther))
         if seen and seen[1]:
             return
@@ -205,9 +201,9 @@ class ConditionSearch:
         return sorted(found, key=lambda candidate: abs(candidate[0] - wanted.best))
 
     def _fails(self, case: Case) -> bool | None:
-        """Tell whether a case fails with some seed; None if nothing is learned."""
+        """Tell whether a case fails with one of 2 seeds, or 6; None if nothing is learned."""
         seen: set[bool | None] = set()
-        for more in range(_FEWEST_TO_CONFORM * (1 if self.condition.fails_always else 3)):
+        for more in range(2 if self.condition.fails_always else 6):
             if self._has_room and True not in seen:
                 seen.add(self._judged(replace(case, seed=case.seed + more)))
         return None if seen <= {None} else True in seen
@@ -231,7 +227,6 @@ class ConditionSearch:
         return None
 
     def _changed(self, case: Case) -> Case | None:
-        """Change a case's length or attribute, or its recipe, dtype, layout or seed."""
         if self._rng.random() < 0.6:
             parameter = self._rng.choice(parameters(case))
             value = parameter.value
@@ -275,7 +270,6 @@ def _aspect_of(condition: OpenCluster) -> str:
 
 
 def _plainer(case: Case) -> Iterable[Case]:
-    """List the case, with all planes along one axis, and without layouts."""
     made = [case]
     changes: list[Record] = [{"shape": [1, case.planes, *case.spatial_shape]}, {"layouts": {}}]
     for change in changes:

@@ -146,7 +146,6 @@ class Runner:
         return self.shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
 
     def _record_once(self, unplanned: Iterable[Row]) -> None:
-        """Record the rows of unplanned calls, which several questions may trigger."""
         for row in unplanned:
             key = row["backend"], row["case_id"]
             if key not in self._recorded_unplanned:
@@ -182,7 +181,6 @@ class Runner:
         return (attribute(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
 
     def _judge_fresh(self, backend: str, question: Question) -> Row:
-        """Judge a question in a fresh process."""
         return self.waive(self._sandbox(backend).judge_alone(question))
 
     def _has_room(self, row: Row) -> bool:

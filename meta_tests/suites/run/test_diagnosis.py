@@ -30,7 +30,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import NoFurtherCase, further_question, further_question_of
 from poolproof.suites.plan.plans import Subject
-from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_further
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further
 from poolproof.suites.rerun import rejudge, sample
 from poolproof.suites.run import interrupts
 from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down
