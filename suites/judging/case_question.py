@@ -67,20 +67,12 @@ class CaseQuestion(Question):
 
     def describe(self) -> Row:
         case = self.case
-        row = {
-            "case_id": case.id,
-            "case": case.to_json(),
-            "block": self.block,
-            "aspect": self.aspect.id,
-            "operator": case.operator,
-            "dtype": case.dtype,
-            "index_dtype": case.index_dtype,
-            "shape": _list_text(case.shape),
+        row = self._described(case.operator, case.dtype, case.index_dtype, case.shape) | {
             "batched": len(case.shape) == case.api.spatial_rank + 2,
             "planes": case.planes,
             "elements": prod(case.shape),
             "windows": prod(case.pooled_shape),
-            "kernel_size": _list_text(case.attributes.sizes),
+            "kernel_size": "x".join(map(str, case.attributes.sizes)),
             "overlapping": any(axis.overlaps for axis in case.axes),
             "dilated": case.attributes.is_dilated,
             "padded": case.attributes.is_padded,
@@ -126,17 +118,12 @@ def judge(question: CaseQuestion, backend: Backend, trial: Trial | None = None) 
     """Return the row of one question; whatever the implementation does short of dying becomes a verdict."""
     started = time.perf_counter()
     row = question.describe()
-    reason = None if trial else not_judged(question, backend)
-    if reason:
-        row |= reason
-    else:
-        try:
-            row |= _judge_supported(question, trial or trial_of(question, backend), row)
-        except ProducerFailed as error:
-            row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
-    row["seconds"] = time.perf_counter() - started
-    row["judged_at"] = time.time()
-    return row
+    try:
+        reason = None if trial else not_judged(question, backend)
+        row |= reason or _judge_supported(question, trial or trial_of(question, backend), row)
+    except ProducerFailed as error:
+        row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
+    return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
 
 def not_judged(question: CaseQuestion, backend: Backend) -> Row | None:
@@ -215,7 +202,3 @@ CLASSES: dict[str, Callable[[Case], bool]] = {
 A run has to make calls of every class that it draws; one that is only ever refused, though no document says that it
 may be, is a gap.
 """
-
-
-def _list_text(values: Sequence[int]) -> str:
-    return "x".join(map(str, values))

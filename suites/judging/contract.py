@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -48,18 +48,8 @@ class ContractQuestion(Question):
     def describe(self) -> Row:
         """Leave dtypes empty: a clause is about an operator, and the dtypes of a call are often what is wrong."""
         data = self.call.tensors.get("self")
-        return {
-            "case_id": self.id,
-            "case": self.call.to_json(),
-            "block": self.block,
-            "aspect": self.aspect.id,
-            "operator": self.call.api.removeprefix("aclnn"),
-            "dtype": "",
-            "index_dtype": "",
-            "shape": "" if data is None else "x".join(map(str, data.shape)),
-            "clause": self.clause,
-            "statement": self.title,
-        }
+        described = self._described(self.call.api.removeprefix("aclnn"), shape=() if data is None else data.shape)
+        return described | {"clause": self.clause, "statement": self.title}
 
     def expected_checks(self) -> tuple[str, ...]:
         return self.aspect.checks
@@ -68,11 +58,8 @@ class ContractQuestion(Question):
         started = time.perf_counter()
         expected = expectations(self.product, self.call)
         made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
-        row = self.describe() | {
-            "status_code": made.phase_two or made.phase_one,
-            "checks_judged": list(self.aspect.checks),
-        }
-        row |= _verdict(expected, made, self.describe_deciding_clause)
+        row = self.describe() | {"status_code": made.phase_two or made.phase_one}
+        row |= {"checks_judged": list(self.aspect.checks)} | _verdict(expected, made, self.describe_deciding_clause)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
     def describe_deciding_clause(self) -> str:
@@ -86,10 +73,8 @@ def contract_questions(
     product: Product, api: str, part: CallPart, aspect: Aspect, block: str
 ) -> list[ContractQuestion]:
     """Make the questions of one part of those about one API, for a block of that id."""
-    return [
-        ContractQuestion(call, product, clause, title, aspect, block)
-        for clause, title, call in part.calls(product, api)
-    ]
+    calls = part.calls(product, api)
+    return [ContractQuestion(call, product, clause, title, aspect, block) for clause, title, call in calls]
 
 
 def contract_question(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:
@@ -105,7 +90,9 @@ def _verdict(expected: Expectation, made: Attempt, describe_deciding_clause: Cal
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        findings[0] = findings[0].with_explanation(describe_deciding_clause())
+        first = findings[0].mismatch
+        explained = replace(first, message=f"{first.message}; {describe_deciding_clause()}")
+        findings[0] = Finding(findings[0].check, explained)
     return row | judged(findings)
 
 

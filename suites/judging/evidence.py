@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.calls import call_record
-from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor
+from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.operators import Operator
 from poolproof.references.oracle import NO_LATTICE
@@ -106,35 +106,28 @@ def describe_call(call: Call) -> dict[str, Any]:
     """Describe the call as data, for torch and for aclnn: see `poolproof.reports.rows.evidence.Meta`."""
     operator = call.operator
     passed = [value if isinstance(value, bool) else list(value) for value in operator.passed(call.attributes)]
+    of_torch = {  # indices stand after the attributes, results go by keyword
+        "function": [operator.aten, operator.outputs[0]],
+        "arguments": [*operator.inputs[:2], *passed, *operator.inputs[2:]],
+        "results": {name: name for name in operator.outputs},
+    }
+    tensors = {
+        name: {
+            "dtype": tensor.dtype.name,
+            "shape": list(tensor.shape),
+            "strides": list(tensor.strides),
+            "offset": tensor.offset,
+            "bytes": len(tensor.storage),
+        }
+        for name, tensor in call.tensors.items()
+    }
     return {
         "operator": operator.name,
         "deterministic": call.deterministic,
         "outputs": list(operator.outputs),
-        "tensors": {name: _layout(tensor) for name, tensor in call.tensors.items()},
-        "torch": _of_torch(operator, passed),
+        "tensors": tensors,
+        "torch": of_torch if operator.aten else None,
         "aclnn": call_record(call),
-    }
-
-
-def _layout(tensor: Tensor) -> dict[str, Any]:
-    return {
-        "dtype": tensor.dtype.name,
-        "shape": list(tensor.shape),
-        "strides": list(tensor.strides),
-        "offset": tensor.offset,
-        "bytes": len(tensor.storage),
-    }
-
-
-def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | None:
-    """Name function and arguments of torch's operator: indices stand after the attributes, results go by keyword."""
-    if operator.aten is None:
-        return None
-    before, after = operator.inputs[:2], operator.inputs[2:]
-    return {
-        "function": [operator.aten, operator.outputs[0]],
-        "arguments": [*before, *passed, *after],
-        "results": {name: name for name in operator.outputs},
     }
 
 

@@ -7,7 +7,7 @@ something is; nothing of it is needed while all is well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -58,10 +58,6 @@ class Finding:
     @property
     def message(self) -> str:
         return self.mismatch.message
-
-    def with_explanation(self, explanation: str) -> Finding:
-        """Add an explanation to the end of the message."""
-        return replace(self, mismatch=replace(self.mismatch, message=f"{self.message}; {explanation}"))
 
     def to_record(self) -> dict[str, Any]:
         """Return the record of the column ``findings``, which names the expected value ``owed``."""
@@ -131,16 +127,13 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
 
 def _as_another_model(trial: Trial) -> str:
     """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said."""
-    if trial.case.planes * trial.case.plane_size > _FEW_CELLS:
+    if trial.case.planes * trial.case.plane_size > 1 << 16:
         return ""
     chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
         if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
     return ""
-
-
-_FEW_CELLS = 1 << 16
 
 
 def expected_text(cells: CellChunks, cell: int) -> str:
@@ -169,8 +162,7 @@ def _text(value: object) -> str:
 
 def format_value(value: float) -> str:
     """Write the shortest decimal that reads back as the same float64, without a trailing .0."""
-    text = repr(float(value))
-    return text.removesuffix(".0")
+    return repr(float(value)).removesuffix(".0")
 
 
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:

@@ -52,15 +52,7 @@ class PhaseQuestion(Question):
 
     def describe(self) -> Row:
         case = self.case
-        return {
-            "case_id": self.id,
-            "case": self.to_line(),
-            "block": self.block,
-            "aspect": self.aspect.id,
-            "operator": case.operator,
-            "dtype": case.dtype,
-            "index_dtype": case.index_dtype,
-            "shape": "x".join(map(str, case.shape)),
+        return self._described(case.operator, case.dtype, case.index_dtype, case.shape) | {
             "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
             "clause": self.scenario.id,
             "statement": self.scenario.statement,

@@ -78,6 +78,19 @@ class Question(ABC):
     def describe(self) -> Row:
         """Return the columns that follow from the question alone."""
 
+    def _described(self, operator: str, dtype: str = "", index_dtype: str = "", shape: Sequence[int] = ()) -> Row:
+        """Return the columns that every question has."""
+        return {
+            "case_id": self.id,
+            "case": self.to_line(),
+            "block": self.block,
+            "aspect": self.aspect.id,
+            "operator": operator,
+            "dtype": dtype,
+            "index_dtype": index_dtype,
+            "shape": "x".join(map(str, shape)),
+        }
+
     @abstractmethod
     def judge(self, backend: Backend) -> Row:
         """Return the row; whatever the implementation does short of dying becomes a verdict."""

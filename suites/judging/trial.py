@@ -35,9 +35,6 @@ from poolproof.suites.judging.inferred_indices import inferred_indices
 SCALE = 3
 """The power of two by which gradients are multiplied to see grad_input multiplied by it."""
 
-_MAX_FAULTS = 100
-"""Most windows gone astray that a row and evidence name."""
-
 
 @dataclass(frozen=True, eq=False)
 class ExecutedCall:
@@ -195,7 +192,7 @@ class Trial:
 
     @cached_property
     def deviations(self) -> Deviations:
-        """grad_input of the first run beside the exact sums; backward operators only."""
+        """grad_input of the first run beside the exact sums."""
         return Deviations(self.gradient_input, self.operands.sums, self.fmt)
 
     @cached_property
@@ -204,11 +201,10 @@ class Trial:
 
     @cached_property
     def output_indices(self) -> Int64:
-        """The indices that the first run put out, of the pooled shape; forward operators only."""
         return self.indices_of(self.baseline)
 
     def indices_of(self, run: ExecutedCall) -> Int64:
-        """Decode the indices that a run put out, of the pooled shape."""
+        """Decode the indices that a run of a forward put out, of the pooled shape."""
         return self.case.api.indices.decode(run.output("indices"), self.case.pooled_shape)
 
     @cached_property
@@ -228,8 +224,8 @@ class Trial:
 
     @property
     def fault_records(self) -> list[dict[str, Any]]:
-        """The first of the faults, as rows and evidence have them."""
-        return [fault.to_record(self.case) for fault in self.faults[:_MAX_FAULTS]]
+        """The first 100 faults, as rows and evidence have them."""
+        return [fault.to_record(self.case) for fault in self.faults[:100]]
 
     @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
@@ -334,9 +330,10 @@ class Trial:
         They are laid out as the case's own, unless those share memory, which these may not.
         """
         operands = replace(self.operands, indices=indices)
-        own = {name: self.case.layout(name) for name in self.case.api.tensors}
-        shared = {name: CONTIGUOUS for name in ("indices",) if own[name].repeats_elements}
-        run = self._execute(allocate(operands, POISONS[0], layouts=own | shared))
+        layouts = {name: self.case.layout(name) for name in self.case.api.tensors}
+        if layouts["indices"].repeats_elements:
+            layouts["indices"] = CONTIGUOUS
+        run = self._execute(allocate(operands, POISONS[0], layouts=layouts))
         return self._completed(run, "given the indices of its own forward"), operands
 
     def _produced_indices(self, what: str) -> Int64:

@@ -232,15 +232,11 @@ class CaseBlock(Block):
         """Redraw the block to shrink a failure."""
         from poolproof.suites.cases.searching import shrink  # with Hypothesis, which only failures need
 
-        aspect = replace(self.aspect.alone, standards=False)
-        found = shrink(
-            self.make,
-            self.count,
-            self._own_seed,
-            Case.from_json(failing.to_line()),
-            lambda case: still_fails(CaseQuestion(case, aspect, self.id)),
-            seconds,
-        )
+        def fails(case: Case) -> bool:
+            return still_fails(CaseQuestion(case, aspect, self.id))
+
+        aspect, case = replace(self.aspect.alone, standards=False), Case.from_json(failing.to_line())
+        found = shrink(self.make, self.count, self._own_seed, case, fails, seconds)
         return CaseQuestion(found, aspect, self.id)
 
     def extension(self) -> CaseBlock:
