@@ -114,7 +114,7 @@ def _digest(*lines: str) -> str:
 
 def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[str]]]:
     """Draw the (block, ids of its cases) of a run again. Internals of the suite are imported here and nowhere else."""
-    from poolproof.suites.plan.record import redraw_questions
+    from poolproof.suites.plan.selection import redraw_questions
 
     for _, block, questions in redraw_questions(record, wanted):
         yield block, [question.id for question in questions]

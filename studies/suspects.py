@@ -42,7 +42,7 @@ from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.plans import PLANS, Subject, Survey
-from poolproof.suites.run.diagnosis import Diagnosis
+from poolproof.suites.run.diagnosis import narrow_down
 from triggers import TRIGGERS
 
 ENOUGH, MANY = 12, 80
@@ -139,7 +139,7 @@ class Judged:
             found, known = known or self.suspects(), ()
             return open_clusters(found)
 
-        Diagnosis(inquiries, self.ask_further, self._subjects, seconds, lambda _: None).run()
+        narrow_down(inquiries, self.ask_further, self._subjects, seconds, lambda _: None, set())
         return self.suspects()
 
 

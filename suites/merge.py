@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from poolproof.reports.commands import merge_with
-from poolproof.suites.plan.record import mandatory
+from poolproof.suites.plan.selection import mandatory
 
 merge = merge_with(mandatory)

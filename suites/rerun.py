@@ -39,7 +39,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import further_question_of
-from poolproof.suites.plan.record import redraw_questions
+from poolproof.suites.plan.selection import redraw_questions
 
 _COMPARED = (
     "backend",

@@ -26,7 +26,7 @@ from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from poolproof.suites.plan.record import mandatory, plan_cases, redraw
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
 from reports_made_up import Recipe, make_run
 
 ROWS = "rows/main-0000.parquet"

@@ -7,7 +7,6 @@ few rounds of growing size, and serve every product and every defect that is sti
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, PHASES
-from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock
+from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock, in_turns
 from poolproof.suites.plan.plans import Plan, Survey, blocks
 
 _FIRST_ROUNDS = (1_500, 5_000)
@@ -157,12 +156,7 @@ def _in_turns(planned: Sequence[Block], seed: int, group_of: Callable[[Any], tup
     """
     asked = [question for block in planned for question in block.questions()]
     random.Random(seed).shuffle(asked)
-    seen: Counter[tuple[str, str]] = Counter()
-    placed = []
-    for question in asked:
-        placed.append((seen[group_of(question)], question))
-        seen[group_of(question)] += 1
-    return [question for _, question in sorted(placed, key=lambda pair: pair[0])]
+    return in_turns(asked, group_of)
 
 
 def _draw(planned: Sequence[_OfCases], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:

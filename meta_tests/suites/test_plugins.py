@@ -27,7 +27,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.judging import plugged_standards
-from poolproof.suites.plan.record import mandatory, plan_cases, redraw
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
 from poolproof.suites.plugged import LoadedPlugins
 from poolproof.suites.plugins import LISTED
 from scatter import Scatter

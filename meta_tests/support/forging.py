@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.store import read_rows, read_run, write_run
-from poolproof.suites.plan.record import mandatory
-from poolproof.suites.plan.selection import Selection
+from poolproof.suites.plan.selection import Selection, mandatory
 
 SIGNATURE = ""
 """In place of a sentence: only a signature tells."""

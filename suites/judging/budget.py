@@ -76,16 +76,12 @@ def needed_memory(case: Case, repeats: int = 1) -> int:
     forms, windows = case.forms, case.plane_windows
     outputs = sum(forms[name].nbytes for name in case.api.outputs)
     drawn = sum(forms[name].nbytes for name in case.api.inputs if name != "indices") + 8 * windows * case.planes
-    plane = PLANE_BYTES[case.api.direction] * _judged_at_once(case) + WINDOW_BYTES * windows
+    at_once = case.plane_size
+    if case.api.is_backward and at_once > MAX_WHOLE_PLANE:
+        at_once = max(MAX_WHOLE_PLANE, -(-at_once // CHUNKS_OF_LARGE_PLANE))
+    plane = PLANE_BYTES[case.api.direction] * at_once + WINDOW_BYTES * windows
     tensors = case.memory_bytes()
     return drawn + tensors + (repeats + _VARIATIONS) * outputs + tensors + max(tensors, plane)
-
-
-def _judged_at_once(case: Case) -> int:
-    """Count the cells of a plane, or of a chunk of one."""
-    if not case.api.is_backward or case.plane_size <= MAX_WHOLE_PLANE:
-        return case.plane_size
-    return max(MAX_WHOLE_PLANE, -(-case.plane_size // CHUNKS_OF_LARGE_PLANE))
 
 
 def too_large(case: Case, repeats: int = 1) -> str:

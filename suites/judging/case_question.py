@@ -10,11 +10,11 @@ from math import prod
 from typing import Any, Self
 
 from poolproof.backends.base import Backend, Status
-from poolproof.references.standards import Standard
 from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.lists.entry import Entry
 from poolproof.suites.cases.memory import SMALL
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
 from poolproof.suites.judging import expected
@@ -22,8 +22,9 @@ from poolproof.suites.judging.budget import has_room_for_standards, too_large
 from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
+from poolproof.suites.judging.listed import place_of
 from poolproof.suites.judging.measure import measure_output, measure_standards
-from poolproof.suites.judging.question import Aspect, Prepared, Question, verdict
+from poolproof.suites.judging.question import Aspect, Prepared, Question, judged, verdict
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
 AUXILIARY = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
@@ -35,7 +36,7 @@ class CaseQuestion(Question):
     """A case, held against the checks of its aspect.
 
     ``repeats`` is how often `repeat` may repeat it where that is not the aspect's number. The cases of the ids
-    ``excluded_ids`` are not called before it.
+    ``excluded_ids`` are not called before it. ``entry`` is the row of a list that it comes from.
     """
 
     case: Case
@@ -44,6 +45,7 @@ class CaseQuestion(Question):
     repeats: int | None = None
     evidence: EvidenceFolder | None = None
     excluded_ids: frozenset[str] = frozenset()
+    entry: Entry | None = None
 
     @property
     def id(self) -> str:
@@ -64,13 +66,27 @@ class CaseQuestion(Question):
     def to_line(self) -> str:
         return self.case.to_json()
 
-    @property
-    def own_standard(self) -> Standard | None:
-        """A standard that this question is held against besides those of its aspect; None for most."""
-        return None
-
     def describe(self) -> Row:
-        return describe(self)
+        case = self.case
+        row = self._described(case.operator, case.dtype, case.index_dtype, case.shape) | {
+            "batched": len(case.shape) == case.api.spatial_rank + 2,
+            "planes": case.planes,
+            "elements": prod(case.shape),
+            "windows": prod(case.pooled_shape),
+            "kernel_size": "x".join(map(str, case.attributes.sizes)),
+            "overlapping": any(axis.overlaps for axis in case.axes),
+            "dilated": case.attributes.is_dilated,
+            "padded": case.attributes.is_padded,
+            "ceil_mode": case.attributes.rounds_up,
+            "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
+            "gradient": case.recipe("grad_output"),
+            "indices": case.recipe("indices"),
+            "values": case.values,
+            "deterministic": case.deterministic,
+            "classes": [name for name, holds in CLASSES.items() if holds(case)],
+            "seed": case.seed,
+        }
+        return row | place_of(self.entry) if self.entry else row
 
     def expected_checks(self) -> tuple[str, ...]:
         return (REFUSAL, *expected_checks(self.case, self.aspect.checks))
@@ -105,17 +121,12 @@ def judge(question: CaseQuestion, backend: Backend, trial: Trial | None = None) 
     """Return the row of one question; whatever the implementation does short of dying becomes a verdict."""
     started = time.perf_counter()
     row = question.describe()
-    reason = None if trial else not_judged(question, backend)
-    if reason:
-        row |= reason
-    else:
-        try:
-            row |= _judge_supported(question, trial or trial_of(question, backend), row)
-        except ProducerFailed as error:
-            row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
-    row["seconds"] = time.perf_counter() - started
-    row["judged_at"] = time.time()
-    return row
+    try:
+        reason = None if trial else not_judged(question, backend)
+        row |= reason or _judge_supported(question, trial or trial_of(question, backend), row)
+    except ProducerFailed as error:
+        row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
+    return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
 
 def not_judged(question: CaseQuestion, backend: Backend) -> Row | None:
@@ -134,48 +145,17 @@ def trial_of(question: CaseQuestion, backend: Backend) -> Trial:
     return Trial(question.case, backend, repeats, question.excluded_ids, aspect.checks)
 
 
-def describe(question: CaseQuestion) -> Row:
-    """Return the columns that follow from the question alone."""
-    case = question.case
-    return {
-        "case_id": case.id,
-        "case": case.to_json(),
-        "block": question.block,
-        "aspect": question.aspect.id,
-        "operator": case.operator,
-        "dtype": case.dtype,
-        "index_dtype": case.index_dtype,
-        "shape": _list_text(case.shape),
-        "batched": len(case.shape) == case.api.spatial_rank + 2,
-        "planes": case.planes,
-        "elements": prod(case.shape),
-        "windows": prod(case.pooled_shape),
-        "kernel_size": _list_text(case.attributes.sizes),
-        "overlapping": any(axis.overlaps for axis in case.axes),
-        "dilated": case.attributes.is_dilated,
-        "padded": case.attributes.is_padded,
-        "ceil_mode": case.attributes.rounds_up,
-        "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
-        "gradient": case.recipe("grad_output"),
-        "indices": case.recipe("indices"),
-        "values": case.values,
-        "deterministic": case.deterministic,
-        "classes": [name for name, holds in CLASSES.items() if holds(case)],
-        "seed": case.seed,
-    }
-
-
 def _judge_supported(question: CaseQuestion, trial: Trial, described: Row) -> Row:
     aspect = question.aspect
     standards = aspect.standards and has_room_for_standards(question.case, question.max_repeats)
     row, findings = _judge_trial(trial, aspect.checks, standards)
-    if standards and question.own_standard and row.get("n") is not None:
-        row["list_standard_passes"] = question.own_standard.judge(trial.deviations)
-    if not findings:
-        return row
-    row |= verdict(Verdict.VIOLATES, findings[0].message, findings)
-    if question.evidence and question.evidence.wants(described | row):
-        question.evidence.put(trial, findings)
+    own = question.entry and question.entry.own.standard
+    if standards and own and row.get("n") is not None:
+        row["list_standard_passes"] = own.judge(trial.deviations)
+    if findings:
+        row |= judged(findings)
+        if question.evidence and question.evidence.wants(described | row):
+            question.evidence.put(trial, findings)
     return row
 
 
@@ -197,10 +177,10 @@ def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tupl
     if refusal and refusal.required:
         return row, [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
     try:
-        judged, findings = run_checks(trial, checks)
+        checks_judged, findings = run_checks(trial, checks)
     except VariationFailed as error:
         return row, [Finding(REFUSAL, Mismatch(str(error)))]
-    row["checks_judged"] = [REFUSAL, *judged]
+    row["checks_judged"] = [REFUSAL, *checks_judged]
     if trial.case.api.is_backward and not trial.case.has_empty_window():
         row["model"] = str(trial.model)
         row |= measure_output(trial)
@@ -225,7 +205,3 @@ CLASSES: dict[str, Callable[[Case], bool]] = {
 A run has to make calls of every class that it draws; one that is only ever refused, though no document says that it
 may be, is a gap.
 """
-
-
-def _list_text(values: Sequence[int]) -> str:
-    return "x".join(map(str, values))

@@ -7,16 +7,15 @@ there, is worked out here once something is, in the memory of a chunk and a byte
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import admissible, scatter_sums
-from poolproof.references.formats import FORMATS, Float64, FloatFormat
-from poolproof.references.geometry import Int64
+from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.kernels.criterion import Admissible
 from poolproof.references.kernels.sums import ExactSums
 from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
@@ -33,46 +32,13 @@ _CHUNKS_OF_LARGE_PLANE = 2 * CHUNKS_OF_LARGE_PLANE
 """Of a larger plane: what is known of each cell is twice as much as passing takes."""
 
 
-@dataclass(frozen=True, eq=False)
-class CellChunk:
-    """Consecutive ``cells`` of grad_input, by their flat numbers; all arrays are of shape (cells,).
-
-    outputs
-        What came out.
-    sums
-        The exact sums that belong there.
-    unspecified_cells
-        Where whatever comes out is right; None where that is nowhere.
-    """
+class CellChunk(NamedTuple):
+    """Consecutive ``cells`` of grad_input: what came out, the exact sums that belong there, and what is admissible."""
 
     cells: slice
     outputs: Float64
     sums: ExactSums
-    unspecified_cells: NDArray[np.bool_] | None
-    fmt: FloatFormat
-    model: AccumulationModel
-
-    @cached_property
-    def admissible(self) -> Admissible:
-        return admissible(self.sums, self.fmt, self.model)
-
-    @cached_property
-    def flags(self) -> Flags:
-        is_rejected, single_valued = ~self.admissible.accepts(self.outputs), self.admissible.single_valued
-        if self.unspecified_cells is not None:
-            is_rejected &= ~self.unspecified_cells
-            single_valued &= ~self.unspecified_cells
-        flags = np.zeros(len(self.outputs), np.uint8)
-        for flag, where in ((REACHED, self.sums.k > 0), (REJECTED, is_rejected), (SINGLE_VALUED, single_valued)):
-            flags[where] |= flag
-        return flags
-
-    def distances(self, among: Int64) -> Float64:
-        """Measure how far outputs are from their exact sums, in ulps of these; infinite where that is not finite."""
-        sums = self.sums.sum[among]
-        with np.errstate(invalid="ignore", over="ignore"):
-            distances = np.abs(self.outputs[among] - sums) / self.fmt.ulp(sums)
-        return np.where(np.isfinite(distances), distances, np.inf)
+    admissible: Admissible
 
 
 class CellChunks:
@@ -85,58 +51,56 @@ class CellChunks:
         self._operands = operands
         self._outputs = outputs.reshape(-1)
         self._model = model
+        self._fmt = FORMATS[operands.case.dtype]
         self._last: CellChunk | None = None
 
-    def __iter__(self) -> Iterator[CellChunk]:
-        return map(self._chunk, self._ranges())
-
     def around(self, cell: int) -> CellChunk:
-        """Return the chunk in which a cell lies."""
-        return self._chunk(next(cells for cells in self._ranges() if cell < cells.stop))
+        return self.chunk(next(cells for cells in self._ranges() if cell < cells.stop))
 
     @cached_property
     def flags(self) -> Flags:
-        """The flags of every cell, flat."""
-        flags = np.empty(len(self._outputs), np.uint8)
-        for chunk in self:
-            flags[chunk.cells] = chunk.flags
+        flags = np.zeros(len(self._outputs), np.uint8)
+        for cells in self._ranges():
+            _, outputs, sums, allowed = self.chunk(cells)
+            part = flags[cells]
+            part[sums.k > 0] |= REACHED
+            part[~allowed.accepts(outputs)] |= REJECTED
+            part[allowed.single_valued] |= SINGLE_VALUED
+        if self._operands.case.has_empty_window():
+            flags[self._operands.unspecified_cells] &= REACHED
         return flags
 
     def worst(self, wrong: NDArray[np.bool_]) -> int:
-        """Find the first of those ``wrong`` cells, flat, that are farthest from their exact sums in ulps."""
+        """Find the first of those ``wrong`` cells, flat, that are farthest from their exact sums in ulps of these.
+
+        What is not finite is infinitely far away.
+        """
         farthest, worst = -1.0, -1
+        self._last = None  # what is admissible is not needed here, and takes much memory
         for cells in self._ranges():
             among = np.flatnonzero(wrong[cells])
-            if len(among):
-                distances = self._chunk(cells).distances(among)
-                nearby = int(distances.argmax())
-                if distances[nearby] > farthest:
-                    farthest, worst = distances[nearby], cells.start + int(among[nearby])
+            if not len(among):
+                continue
+            outputs, sums = self._outputs_and_sums(cells)
+            with np.errstate(invalid="ignore", over="ignore"):
+                distances = np.abs(outputs[among] - sums.sum[among]) / self._fmt.ulp(sums.sum[among])
+            distances = np.where(np.isfinite(distances), distances, np.inf)
+            nearby = int(distances.argmax())
+            if distances[nearby] > farthest:
+                farthest, worst = distances[nearby], cells.start + int(among[nearby])
         return worst
+
+    def chunk(self, cells: slice) -> CellChunk:
+        """Return the chunk of a range of cells: of whole planes, or of one plane."""
+        if self._last is None or self._last.cells != cells:
+            self._last = None
+            outputs, sums = self._outputs_and_sums(cells)
+            self._last = CellChunk(cells, outputs, sums, admissible(sums, self._fmt, self._model))
+        return self._last
+
+    def _outputs_and_sums(self, cells: slice) -> tuple[Float64, ExactSums]:
+        outputs = self._outputs[cells].astype(np.float64)
+        return outputs, scatter_sums(*self._operands.gradients_into(cells), len(outputs))
 
     def _ranges(self) -> Iterator[slice]:
         return self._operands.chunk_ranges(_MAX_CELLS, _CHUNKS_OF_LARGE_PLANE)
-
-    def _chunk(self, cells: slice) -> CellChunk:
-        if self._last is None or self._last.cells != cells:
-            self._last = None
-            operands, outputs = self._operands, self._outputs[cells].astype(np.float64)
-            unspecified_cells = operands.unspecified_cells[cells] if operands.case.has_empty_window() else None
-            sums = scatter_sums(*operands.gradients_into(cells), len(outputs))
-            self._last = CellChunk(cells, outputs, sums, unspecified_cells, FORMATS[operands.case.dtype], self._model)
-        return self._last
-
-
-def plane_sums(operands: CaseOperands, outputs: NDArray) -> tuple[Float64, Float64]:
-    """Return (what was sent to each plane, what came out there), summed, both of shape (planes,)."""
-    assert operands.gradient is not None
-    planes = operands.case.planes
-    return _row_sums(operands.gradient.reshape(planes, -1)), _row_sums(outputs.reshape(planes, -1))
-
-
-def _row_sums(rows: NDArray) -> Float64:
-    """Sum in float64, some rows at a time."""
-    step = max(1, _MAX_CELLS // max(rows.shape[1], 1))
-    with np.errstate(invalid="ignore"):
-        sums = [rows[first : first + step].astype(np.float64).sum(axis=1) for first in range(0, len(rows), step)]
-    return np.concatenate(sums)

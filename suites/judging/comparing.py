@@ -44,23 +44,12 @@ def wrong_window(
     if not wrong.any():
         return None
     window = first_element(wrong)[-trial.case.api.spatial_rank :]
-    visited = [
-        axis.positions[number][axis.valid[number]].tolist()
-        for axis, number in zip(trial.case.axes, window, strict=True)
-    ]
-    reason = f"its window visits coordinates {' x '.join(map(_coordinates_text, visited))}"
+    visited = []
+    for axis, number in zip(trial.case.axes, window, strict=True):
+        cells = axis.positions[number][axis.valid[number]].tolist()  # which lie evenly apart
+        visited.append(str(cells) if len(cells) <= 8 else f"[{cells[0]}, {cells[1]}, ..., {cells[-1]}]")
+    reason = f"its window visits coordinates {' x '.join(visited)}"
     return wrong_element(name, wrong, got, expected, context, reason, windows=(window,))
-
-
-_MAX_COORDINATES = 8
-"""Coordinates of a window along one axis that are written one by one."""
-
-
-def _coordinates_text(coordinates: list[int]) -> str:
-    """Write the coordinates of a window along one axis, which lie evenly apart."""
-    if len(coordinates) <= _MAX_COORDINATES:
-        return str(coordinates)
-    return f"[{coordinates[0]}, {coordinates[1]}, ..., {coordinates[-1]}]"
 
 
 def wrong_element(
@@ -96,9 +85,8 @@ def other_bits(trial: Trial, other: ExecutedCall, context: str) -> Mismatch | No
     for name in trial.case.api.outputs:
         if not trial.equals_baseline(other, name):
             got, expected = (trial.known_output(name, run) for run in (other, trial.baseline))
-            return wrong_element(
-                name, as_bits(got) != as_bits(expected), got, expected, context, "as the first call gave"
-            )
+            wrong = as_bits(got) != as_bits(expected)
+            return wrong_element(name, wrong, got, expected, context, "as the first call gave")
     return None
 
 
@@ -115,8 +103,7 @@ def other_values(
         wrong = where(_other_value, *outputs)
         if trial.case.api.is_backward:
             wrong &= trial.single_valued.reshape(wrong.shape)
-        found = wrong_element(name, wrong, *outputs, context, reason)
-        if found:
+        if found := wrong_element(name, wrong, *outputs, context, reason):
             return found
     return None
 
@@ -162,7 +149,6 @@ def out_of_bounds_writes(tensor: Tensor) -> NDArray[np.bool_]:
 
 
 def _count_non_fill(memory: NDArray[np.uint8]) -> int:
-    """Count the bytes that are not `GAP_FILL`."""
     return sum(int(np.count_nonzero(chunk != GAP_FILL)) for (chunk,) in array_chunks(memory))
 
 
@@ -170,14 +156,10 @@ def changed_bytes(
     name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_], reason: str
 ) -> Mismatch:
     """Report the first byte of a tensor's memory that was written and should not have been."""
-    byte = int(changed.argmax())
-    subject = f"byte {_place_text(byte, tensor.guard, len(tensor.buffer))} of {name}"
-    return mismatch(subject, tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes")
-
-
-def _place_text(byte: int, guard: int, length: int) -> str:
+    byte, guard = int(changed.argmax()), tensor.guard
+    end = len(tensor.buffer) - guard
     if byte < guard:
-        return f"{guard - byte} before the storage"
-    if byte >= length - guard:
-        return f"{byte - (length - guard)} past the storage"
-    return f"{byte - guard} in the storage"
+        place = f"{guard - byte} before the storage"
+    else:
+        place = f"{byte - end} past the storage" if byte >= end else f"{byte - guard} in the storage"
+    return mismatch(f"byte {place} of {name}", tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes")

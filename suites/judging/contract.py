@@ -7,10 +7,9 @@ After a refusal nothing may be written and the two results of phase one must be 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -23,7 +22,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.calls import CallPart, clause_call
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.question import Aspect, Question, verdict
+from poolproof.suites.judging.question import Aspect, Question, judged, verdict
 
 _ENVIRONMENT_CODES = {561003, 561107, 561108, 561112}
 """A kernel or its package is not installed: nothing can be concluded about the contract."""
@@ -48,24 +47,10 @@ class ContractQuestion(Question):
         return self.call.to_json()
 
     def describe(self) -> Row:
-        """Return the columns that follow from the question alone.
-
-        dtype and index_dtype stay empty: a clause is about an operator, and the dtypes of a call are often what is
-        wrong with it.
-        """
+        """Leave dtypes empty: a clause is about an operator, and the dtypes of a call are often what is wrong."""
         data = self.call.tensors.get("self")
-        return {
-            "case_id": self.id,
-            "case": self.call.to_json(),
-            "block": self.block,
-            "aspect": self.aspect.id,
-            "operator": self.call.api.removeprefix("aclnn"),
-            "dtype": "",
-            "index_dtype": "",
-            "shape": "" if data is None else "x".join(map(str, data.shape)),
-            "clause": self.clause,
-            "statement": self.title,
-        }
+        described = self._described(self.call.api.removeprefix("aclnn"), shape=() if data is None else data.shape)
+        return described | {"clause": self.clause, "statement": self.title}
 
     def expected_checks(self) -> tuple[str, ...]:
         return self.aspect.checks
@@ -74,11 +59,8 @@ class ContractQuestion(Question):
         started = time.perf_counter()
         expected = expectations(self.product, self.call)
         made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
-        row = self.describe() | {
-            "status_code": made.phase_two or made.phase_one,
-            "checks_judged": list(self.aspect.checks),
-        }
-        row |= _verdict(expected, made, self.describe_deciding_clause)
+        row = self.describe() | {"status_code": made.phase_two or made.phase_one}
+        row |= {"checks_judged": list(self.aspect.checks)} | _verdict(expected, made, self.describe_deciding_clause)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
     def describe_deciding_clause(self) -> str:
@@ -92,10 +74,8 @@ def contract_questions(
     product: Product, api: str, part: CallPart, aspect: Aspect, block: str
 ) -> list[ContractQuestion]:
     """Make the questions of one part of those about one API, for a block of that id."""
-    return [
-        ContractQuestion(call, product, clause, title, aspect, block)
-        for clause, title, call in part.calls(product, api)
-    ]
+    calls = part.calls(product, api)
+    return [ContractQuestion(call, product, clause, title, aspect, block) for clause, title, call in calls]
 
 
 def contract_question(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:
@@ -111,9 +91,10 @@ def _verdict(expected: Expectation, made: Attempt, describe_deciding_clause: Cal
     findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
     row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
     if findings:
-        findings[0] = findings[0].with_explanation(describe_deciding_clause())
-        return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
-    return row | verdict(Verdict.CONFORMS)
+        first = findings[0].mismatch
+        explained = replace(first, message=f"{first.message}; {describe_deciding_clause()}")
+        findings[0] = Finding(findings[0].check, explained)
+    return row | judged(findings)
 
 
 def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
@@ -137,7 +118,6 @@ def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
 
 
 def _error_text(_expected: Expectation, made: Attempt) -> Mismatch | None:
-    """Check that a refusal in phase 1 says why."""
     if made.phase_one == 0 or made.text:
         return None
     return Mismatch(f"phase 1 refused with {made.phase_one}, and no error text says why")
@@ -149,12 +129,3 @@ _CHECKS: dict[str, Callable[[Expectation, Attempt], Mismatch | None]] = {
     "error_text": _error_text,
 }
 CHECKS = tuple(_CHECKS)
-
-
-def read_call(text: str) -> ContractCall | None:
-    """Read a low-level call, None if ``text`` is no JSON of one."""
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return ContractCall.from_json(text) if isinstance(record, dict) and "api" in record else None

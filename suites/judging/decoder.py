@@ -8,10 +8,10 @@ wrong place. The decoder knows the gradients and where they belong, and nothing 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,31 +74,37 @@ class Fault:
         }[self.kind]
 
 
+_CODES = ("colour_ids", "binary_weights", "base_four_weights")
+"""The recipes that are a code."""
+
+
 def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
     """Find the faults that explain ``outputs``, what came out as grad_input.
 
     Empty where the gradients are no code, or where they are not told apart in some cell after all, as when one element
     stands for many (an expanded tensor) or indices lie outside their windows.
     """
-    recipe, senders = operands.case.gradient, _Senders(operands)
-    if recipe not in _READERS:
+    if operands.case.gradient not in _CODES:
         return []
-    wrong = _wrong_cells(recipe, senders, outputs)
-    faults, missing, surplus = _read(_READERS[recipe], wrong, senders)
+    senders = _Senders(operands)
+    faults, missing, surplus = _read(_wrong_cells(senders, outputs), senders)
     return sorted([*faults, *_matched(missing, surplus, senders)], key=lambda fault: (fault.cell, fault.window or 0))
 
 
-def _wrong_cells(recipe: str, senders: _Senders, outputs: NDArray) -> dict[int, float]:
+def _wrong_cells(senders: _Senders, outputs: NDArray) -> dict[int, float]:
     """Map each wrong cell to what came out there, in units of the code; none where that cannot be decoded."""
     found: dict[int, float] = {}
-    for sent, planes in senders.all(outputs):
-        if not _tells_apart(recipe, sent.cells, sent.gradients):
+    case, step = senders.case, senders.step
+    planes = outputs.reshape(case.planes, case.plane_size)
+    for plane in range(0, case.planes, step):
+        first, sent = plane * case.plane_size, senders.around(plane)
+        if not _tells_apart(case.gradient, sent.cells, sent.gradients):
             return {}
-        values = senders.in_units(planes)
-        wrong = np.flatnonzero(values != np.bincount(sent.cells - sent.first_cell, sent.gradients, len(values)))
+        values = senders.in_units(planes[plane : plane + step])
+        wrong = np.flatnonzero(values != np.bincount(sent.cells - first, sent.gradients, len(values)))
         if len(found) + len(wrong) > MAX_CELLS:
             return {}
-        found.update(zip((sent.first_cell + wrong).tolist(), values[wrong].tolist(), strict=True))
+        found.update(zip((first + wrong).tolist(), values[wrong].tolist(), strict=True))
     return found
 
 
@@ -110,35 +116,12 @@ def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
     return not np.any((np.diff(cells[order]) == 0) & (np.diff(weights[order]) == 0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Sent:
+class _Sent(NamedTuple):
     """The gradients of some planes that are not zero, in units of the code: their cells, values and windows, flat."""
 
-    first_cell: int
     cells: Int64
     gradients: Float64
     windows: Int64
-
-    def into(self, cell: int) -> Int64:
-        """Find those that belong into a cell."""
-        return _equal_to(cell, self.cells, self._by_cell)
-
-    def of_value(self, value: float) -> Int64:
-        return _equal_to(value, self.gradients, self._by_value)
-
-    @cached_property
-    def _by_cell(self) -> Int64:
-        return np.argsort(self.cells, kind="stable")
-
-    @cached_property
-    def _by_value(self) -> Int64:
-        return np.argsort(self.gradients, kind="stable")
-
-
-def _equal_to(value: float, values: NDArray, order: Int64) -> Int64:
-    """Find those of the ``values``, which that order sorts, that are that value, in their order."""
-    first, last = (np.searchsorted(values, value, side, sorter=order) for side in ("left", "right"))
-    return order[first:last]
 
 
 _CHUNK_ELEMENTS = 1 << 16
@@ -146,65 +129,51 @@ _CHUNK_ELEMENTS = 1 << 16
 
 
 class _Senders:
-    """Which gradients belong into a cell, and which carry a value; in the memory of some planes."""
+    """Which gradients belong into a cell, and which carry a value; in the memory of ``step`` planes."""
 
     def __init__(self, operands: CaseOperands) -> None:
-        case = operands.case
+        self.case = case = operands.case
+        self.step = max(1, _CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
         self._operands = operands
-        self.plane_size = case.plane_size
-        self._step = max(1, _CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
         self._last: tuple[int, _Sent] | None = None
 
-    def all(self, outputs: NDArray) -> Iterator[tuple[_Sent, NDArray]]:
-        """Yield the gradients, some planes at a time, and what came out there."""
-        planes = outputs.reshape(self._operands.case.planes, self.plane_size)
-        for first in range(0, len(planes), self._step):
-            yield self._around(first), planes[first : first + self._step]
-
     def in_units(self, numbers: NDArray) -> Float64:
-        """Convert gradients, or sums of them, to units of the code, flat."""
-        return np.ldexp(numbers.ravel().astype(np.float64), -self._operands.case.scale)
+        return np.ldexp(numbers.ravel().astype(np.float64), -self.case.scale)
 
     def of(self, cell: int) -> dict[float, int]:
         """Map the gradients that belong into ``cell`` to their windows."""
-        sent = self._around(self.plane(cell))
-        chosen = sent.into(cell)
+        sent = self.around(cell // self.case.plane_size)
+        chosen = sent.cells == cell
         return dict(zip(sent.gradients[chosen].tolist(), sent.windows[chosen].tolist(), strict=True))
-
-    def plane(self, cell: int) -> int:
-        return cell // self.plane_size
 
     def carrying(self, cell: int, value: float) -> list[int]:
         """List the windows of the cell's plane whose gradient is ``value``."""
-        sent = self._around(self.plane(cell))
-        windows = sent.windows[sent.of_value(value)]
-        found: list[int] = windows[windows // self._operands.case.plane_windows == self.plane(cell)].tolist()
+        plane = cell // self.case.plane_size
+        sent = self.around(plane)
+        chosen = (sent.gradients == value) & (sent.windows // self.case.plane_windows == plane)
+        found: list[int] = sent.windows[chosen].tolist()
         return found
 
     def home(self, window: int) -> int:
-        """Find the cell into which a window's gradient belongs."""
         assert self._operands.indices is not None
-        plane = window // self._operands.case.plane_windows
-        return plane * self.plane_size + int(self._operands.indices.flat[window])
+        plane = window // self.case.plane_windows
+        return plane * self.case.plane_size + int(self._operands.indices.flat[window])
 
-    def _around(self, plane: int) -> _Sent:
+    def around(self, plane: int) -> _Sent:
         """Return the gradients of some planes with this one; the last ones are cached."""
-        first = plane // self._step * self._step
+        first = plane // self.step * self.step
         if self._last is None or self._last[0] != first:
             self._last = None
-            self._last = first, self._sent(slice(first, first + self._step))
+            case, operands = self.case, self._operands
+            assert operands.gradient is not None
+            assert operands.indices is not None
+            planes = operands.gradient.reshape(case.planes, case.plane_windows)[first : first + self.step]
+            gradients = self.in_units(planes)
+            sent = np.flatnonzero(gradients)
+            windows = first * case.plane_windows + sent
+            cells = windows // case.plane_windows * case.plane_size + operands.indices.reshape(-1)[windows]
+            self._last = first, _Sent(cells, gradients[sent], windows)
         return self._last[1]
-
-    def _sent(self, planes: slice) -> _Sent:
-        case, operands = self._operands.case, self._operands
-        assert operands.gradient is not None
-        assert operands.indices is not None
-        shape = case.planes, case.plane_windows
-        gradients = self.in_units(operands.gradient.reshape(shape)[planes])
-        sent = np.flatnonzero(gradients)
-        windows = planes.start * case.plane_windows + sent
-        cells = windows // case.plane_windows * case.plane_size + operands.indices.reshape(-1)[windows]
-        return _Sent(planes.start * case.plane_size, cells, gradients[sent], windows)
 
 
 _Missing = dict[float, list[tuple[int, int]]]
@@ -217,82 +186,19 @@ _Change = dict[float, int]
 """Gradient -> how many more (or fewer) of it are in a cell than belong there."""
 
 
-class _WrongCell:
-    """A cell's ``value``, the gradients ``expected`` in it (gradient -> window), and what others could have come."""
-
-    def __init__(self, cell: int, value: float, senders: _Senders, missing: _Missing) -> None:
-        self.cell, self.value, self.expected = cell, value, senders.of(cell)
-        self._senders, self._missing = senders, missing
-
-    @property
-    def holds_a_count(self) -> bool:
-        return bool(np.isfinite(self.value)) and self.value >= 0.0 and self.value == np.floor(self.value)
-
-    def is_known(self, gradient: float) -> bool:
-        """Tell whether the cell's plane has such a gradient."""
-        return bool(self._senders.carrying(self.cell, gradient))
-
-    def is_missing(self, gradient: float) -> bool:
-        """Tell whether such a gradient is missing elsewhere, as far as that is known yet."""
-        return bool(self._missing.get(gradient))
-
-
-_Reader = Callable[[_WrongCell], _Change | None]
-"""How a cell's value reads; None if it does not."""
-
-
-def _digits(wrong: _WrongCell, base: int) -> _Change | None:
-    if not wrong.holds_a_count:
-        return None
-    change: _Change = {}
-    rest, weight = int(wrong.value), 1
-    while rest or weight <= max(wrong.expected, default=0.0):
-        rest, digit = divmod(rest, base)
-        if surplus := digit - (weight in wrong.expected):
-            change[float(weight)] = surplus
-        weight *= base
-    return change
-
-
-def _lost_digits(wrong: _WrongCell) -> _Change | None:
-    """Read in binary digits what is lost; what is too much carries into the next digit and cannot be read."""
-    change = _digits(wrong, 2)
-    return None if change is None or max(change.values(), default=0) > 0 else change
-
-
-def _colour(wrong: _WrongCell) -> _Change | None:
-    """Read a cell into which one gradient at most belongs: it holds a multiple of it, another, or the sum of both."""
-    if not wrong.holds_a_count:
-        return None
-    value, (own,) = wrong.value, wrong.expected or (0.0,)
-    if own and value % own == 0.0 and value / own <= _MAX_TIMES:
-        return {own: int(value / own) - 1}
-    instead = {value: 1, own: -1} if own else {value: 1}
-    for could_come in (wrong.is_missing, wrong.is_known):
-        if could_come(value - own):
-            return {value - own: 1}
-        if could_come(value):
-            return instead
-    return None
-
-
-_MAX_TIMES = 3
-"""A colour up to so many times its own is taken for itself, repeated."""
-
-_READERS: dict[str, _Reader] = {
-    "colour_ids": _colour,
-    "binary_weights": _lost_digits,
-    "base_four_weights": partial(_digits, base=4),
-}
-
-
-def _read(reader: _Reader, wrong: dict[int, float], senders: _Senders) -> tuple[list[Fault], _Missing, _Surplus]:
+def _read(wrong: dict[int, float], senders: _Senders) -> tuple[list[Fault], _Missing, _Surplus]:
     """Read every wrong cell's change; empty cells first, because what they miss helps to read the others."""
     faults, surplus = [], []
     missing: _Missing = defaultdict(list)
     for cell, value in sorted(wrong.items(), key=lambda item: item[1] != 0.0):
-        wrong_cell = _WrongCell(cell, value, senders, missing)
-        change = reader(wrong_cell)
+        expected = senders.of(cell)
+        is_count = np.isfinite(value) and value >= 0.0 and value == np.floor(value)
+        if not is_count:
+            change = None
+        elif senders.case.gradient == "colour_ids":
+            change = _colour(value, [*expected], (missing.get, partial(senders.carrying, cell)))
+        else:
+            change = _digits(int(value), expected, senders.case.gradient)
         if change is None:
             faults.append(Fault("unreadable", cell))
             continue
@@ -300,17 +206,54 @@ def _read(reader: _Reader, wrong: dict[int, float], senders: _Senders) -> tuple[
             if times > 0:
                 surplus.append((cell, gradient, times))
             else:
-                missing[gradient].append((wrong_cell.expected[gradient], cell))
+                missing[gradient].append((expected[gradient], cell))
     return faults, missing, surplus
 
 
+def _digits(rest: int, expected: Mapping[float, int], recipe: str) -> _Change | None:
+    """Read the digits of a sum; in binary what is too much carries into the next one, and cannot be read."""
+    base = 2 if recipe == "binary_weights" else 4
+    change: _Change = {}
+    weight = 1
+    while rest or weight <= max(expected, default=0.0):
+        rest, digit = divmod(rest, base)
+        if surplus := digit - (weight in expected):
+            change[float(weight)] = surplus
+        weight *= base
+    return None if base == 2 and max(change.values(), default=0) > 0 else change
+
+
+_MAX_TIMES = 3
+"""A colour up to so many times its own is taken for itself, repeated."""
+
+
+def _colour(value: float, expected: list[float], sources: Sequence[Callable[[float], object]]) -> _Change | None:
+    """Read a cell into which one gradient at most belongs: it holds a multiple of it, another, or the sum of both.
+
+    Another one comes from the first of the ``sources`` that has it.
+    """
+    (own,) = expected or (0.0,)
+    if own and value % own == 0.0 and value / own <= _MAX_TIMES:
+        return {own: int(value / own) - 1}
+    for source in sources:
+        if source(value - own):
+            return {value - own: 1}
+        if source(value):
+            return {value: 1, own: -1} if own else {value: 1}
+    return None
+
+
 def _matched(missing: _Missing, surplus: _Surplus, senders: _Senders) -> list[Fault]:
-    """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again."""
+    """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again.
+
+    One of the same plane is nearer than any other.
+    """
     faults = []
     left = {gradient: np.array(places, np.int64).reshape(-1, 2) for gradient, places in missing.items()}
     for cell, gradient, times in surplus:
         places = left.get(gradient, _NOWHERE)
-        nearest = _nearest(places[:, 1], cell, senders)[:times]
+        homes, size = places[:, 1], senders.case.plane_size
+        nearest = np.lexsort((np.abs(homes - cell), homes // size != cell // size))[:times]
         faults += [Fault("misrouted", cell, window, home) for window, home in places[nearest].tolist()]
         left[gradient] = np.delete(places, nearest, axis=0)
         if more := times - len(nearest):
@@ -320,12 +263,6 @@ def _matched(missing: _Missing, surplus: _Surplus, senders: _Senders) -> list[Fa
 
 
 _NOWHERE = np.empty((0, 2), np.int64)
-
-
-def _nearest(homes: Int64, cell: int, senders: _Senders) -> Int64:
-    """Order places in a list of cells: those of the plane of ``cell`` first, then the nearer; ties in order."""
-    in_other_plane = homes // senders.plane_size != senders.plane(cell)
-    return np.lexsort((np.abs(homes - cell), in_other_plane))
 
 
 def _extra(cell: int, weight: float, times: int, senders: _Senders) -> Fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.calls import call_record
-from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor
+from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.operators import Operator
@@ -32,11 +32,6 @@ _ABOUT_INDICES = ("index_rule", "index_points")
 Arrays = dict[str, NDArray[Any]]
 
 
-def wants_all(_row: Row) -> bool:
-    """Want evidence of every violation."""
-    return True
-
-
 @dataclass(frozen=True)
 class EvidenceFolder:
     """Where evidence is put: the folder of a run, and the name that the run has for the backend.
@@ -48,7 +43,7 @@ class EvidenceFolder:
     folder: Path
     backend: str
     shrunk_from: str = ""
-    wants: Callable[[Row], bool] = wants_all
+    wants: Callable[[Row], bool] = lambda _row: True
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
         """Write down the trial that ended with ``findings``, unless it is too large."""
@@ -111,56 +106,49 @@ def describe_call(call: Call) -> dict[str, Any]:
     """Describe the call as data, for torch and for aclnn: see `poolproof.reports.rows.evidence.Meta`."""
     operator = call.operator
     passed = [value if isinstance(value, bool) else list(value) for value in operator.passed(call.attributes)]
+    of_torch = {  # indices stand after the attributes, results go by keyword
+        "function": [operator.aten, operator.outputs[0]],
+        "arguments": [*operator.inputs[:2], *passed, *operator.inputs[2:]],
+        "results": {name: name for name in operator.outputs},
+    }
+    tensors = {
+        name: {
+            "dtype": tensor.dtype.name,
+            "shape": list(tensor.shape),
+            "strides": list(tensor.strides),
+            "offset": tensor.offset,
+            "bytes": len(tensor.storage),
+        }
+        for name, tensor in call.tensors.items()
+    }
     return {
         "operator": operator.name,
         "deterministic": call.deterministic,
         "outputs": list(operator.outputs),
-        "tensors": {name: _layout(tensor) for name, tensor in call.tensors.items()},
-        "torch": _of_torch(operator, passed),
+        "tensors": tensors,
+        "torch": of_torch if operator.aten else None,
         "aclnn": call_record(call),
     }
 
 
-def _layout(tensor: Tensor) -> dict[str, Any]:
-    return {
-        "dtype": tensor.dtype.name,
-        "shape": list(tensor.shape),
-        "strides": list(tensor.strides),
-        "offset": tensor.offset,
-        "bytes": len(tensor.storage),
-    }
-
-
-def _of_torch(operator: Operator, passed: Sequence[object]) -> dict[str, Any] | None:
-    """Name function and arguments of torch's operator: indices stand after the attributes, results go by keyword."""
-    if operator.aten is None:
-        return None
-    before, after = operator.inputs[:2], operator.inputs[2:]
-    return {
-        "function": [operator.aten, operator.outputs[0]],
-        "arguments": [*before, *passed, *after],
-        "results": {name: name for name in operator.outputs},
-    }
-
-
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
-    case, operands, admissible = trial.case, trial.operands, trial.admissible
+    case, operands = trial.case, trial.operands
     assert operands.indices is not None
+    _, outputs, sums, admissible = trial.cells.chunk(slice(0, operands.values.size))
     on_lattice = admissible.lattice != NO_LATTICE
     cells = {
-        "got": trial.gradient_input,
+        "got": outputs,
         "low": admissible.low,
         "high": admissible.high,
         "flags": admissible.specials | np.where(on_lattice, LATTICE, 0).astype(np.uint8),  # bits as in evidence
         "lattice": np.where(on_lattice, admissible.lattice, 0),
-        "exact": operands.sums.exact,
+        "exact": sums.exact,
     }
-    first, last = _window_corners(case)
     arrays = {name: array.reshape(case.shape) for name, array in cells.items()} | {
         "gradient": operands.terms.reshape(case.pooled_shape),
         "indices": operands.indices.reshape(case.pooled_shape),
-        "window_first": first,
-        "window_last": last,
+        "window_first": _corners(np.where(axis.valid, axis.positions, axis.size).min(axis=1) for axis in case.axes),
+        "window_last": _corners(np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes),
     }
     meta = Meta(tensor="grad_input")
     return arrays, meta | Meta(limit=admissible.limit) if np.isfinite(admissible.limit) else meta
@@ -195,13 +183,7 @@ def _flags(raised: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.uint8]:
     return flags
 
 
-def _window_corners(case: Case) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return (first, last) cell of each window of one plane along each axis, each of shape (windows, axes)."""
-    first = [np.where(axis.valid, axis.positions, axis.size).min(axis=1) for axis in case.axes]
-    last = [np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes]
-    return _combinations(first), _combinations(last)
-
-
-def _combinations(per_axis: Sequence[NDArray[Any]]) -> NDArray[np.int32]:
-    """Combine one entry per axis in every way, the last axis running fastest."""
-    return np.stack(np.meshgrid(*per_axis, indexing="ij"), axis=-1).reshape(-1, len(per_axis)).astype(np.int32)
+def _corners(per_axis: Iterable[NDArray[Any]]) -> NDArray[np.int32]:
+    """Combine one cell per axis in every way, the last axis running fastest: of shape (windows, axes)."""
+    corners = np.stack(np.meshgrid(*per_axis, indexing="ij"), axis=-1)
+    return corners.reshape(-1, corners.shape[-1]).astype(np.int32)

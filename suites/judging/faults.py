@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from poolproof.backends.base import Backend
 from poolproof.reports.rows.io_errors import CannotWrite
@@ -90,23 +89,14 @@ def answer(question: Question, backend: Backend, judge: Callable[[], Row] | None
         raise
     except Exception as error:
         whole = "".join(traceback.format_exception(error))
-        if _is_raised_by(backend, error.__traceback__):
-            return _not_judged(question, Verdict.ADAPTER_ERROR, f"the adapter {_raised(error)}", whole)
-        return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {_raised(error)}", whole)
-
-
-def _is_raised_by(backend: Backend, trace: TracebackType | None) -> bool:
-    """Whether an exception came through a method of a backend of this process, or of a part of it."""
-    parts = (backend, backend.streams, backend.phases)
-    callers = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(trace))
-    return any(caller is part for caller in callers if caller is not None for part in parts)
-
-
-def _raised(error: BaseException) -> str:
-    """Say what was raised, and where."""
-    *_, last = traceback.extract_tb(error.__traceback__)
-    text = " ".join(traceback.format_exception_only(error)[-1].split())
-    return f"raised {text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+        *_, last = traceback.extract_tb(error.__traceback__)
+        text = " ".join(traceback.format_exception_only(error)[-1].split())
+        raised = f"raised {text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+        parts = (backend, backend.streams, backend.phases)
+        callers = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
+        if any(caller is part for caller in callers if caller is not None for part in parts):
+            return _not_judged(question, Verdict.ADAPTER_ERROR, f"the adapter {raised}", whole)
+        return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {raised}", whole)
 
 
 def _not_judged(question: Question, kind: Verdict, reason: str, whole: str) -> Row:

@@ -7,7 +7,7 @@ something is; nothing of it is needed while all is well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from poolproof.references.accumulation import ALL_MODELS
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
-from poolproof.references.kernels.criterion import ZERO, Admissible
+from poolproof.references.kernels.criterion import ZERO
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.kernels.sums import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
 from poolproof.references.summary import summarise
+from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
 
@@ -60,10 +61,6 @@ class Finding:
     def message(self) -> str:
         return self.mismatch.message
 
-    def with_explanation(self, explanation: str) -> Finding:
-        """Add an explanation to the end of the message."""
-        return replace(self, mismatch=replace(self.mismatch, message=f"{self.message}; {explanation}"))
-
     def to_record(self) -> dict[str, Any]:
         """Return the record of the column ``findings``, which names the expected value ``owed``."""
         record = {"check": self.check} | asdict(self.mismatch)
@@ -100,7 +97,6 @@ def mismatch(
 
 
 def first_element(wrong: NDArray[np.bool_]) -> Element:
-    """Return the coordinates of the first element that deviates."""
     return _coordinates(int(wrong.argmax()), wrong.shape)
 
 
@@ -120,7 +116,7 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
     return mismatch(
         element_text("grad_input", element),
         chunk.outputs[cell - chunk.cells.start],
-        expected_text(chunk.admissible, cell - chunk.cells.start),
+        expected_text(trial.cells, cell),
         _senders_text(trial, senders),
         wrong=wrong.reshape(case.shape),
         judged=judged,
@@ -133,7 +129,7 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
 
 def _as_another_model(trial: Trial) -> str:
     """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said."""
-    if trial.case.planes * trial.case.plane_size > _FEW_CELLS:
+    if trial.case.planes * trial.case.plane_size > 1 << 16:
         return ""
     chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
@@ -142,11 +138,10 @@ def _as_another_model(trial: Trial) -> str:
     return ""
 
 
-_FEW_CELLS = 1 << 16
-
-
-def expected_text(admissible: Admissible, cell: int) -> str:
+def expected_text(cells: CellChunks, cell: int) -> str:
     """Write the admissible outputs of one cell: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
+    chunk = cells.around(cell)
+    admissible, cell = chunk.admissible, cell - chunk.cells.start
     low, high = float(admissible.low[cell]), float(admissible.high[cell])
     parts = []
     if low == high:
@@ -169,8 +164,7 @@ def _text(value: object) -> str:
 
 def format_value(value: float) -> str:
     """Write the shortest decimal that reads back as the same float64, without a trailing .0."""
-    text = repr(float(value))
-    return text.removesuffix(".0")
+    return repr(float(value)).removesuffix(".0")
 
 
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
@@ -186,10 +180,15 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
         return "as if every contribution were lost"
+    assert trial.operands.indices is not None
+    windows = trial.case.plane_windows
+    plane, cell_of_plane = divmod(cell, trial.case.plane_size)
+    indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
+    others = plane * windows + np.flatnonzero(indices != cell_of_plane)
     for text, candidates, wanted in (
         ("lost", senders, -difference),
         ("added twice", senders, difference),
-        ("sent here instead", _gradients_of_other_cells(trial, cell), difference),
+        ("sent here instead", others, difference),
     ):
         match = candidates[_terms(trial, candidates) == wanted] if wanted else candidates[:0]
         if len(match):
@@ -199,17 +198,7 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     return ""
 
 
-def _gradients_of_other_cells(trial: Trial, cell: int) -> Int64:
-    """List the gradients of the cell's plane that belong into other cells."""
-    assert trial.operands.indices is not None
-    windows = trial.case.plane_windows
-    plane, cell_of_plane = divmod(cell, trial.case.plane_size)
-    indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
-    return plane * windows + np.flatnonzero(indices != cell_of_plane)
-
-
 def _terms(trial: Trial, windows: Int64) -> Float64:
-    """Return the gradients of some windows."""
     assert trial.operands.gradient is not None
     return trial.operands.gradient.reshape(-1)[windows].astype(np.float64)
 

@@ -24,26 +24,20 @@ from poolproof.suites.judging.trial import Trial
 
 
 def measure_output(trial: Trial) -> Row:
-    """Compute the statistics of one backward's grad_input."""
-    row = error_statistics(trial.summary)
+    """Compute the statistics of one backward's grad_input, and compare the repetitions that checks made with it."""
+    row: Row = {**error_statistics(trial.summary)}
     output = np.ascontiguousarray(trial.baseline.output("grad_input"))
     row["output_digest"] = hashlib.blake2b(as_bits(output).data, digest_size=8).hexdigest()
     if row["n_reject"]:
         row["decoded_faults"] = json.dumps(trial.fault_records)
-    return row | _repetitions(trial)
-
-
-def _repetitions(trial: Trial) -> Row:
-    """Compare the repetitions that checks made with the first run."""
+    row["repeat_n"] = len(trial.repetitions)
     if not trial.repetitions:
-        return {"repeat_n": 0}
+        return row
     unequal = [run for run in trial.repetitions if not trial.equals_baseline(run, "grad_input")]
     outputs = [run.output("grad_input") for run in (trial.baseline, *unequal)]
-    return {
-        "repeat_n": len(trial.repetitions),
-        "repeat_bitwise_equal": not unequal,
-        "repeat_max_ulp_spread": max((_spread(trial, outputs[0], other) for other in outputs[1:]), default=0.0),
-    }
+    row["repeat_bitwise_equal"] = not unequal
+    row["repeat_max_ulp_spread"] = max((_spread(trial, outputs[0], other) for other in outputs[1:]), default=0.0)
+    return row
 
 
 def _spread(trial: Trial, first: NDArray[Any], other: NDArray[Any]) -> float:

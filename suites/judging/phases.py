@@ -23,7 +23,7 @@ from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.comparing import other_values
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.question import Aspect, Question, verdict
+from poolproof.suites.judging.question import Aspect, Question, judged, verdict
 from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
 CHECKS = ("phase_status", "phase_values")
@@ -52,15 +52,7 @@ class PhaseQuestion(Question):
 
     def describe(self) -> Row:
         case = self.case
-        return {
-            "case_id": self.id,
-            "case": self.to_line(),
-            "block": self.block,
-            "aspect": self.aspect.id,
-            "operator": case.operator,
-            "dtype": case.dtype,
-            "index_dtype": case.index_dtype,
-            "shape": "x".join(map(str, case.shape)),
+        return self._described(case.operator, case.dtype, case.index_dtype, case.shape) | {
             "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
             "clause": self.scenario.id,
             "statement": self.scenario.statement,
@@ -91,10 +83,7 @@ class PhaseQuestion(Question):
         if result.status is None:
             return _not_run(result.text)
         findings = list(_findings(self.scenario, result, list(zip((trial, other), calls, strict=True))))
-        row = {"status_code": result.status, "checks_judged": list(CHECKS)}
-        if findings:
-            return row | verdict(Verdict.VIOLATES, findings[0].message, findings)
-        return row | verdict(Verdict.CONFORMS)
+        return {"status_code": result.status, "checks_judged": list(CHECKS)} | judged(findings)
 
 
 def phase_questions(
@@ -105,14 +94,8 @@ def phase_questions(
     return [PhaseQuestion(scenario, case, aspect, block) for scenario in SCENARIOS.values() for case in cases]
 
 
-def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
-    """Read a question from its line, None if that names no scenario; `CaseError` says what is wrong with one."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(record, dict) or "way" not in record:
-        return None
+def read_phase_question(record: dict[str, Any], aspect: Aspect) -> PhaseQuestion:
+    """Read the question of a line that names a scenario; `CaseError` says what is wrong with one."""
     scenario = SCENARIOS.get(str(record["way"]))
     if scenario is None:
         raise CaseError(f"way {record['way']!r} is none of {', '.join(SCENARIOS)}")
@@ -122,7 +105,6 @@ def read_phase_question(line: str, aspect: Aspect) -> PhaseQuestion | None:
 
 
 _SHAPES = {2: (2, 3, 9, 8), 3: (1, 2, 5, 6, 7)}
-
 
 _OVERLAPPING: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
     "case that goes through the phases",
@@ -156,17 +138,16 @@ def _not_run(reason: str) -> Row:
 
 
 def _findings(scenario: ExecutorScenario, result: ScenarioResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
-    wrong = _wrong_status(scenario, result)
-    if wrong:
+    if wrong := _wrong_status(scenario, result):
         yield Finding("phase_status", wrong)
+    context = f"where {scenario.id} was asked"
     for trial, call in calls[: result.ran]:
         run = ExecutedCall(call, Outcome(Status.COMPLETED))
-        found = other_values(trial, run, trial.baseline, f"where {scenario.id} was asked", "as the plain call gave")
-        if found:
+        if found := other_values(trial, run, trial.baseline, context, "as the plain call gave"):
             yield Finding("phase_values", found)
             return
-    if scenario.expected:
-        yield from _harm(scenario, calls[0][0])
+    if scenario.expected and (harm := _harm(scenario, calls[0][0])):
+        yield Finding("phase_values", harm)
 
 
 def _wrong_status(scenario: ExecutorScenario, result: ScenarioResult) -> Mismatch | None:
@@ -178,13 +159,10 @@ def _wrong_status(scenario: ExecutorScenario, result: ScenarioResult) -> Mismatc
     return mismatch(f"the status of {scenario.id}", result.status, right, scenario.statement.rstrip("."), guess=guess)
 
 
-def _harm(scenario: ExecutorScenario, trial: Trial) -> Iterator[Finding]:
+def _harm(scenario: ExecutorScenario, trial: Trial) -> Mismatch | None:
     """Report what a refusal has done to the plain call."""
     try:
         run = trial.in_mode("")
     except VariationFailed as error:
-        yield Finding("phase_values", Mismatch(f"after {scenario.id}: {error}"))
-        return
-    found = None if run is None else other_values(trial, run, trial.baseline, f"after {scenario.id}", "as before it")
-    if found:
-        yield Finding("phase_values", found)
+        return Mismatch(f"after {scenario.id}: {error}")
+    return None if run is None else other_values(trial, run, trial.baseline, f"after {scenario.id}", "as before it")

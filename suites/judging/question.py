@@ -78,6 +78,19 @@ class Question(ABC):
     def describe(self) -> Row:
         """Return the columns that follow from the question alone."""
 
+    def _described(self, operator: str, dtype: str = "", index_dtype: str = "", shape: Sequence[int] = ()) -> Row:
+        """Return the columns that every question has."""
+        return {
+            "case_id": self.id,
+            "case": self.to_line(),
+            "block": self.block,
+            "aspect": self.aspect.id,
+            "operator": operator,
+            "dtype": dtype,
+            "index_dtype": index_dtype,
+            "shape": "x".join(map(str, shape)),
+        }
+
     @abstractmethod
     def judge(self, backend: Backend) -> Row:
         """Return the row; whatever the implementation does short of dying becomes a verdict."""
@@ -104,13 +117,16 @@ class Question(ABC):
 
 
 def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -> Row:
-    """Return the columns of a verdict."""
     return {
         "verdict": str(kind),
         "reason": reason,
         "checks_violated": [finding.check for finding in findings],
         "findings": json.dumps([finding.to_record() for finding in findings]) if findings else "",
     }
+
+
+def judged(findings: Sequence[Finding]) -> Row:
+    return verdict(Verdict.VIOLATES, findings[0].message, findings) if findings else verdict(Verdict.CONFORMS)
 
 
 def not_survived(question: Question, kind: Verdict, reason: str, written: str = "") -> Row:

@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.criterion import admissible
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
-from poolproof.references.kernels.criterion import Admissible
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import CONTIGUOUS, MemoryLayout
+from poolproof.suites.cases.layouts import CONTIGUOUS
 from poolproof.suites.cases.memory import POISONS, SMALL, allocate, copy_small_inputs
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.varying import needs_producer, producers
@@ -37,9 +35,6 @@ from poolproof.suites.judging.inferred_indices import inferred_indices
 SCALE = 3
 """The power of two by which gradients are multiplied to see grad_input multiplied by it."""
 
-_MAX_FAULTS = 100
-"""Most windows gone astray that a row and evidence name."""
-
 
 @dataclass(frozen=True, eq=False)
 class ExecutedCall:
@@ -51,23 +46,20 @@ class ExecutedCall:
 
     def output(self, name: str) -> NDArray:
         """Return the output as its caller reads it after the call, in logical order."""
-        tensor = self.call.tensors[name]
-        strides = self.outcome.strides.get(name, tensor.strides)
+        tensor, strides = self.call.tensors[name], self.strides(name)
         return tensor.array if strides == tensor.strides else tensor.restrided(strides).array
 
     def without_inputs(self) -> ExecutedCall:
-        """Drop all memory but that of the outputs."""
         outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
         call = Call(self.call.operator, self.call.attributes, outputs, self.call.deterministic)
         return ExecutedCall(call, self.outcome)
 
     def strides(self, name: str) -> tuple[int, ...]:
-        """Return the strides through which the caller reads an output: those of the call, or those it was left with."""
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
 
 
 _Variation = tuple[str, Any]
-"""What is other in a run than in the first: its kind, and the number, layouts, dtype or exponent."""
+"""What is other in a run than in the first: its kind, and the number, dtype or exponent."""
 
 
 class VariationFailed(Exception):
@@ -85,28 +77,21 @@ class ProducerFailed(Exception):
         self.refused = refused
 
 
+@dataclass(eq=False)
 class Trial:
     """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend.
 
     ``excluded_ids`` are ids of cases that are not to be called before it; ``checks`` are those that will judge it.
     """
 
-    def __init__(
-        self,
-        case: Case,
-        backend: Backend,
-        repeats: int = 1,
-        excluded_ids: Collection[str] = (),
-        checks: Collection[str] = (),
-    ) -> None:
-        self.case = case
-        self.backend = backend
-        self.repeats = repeats
-        self.excluded_ids = excluded_ids
-        self.checks = checks
-        self._runs: dict[_Variation, ExecutedCall] = {}
-        self._made_ahead: dict[_Variation, ExecutedCall] = {}
-        self._equals_baseline: dict[tuple[ExecutedCall, str], bool] = {}
+    case: Case
+    backend: Backend
+    repeats: int = 1
+    excluded_ids: Collection[str] = ()
+    checks: Collection[str] = ()
+    _runs: dict[_Variation, ExecutedCall] = field(default_factory=dict, init=False)
+    _made_ahead: dict[_Variation, ExecutedCall] = field(default_factory=dict, init=False)
+    _equals_baseline: dict[tuple[ExecutedCall, str], bool] = field(default_factory=dict, init=False)
 
     @cached_property
     def operands(self) -> CaseOperands:
@@ -117,29 +102,25 @@ class Trial:
         if not needs_producer(case):
             return operands
         if case.has_bit_mask:
-            return replace(
-                operands, mask=np.ascontiguousarray(self._producing("a mask of bits").baseline.output("indices"))
-            )
-        indices = self._producing("the indices of windows without a cell").output_indices
-        return replace(operands, indices=indices.reshape(case.planes, *(axis.windows for axis in case.axes)))
+            mask = self._producing("a mask of bits").baseline.output("indices")
+            return replace(operands, mask=np.ascontiguousarray(mask))
+        return replace(operands, indices=self._produced_indices("the indices of windows without a cell"))
 
     def _on_own_indices(self, operands: CaseOperands) -> CaseOperands:
         """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
+
+        def sums_of(operands: CaseOperands) -> Float64 | None:
+            run = self._execute(allocate(operands, POISONS[0]))
+            return run.output("grad_input").astype(np.float64) if run.outcome.status is Status.COMPLETED else None
+
         call = allocate(operands, POISONS[0])
         rule = self.backend.forward_rule(call)
-        if rule.leaves_open:
-            if not self.backend.is_deterministic(call):
-                raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
-            return operands.with_indices(inferred_indices(operands, rule, self._sums_of))
-        planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
-        return operands.with_indices(forward_indices(planes, self.case.axes, rule))
-
-    def _sums_of(self, operands: CaseOperands) -> Float64 | None:
-        """Run the backend on other gradients; None where it makes nothing."""
-        run = self._execute(allocate(operands, POISONS[0]))
-        if run.outcome.status is not Status.COMPLETED:
-            return None
-        return run.output("grad_input").astype(np.float64)
+        if not rule.leaves_open:
+            planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
+            return operands.with_indices(forward_indices(planes, self.case.axes, rule))
+        if not self.backend.is_deterministic(call):
+            raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
+        return operands.with_indices(inferred_indices(operands, rule, sums_of))
 
     @property
     def fmt(self) -> FloatFormat:
@@ -210,27 +191,20 @@ class Trial:
         return summarise(chunks, self.case.plane_size, self.fmt, self.model)
 
     @cached_property
-    def admissible(self) -> Admissible:
-        """What each cell of grad_input may hold, flat; backward operators only."""
-        return admissible(self.operands.sums, self.fmt, self.model)
-
-    @cached_property
     def deviations(self) -> Deviations:
-        """grad_input of the first run beside the exact sums; backward operators only."""
+        """grad_input of the first run beside the exact sums."""
         return Deviations(self.gradient_input, self.operands.sums, self.fmt)
 
     @cached_property
     def gradient_input(self) -> Float64:
-        """grad_input of the first run as float64, flat."""
         return self.baseline.output("grad_input").astype(np.float64).ravel()
 
     @cached_property
     def output_indices(self) -> Int64:
-        """The indices that the first run put out, of the pooled shape; forward operators only."""
         return self.indices_of(self.baseline)
 
     def indices_of(self, run: ExecutedCall) -> Int64:
-        """Decode the indices that a run put out, of the pooled shape."""
+        """Decode the indices that a run of a forward put out, of the pooled shape."""
         return self.case.api.indices.decode(run.output("indices"), self.case.pooled_shape)
 
     @cached_property
@@ -250,8 +224,8 @@ class Trial:
 
     @property
     def fault_records(self) -> list[dict[str, Any]]:
-        """The first of the faults, as rows and evidence have them."""
-        return [fault.to_record(self.case) for fault in self.faults[:_MAX_FAULTS]]
+        """The first 100 faults, as rows and evidence have them."""
+        return [fault.to_record(self.case) for fault in self.faults[:100]]
 
     @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
@@ -271,9 +245,8 @@ class Trial:
         Nothing of the flags about indices where those are bits, which nobody can read.
         """
         out = self.baseline.output("out")
-        return self.forward_flags_of(
-            out, np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
-        )
+        indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
+        return self.forward_flags_of(out, indices)
 
     def forward_flags_of(self, out: NDArray, indices: Int64) -> Flags:
         """Mark what is wrong with each window's maximum and index, flat in each plane."""
@@ -281,7 +254,6 @@ class Trial:
 
     @cached_property
     def any_forward_flag(self) -> int:
-        """The flags of all windows together."""
         return int(np.bitwise_or.reduce(self.forward_flags.ravel()))
 
     @property
@@ -290,7 +262,7 @@ class Trial:
 
     def repetition(self, number: int = 1) -> ExecutedCall:
         """Make the call once more; for odd numbers on other poison and at other addresses."""
-        return self._cached(("repeat", number))
+        return self.variation("repeat", number)
 
     def known_output(self, name: str, run: ExecutedCall) -> NDArray:
         """Select those elements of an output of one of the trial's runs whose meaning is published."""
@@ -311,19 +283,7 @@ class Trial:
 
     @property
     def repetitions(self) -> list[ExecutedCall]:
-        """The repetitions made so far."""
         return [run for (kind, _), run in self._runs.items() if kind == "repeat"]
-
-    def with_layouts(self, layouts: Mapping[str, MemoryLayout]) -> ExecutedCall:
-        """Run the operands in other layouts; tensors not named are contiguous."""
-        return self._cached(("layouts", tuple(sorted(layouts.items()))))
-
-    def with_index_dtype(self, index_dtype: str) -> ExecutedCall:
-        return self._cached(("index_dtype", index_dtype))
-
-    def with_scale(self, exponent: int) -> ExecutedCall:
-        """Run with every gradient multiplied by 2**exponent."""
-        return self._cached(("scale", exponent))
 
     def in_mode(self, mode: str) -> ExecutedCall | None:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
@@ -333,9 +293,8 @@ class Trial:
         """Make the call with other work around it on streams; None where the implementation cannot have that."""
         assert self.backend.streams is not None
         call = self.new_call()
-        return self._completed_if_available(
-            ExecutedCall(call, self.backend.streams.run(call, hazard)), f"made with {hazard}"
-        )
+        run = ExecutedCall(call, self.backend.streams.run(call, hazard))
+        return self._completed_if_available(run, f"made with {hazard}")
 
     def concurrently_with(self, other: Trial) -> tuple[ExecutedCall | None, ExecutedCall | None]:
         """Make the call and another trial's on two streams at the same time; None where they cannot be."""
@@ -350,26 +309,20 @@ class Trial:
         """Make the call once more, after calls of other cases, whatever comes of those."""
         for case in cases:
             self._execute(allocate(make_operands(case), POISONS[0]))
-        return self._completed(self._execute(allocate(self.operands, POISONS[0])), "made after other calls")
+        return self._completed(self._execute(self.new_call()), "made after other calls")
 
     def repeat_in_place(self, times: int) -> None:
         """Make the call ``times`` times, in the same memory."""
-        call = allocate(self.operands, POISONS[0])
+        call = self.new_call()
         for _ in range(times):
             self.backend.run(call)
 
     def device_indices(self) -> Int64 | None:
-        """Return the indices that the backend's own forward makes of self.
-
-        None where it has no forward for these dtypes, or where that one is excluded.
-        """
-        producer = self._producer()
-        if producer is None or producer.id in self.excluded_ids:
+        """Return the indices that the backend's own forward makes of self; None where it makes none."""
+        try:
+            return self._produced_indices("indices")
+        except ProducerFailed:
             return None
-        forward = Trial(producer, self.backend)
-        if forward.baseline.outcome.status is not Status.COMPLETED:
-            return None
-        return forward.output_indices.reshape(self.case.planes, *(axis.windows for axis in self.case.axes))
 
     def with_indices(self, indices: Int64) -> tuple[ExecutedCall, CaseOperands]:
         """Run the backward on other indices, all inside the plane; return what is then expected, too.
@@ -377,33 +330,31 @@ class Trial:
         They are laid out as the case's own, unless those share memory, which these may not.
         """
         operands = replace(self.operands, indices=indices)
-        own = {name: self.case.layout(name) for name in self.case.api.tensors}
-        shared = {name: CONTIGUOUS for name in ("indices",) if own[name].repeats_elements}
-        run = self._execute(allocate(operands, POISONS[0], layouts=own | shared))
+        layouts = {name: self.case.layout(name) for name in self.case.api.tensors}
+        if layouts["indices"].repeats_elements:
+            layouts["indices"] = CONTIGUOUS
+        run = self._execute(allocate(operands, POISONS[0], layouts=layouts))
         return self._completed(run, "given the indices of its own forward"), operands
 
+    def _produced_indices(self, what: str) -> Int64:
+        windows = (axis.windows for axis in self.case.axes)
+        return self._producing(what).output_indices.reshape(self.case.planes, *windows)
+
     def _producing(self, what: str) -> Trial:
-        """Run the forward that makes ``what`` this case needs."""
-        producer = self._producer()
-        if producer is None:
+        """Run the forward that makes ``what`` this case needs: the first whose dtypes the backend has."""
+        for producer in producers(self.case):
+            if unsupported(self.backend, producer.api, producer.dtype, producer.index_dtype) is None:
+                break
+        else:
             raise ProducerFailed(f"{what} can only be made by the forward, which this backend does not have")
         if producer.id in self.excluded_ids:
             raise ProducerFailed(f"{what} can only be made by the forward, which deviates by itself")
         forward = Trial(producer, self.backend)
-        outcome = forward.baseline.outcome
+        call, outcome = forward.baseline.call, forward.baseline.outcome
         if outcome.status is Status.COMPLETED:
             return forward
-        may_refuse = (
-            outcome.status is Status.REFUSED and refusal(self.backend, producer, forward.baseline.call) is not None
-        )
+        may_refuse = outcome.status is Status.REFUSED and refusal(self.backend, producer, call) is not None
         raise ProducerFailed(f"the forward does not make {what}: {outcome.message}", refused=may_refuse)
-
-    def _producer(self) -> Case | None:
-        """Find the first of the case's producers whose dtypes the backend has."""
-        for case in producers(self.case):
-            if unsupported(self.backend, case.api, case.dtype, case.index_dtype) is None:
-                return case
-        return None
 
     def _completed(self, run: ExecutedCall, context: str, key: object = "") -> ExecutedCall:
         if run.outcome.status is not Status.COMPLETED:
@@ -411,7 +362,9 @@ class Trial:
             raise VariationFailed(f"the case runs, but {made}: {run.outcome.message}")
         return run
 
-    def _cached(self, key: _Variation) -> ExecutedCall:
+    def variation(self, kind: str, what: Any = ()) -> ExecutedCall:
+        """Run it on contiguous ``layouts``, with another ``index_dtype``, or on gradients times 2 to a ``scale``."""
+        key = kind, what
         if key not in self._runs:
             run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
             self._runs[key] = self._completed(run, "varied by ", key).without_inputs()
@@ -421,8 +374,8 @@ class Trial:
         match key:
             case "repeat", number:
                 return allocate(self.operands, POISONS[number % 2], shift=number % 2)
-            case "layouts", layouts:
-                return allocate(self.operands, POISONS[0], layouts=dict(layouts))
+            case "layouts", _:
+                return allocate(self.operands, POISONS[0], layouts={})
             case "index_dtype", index_dtype:
                 return allocate(self.operands, POISONS[0], index_dtype=index_dtype)
             case _, exponent:

@@ -14,14 +14,8 @@ from poolproof.suites.judging.question import Aspect
 from poolproof.suites.plan.blocks import CaseAspect, ContractAspect, PhaseAspect
 
 _INEXACT = (
-    "uniform",
-    "positive",
-    "wide",
-    "big_among_ones",
-    "cancellation",
-    "rounding_probe",
-    "near_overflow",
-    "subnormal",
+    *("uniform", "positive", "wide", "big_among_ones"),
+    *("cancellation", "rounding_probe", "near_overflow", "subnormal"),
 )
 _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostly_negative_infinity", "ties")
 
@@ -84,7 +78,6 @@ CASE_ASPECTS = {
             "examples",
             "the examples of the published pages give what they should",
             weight=0,
-            min_cases=0,
             directions=("backward",),
             listed=examples,
         ),
@@ -92,7 +85,6 @@ CASE_ASPECTS = {
             "targets",
             "calls at the limits of known kernels give what they should",
             weight=0,
-            min_cases=0,
             listed=targets,
         ),
         CaseAspect(
@@ -177,7 +169,6 @@ CASE_ASPECTS = {
             "models",
             "the pooling layers of well-known networks at training sizes, on data like theirs, give what they should",
             weight=0,
-            min_cases=0,
             listed=models,
             costly=True,
         ),
@@ -205,7 +196,6 @@ CASE_ASPECTS = {
         ),
     )
 }
-"""The aspects about cases."""
 
 CONTRACT = ContractAspect(
     "contract",
@@ -219,21 +209,14 @@ PHASES = PhaseAspect(
     PHASE_CHECKS,
 )
 
-ASPECTS: dict[str, CaseAspect | ContractAspect | PhaseAspect] = {
-    **CASE_ASPECTS,
-    CONTRACT.id: CONTRACT,
-    PHASES.id: PHASES,
-}
+ASPECTS: dict[str, CaseAspect | ContractAspect | PhaseAspect]
+ASPECTS = {**CASE_ASPECTS, CONTRACT.id: CONTRACT, PHASES.id: PHASES}
 """All aspects, in the order of reports."""
 
 ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS, *PHASE_CHECKS)
-"""All checks."""
 
 EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats=5, standards=True)
 """Claims about a single case that is named on the command line."""
 
 LISTED = Aspect("case_list", "a row of a case list gives what it should", USUAL, standards=True)
 """Claims about the rows of case lists."""
-
-AD_HOC = "case"
-"""The block of a question that was named by itself. Rows without any block are of calls that were not planned."""

@@ -6,11 +6,11 @@ A block is a numbered part of one aspect of one subject, and the unit of work of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import cast
+from functools import cache, partial
+from typing import TypeVar, cast
 
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
@@ -62,7 +62,6 @@ class Block(ABC):
 
     @property
     def count(self) -> int:
-        """Number of its questions."""
         return len(self.questions())
 
     @property
@@ -84,13 +83,7 @@ class Block(ABC):
         """Return so many of its first questions: one of each clause, then a second, if it is counted by clause."""
         questions = self.questions()
         if self.clauses:
-            seen: Counter[str] = Counter()
-            ranked = []
-            for question in questions:
-                clause = self._clause_of(question)
-                ranked.append((seen[clause], question))
-                seen[clause] += 1
-            questions = [question for _, question in sorted(ranked, key=lambda pair: pair[0])]
+            questions = in_turns(questions, self._clause_of)
         return questions[:count]
 
     def groups(self, asked: int | None = None) -> dict[Group, int]:
@@ -118,6 +111,20 @@ class Block(ABC):
         return str(question.describe()["clause"])
 
 
+Q = TypeVar("Q", bound=Question)
+
+
+def in_turns(questions: Iterable[Q], kind_of: Callable[[Q], Hashable]) -> list[Q]:
+    """Put one question of each kind first, then a second of each."""
+    turns: defaultdict[int, list[Q]] = defaultdict(list)
+    seen: Counter[Hashable] = Counter()
+    for question in questions:
+        kind = kind_of(question)
+        seen[kind] += 1
+        turns[seen[kind]].append(question)
+    return [question for turn in sorted(turns) for question in turns[turn]]
+
+
 def root_of(name: str) -> str:
     """Return the id of the planned block that a block extends, or is."""
     return name.partition(_EXTENSION)[0]
@@ -140,9 +147,9 @@ def extend(block: Block, cases: int) -> Iterator[Block]:
 class CaseAspect(Aspect):
     """An aspect about cases.
 
-    ``weight`` scales a plan's number of drawn cases; ``min_cases`` is the number in even the smallest plan. ``listed``
-    gives cases that are not drawn. ``on_streams``: only for devices with streams; ``on_layouts``: only for
-    implementations that are reached by layouts other than contiguous. ``costly``: judged last by the score.
+    ``weight`` scales a plan's number of drawn cases, of which there are ``min_cases`` in even the smallest plan, if
+    any. ``listed`` gives cases that are not drawn. ``on_streams``: only for devices with streams; ``on_layouts``: only
+    for implementations that are reached by layouts other than contiguous. ``costly``: judged last by the score.
     """
 
     checks: tuple[str, ...] = USUAL
@@ -156,26 +163,24 @@ class CaseAspect(Aspect):
     costly: bool = False
 
     def covers(self, subject: Subject) -> bool:
-        """Tell whether the subject has what the aspect is about: tags, streams, windows that can miss their input."""
         operator, able, profile = subject.operator, subject.abilities, self.profile
         if subject.is_whole or subject.unsupported is not None or operator.direction not in self.directions:
             return False
-        if not profile.is_possible_within(able):
-            return False
-        if self.on_layouts and not any(map(able.reaches, LAYOUTS.keys() - {CONTIGUOUS.name})):
-            return False
-        if profile.tagged and not (operator.takes_tags and TAGS[profile.tagged] in subject.tags):
-            return False
-        if self.on_streams and not subject.on_streams:
-            return False
-        return not profile.empty_windows or (operator.windows.can_miss_input and subject.makes_indices)
+        is_laid_out = any(map(able.reaches, LAYOUTS.keys() - {CONTIGUOUS.name})) or not self.on_layouts
+        is_tagged = not profile.tagged or (operator.takes_tags and TAGS[profile.tagged] in subject.tags)
+        can_be_empty = operator.windows.can_miss_input and subject.makes_indices
+        return (
+            profile.is_possible_within(able)
+            and is_laid_out
+            and is_tagged
+            and (subject.on_streams or not self.on_streams)
+            and (can_be_empty or not profile.empty_windows)
+        )
 
     def count(self, plan: Plan) -> int:
-        """Count the cases that are drawn for each subject."""
-        return max(self.min_cases, round(plan.cases * self.weight))
+        return max(self.min_cases, round(plan.cases * self.weight)) if self.weight else 0
 
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
-        """Return the listed cases of a subject in a plan of so many cases."""
         listed = _listed(self.listed, subject.operator, subject.dtype, subject.index_dtype) if self.listed else ()
         return [target for target in listed if target.plan_cases <= plan_cases and has_call(subject, target.case)]
 
@@ -210,7 +215,6 @@ class CaseBlock(Block):
 
     @property
     def make(self) -> Make[Case]:
-        """The strategy of its cases."""
         subject = self.subject
         profile = self.aspect.profile.within(subject.abilities)
         return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
@@ -319,10 +323,7 @@ class ContractBlock(Block):
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> ContractQuestion | None:
         """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
-
-        def question(call: ContractCall) -> ContractQuestion:
-            return contract_question(call, self.product, self.aspect.alone, self.id)
-
+        question = partial(contract_question, product=self.product, aspect=self.aspect.alone, block=self.id)
         call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self.product, call, lambda other: still_fails(question(other)), seconds)
         return None if small == call else question(small)

@@ -6,6 +6,7 @@ a further case of a diagnosis is judged by those of the aspect that failed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -17,8 +18,8 @@ from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists import Entry, read_entry
 from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
-from poolproof.suites.judging.contract import contract_question, read_call
-from poolproof.suites.judging.listed import listed_question
+from poolproof.suites.judging.contract import contract_question
+from poolproof.suites.judging.listed import UnreadableRow
 from poolproof.suites.judging.phases import PhaseQuestion, read_phase_question
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, EVERYTHING, LISTED, PHASES
@@ -40,7 +41,19 @@ def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
 
     `CaseError` or `ContractError` says what is wrong with a line.
     """
-    return read_entry(line) or read_call(line) or read_phase_question(line, PHASES.alone) or Case.from_json(line)
+    if (entry := read_entry(line)) is not None:
+        return entry
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    match record:
+        case {"api": _}:
+            return ContractCall.from_record(record)
+        case {"way": _}:
+            return read_phase_question(record, PHASES.alone)
+        case _:
+            return Case.from_json(line)
 
 
 def line_question(line: str, product: Product | None, subjects: Iterable[Subject] = ()) -> Question:
@@ -50,7 +63,12 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
     """
     match parse_line(line):
         case Entry() as entry:
-            return listed_question(entry.within(_index_dtypes(subjects, entry.case)), LISTED)
+            asked = entry.case and (entry.case.operator, entry.case.dtype)
+            fitting = (each for each in subjects if (each.operator.name, each.dtype) == asked and not each.unsupported)
+            entry = entry.within(tuple(each.index_dtype for each in fitting))
+            if entry.case is None:
+                return UnreadableRow(entry, LISTED, entry.place)
+            return CaseQuestion(entry.case, LISTED, entry.place, entry=entry)
         case Case() as case:
             return CaseQuestion(case, EVERYTHING, AD_HOC)
         case _ if product is None:
@@ -73,11 +91,3 @@ def further_question_of(row: Row) -> CaseQuestion:
         return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
     except (CaseError, KeyError, TypeError, AttributeError) as error:
         raise NoFurtherCase(f"its case or its block is none: {error}") from error
-
-
-def _index_dtypes(subjects: Iterable[Subject], case: Case | None) -> tuple[str, ...]:
-    """Return the dtypes of indices that a backend takes for the operator and dtype of a case."""
-    asked = case and (case.operator, case.dtype)
-    return tuple(
-        each.index_dtype for each in subjects if (each.operator.name, each.dtype) == asked and not each.unsupported
-    )

@@ -31,14 +31,12 @@ class Plan:
     purpose: str
 
 
-PLANS = {
-    plan.name: plan
-    for plan in (
-        Plan("smoke", 80, "a few minutes: every aspect of every operator and dtype, for each change"),
-        Plan("acceptance", 1600, "the evidence to accept or refuse a library on"),
-        Plan("soak", 16000, "a night: rare geometries and orders"),
-    )
-}
+_PLANS = (
+    Plan("smoke", 80, "a few minutes: every aspect of every operator and dtype, for each change"),
+    Plan("acceptance", 1600, "the evidence to accept or refuse a library on"),
+    Plan("soak", 16000, "a night: rare geometries and orders"),
+)
+PLANS = {plan.name: plan for plan in _PLANS}
 
 MOST_CASES = 100_000
 """Six times what a night judges; all blocks of a plan are made before the first is judged."""
@@ -77,7 +75,6 @@ class Subject:
         return "-".join(part for part in (self.backend, self.operator.name, self.dtype, self.index_dtype) if part)
 
     def group(self, aspect: Aspect) -> Group:
-        """Return the group of an aspect's rows."""
         values = (self.backend, self.operator.name, self.dtype, self.index_dtype, aspect.id)
         return tuple(zip(GROUP, values, strict=True))
 
@@ -131,42 +128,30 @@ class Survey:
 def subjects(name: str, backend: Backend) -> list[Subject]:
     """List every operator in every pair of dtypes of its interface, with what a backend, called ``name``, declares."""
     found = []
-    parts = (backend.streams is not None, backend.phases is not None)
+    device = (backend.tags, backend.product, backend.streams is not None, backend.phases is not None)
     for operator in OPERATORS.values():
         abilities = backend.abilities(operator)
         for index_dtype in operator.indices.dtypes:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
-                device = (backend.tags, backend.product, *parts)
-                made = reason is None and _makes_indices(backend, operator, dtype)
+                producer = OPERATORS.get(operator.producer or "", operator)
+                made = reason is None and any(
+                    unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes
+                )
                 found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
     return found
 
 
 def not_supported(subject: Subject) -> Row:
-    """Make the row of a subject that its backend does not have."""
     assert subject.unsupported is not None
-    return {
-        "backend": subject.backend,
-        "operator": subject.operator.name,
-        "dtype": subject.dtype,
-        "index_dtype": subject.index_dtype,
-        "aspect": "",
-        **verdict(Verdict.NOT_SUPPORTED, subject.unsupported),
-    }
-
-
-def _makes_indices(backend: Backend, operator: Operator, dtype: str) -> bool:
-    producer = OPERATORS.get(operator.producer or "", operator)
-    return any(unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes)
+    values = (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype, "")
+    return dict(zip(GROUP, values, strict=True)) | verdict(Verdict.NOT_SUPPORTED, subject.unsupported)
 
 
 B_co = TypeVar("B_co", covariant=True)
 
 
 class PlannedAspect(Protocol[B_co]):
-    """An aspect that knows its subjects and blocks."""
-
     def covers(self, subject: Subject) -> bool: ...
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[B_co]: ...

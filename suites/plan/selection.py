@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
+from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.costs import usual_cost
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.blocks import Block, extend
-from poolproof.suites.plan.lines import AD_HOC, line_question
-from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks
+from poolproof.suites.plan.lines import AD_HOC, further_question_of, line_question
+from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks, not_supported
 from poolproof.suites.plan.shard import Shard
 
 _PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL)
@@ -56,7 +59,6 @@ class Selection:
     extensions: Mapping[str, int] = field(default_factory=dict)
 
     def to_record(self) -> dict[str, Any]:
-        """Convert what the options selected to JSON."""
         return {
             "plan": self.plan.name,
             "cases": self.plan.cases,
@@ -135,7 +137,6 @@ class Selection:
         }
 
     def subjects(self) -> list[Subject]:
-        """Return the selected subjects, supported or not."""
         return [
             subject
             for surveyed in self.surveys.values()
@@ -195,29 +196,77 @@ class Selection:
 
     def _all_questions(self) -> dict[str, tuple[Question, str]]:
         """Make the questions of all lines; lists may have a case twice, and are told apart by their place."""
-        asked = (
-            (line_question(line, surveyed.product, surveyed.subjects), name)
-            for name, surveyed in self.surveys.items()
-            for line in self.lines
-        )
-        return {f"{name}-{each.id if each.block == AD_HOC else each.block}": (each, name) for each, name in asked}
+        made = {}
+        for name, surveyed in self.surveys.items():
+            for line in self.lines:
+                question = line_question(line, surveyed.product, surveyed.subjects)
+                made[f"{name}-{question.id if question.block == AD_HOC else question.block}"] = question, name
+        return made
 
     @cached_property
     def _all_blocks(self) -> list[Block]:
         return list(blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed))
 
     def _groups(self) -> dict[str, Mapping[Group, int]]:
-        """Return the groups of everything planned, by id."""
-        single: dict[str, Mapping[Group, int]] = {
-            name: {(("backend", backend), ("aspect", question.aspect.id), *_kind(question)): 1}
-            for name, (question, backend) in self.questions().items()
-        }
-        return single | {block.id: block.groups(self.asked.get(block.id)) for block in self.blocks()}
+        groups: dict[str, Mapping[Group, int]] = {}
+        for name, (question, backend) in self.questions().items():
+            group = {"backend": backend, "aspect": question.aspect.id}
+            if question.block != AD_HOC:  # lists are long
+                described = question.describe()
+                group |= {column: described[column] for column in ("operator", "dtype")}
+            groups[name] = {tuple(group.items()): 1}
+        return groups | {block.id: block.groups(self.asked.get(block.id)) for block in self.blocks()}
 
 
-def _kind(question: Question) -> Group:
-    """Return the columns by which the rows of lists are grouped: lists are long."""
-    if question.block == AD_HOC:
-        return ()
-    described = question.describe()
-    return tuple((name, described[name]) for name in ("operator", "dtype"))
+Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
+"""Backend, block, and for each question of the block the columns that describe it and the checks that judge it if it
+conforms. The block without a name holds what the backend does not support."""
+
+
+def redraw(run: Mapping[str, Any]) -> Iterator[Redrawn]:
+    """Redraw everything that a run had to judge; `NotDrawable` if it does not say."""
+    selection = Selection.of_run(run)
+    for name in selection.surveys if "narrowed" not in run else ():
+        rows = [not_supported(subject) for subject in selection.unsupported() if subject.backend == name]
+        if rows:
+            yield name, "", [(row, ()) for row in rows]
+    for backend, block, questions in redraw_questions(run):
+        labels = {"backend": backend, "product": selection.surveys[backend].product_name}
+        yield backend, block, [(asked.describe() | labels, asked.expected_checks()) for asked in questions]
+
+
+def redraw_further(row: Row) -> tuple[Row, tuple[str, ...]]:
+    question = further_question_of(row)
+    return question.describe(), question.expected_checks()
+
+
+def redraw_questions(
+    run: Mapping[str, Any], wanted: Container[tuple[str, str]] | None = None
+) -> Iterator[tuple[str, str, Sequence[Question]]]:
+    """Redraw the (backend, block, questions) that a run had to judge, or those of the ``wanted`` (backend, block)."""
+    try:
+        selection = Selection.of_run(run)
+
+        def is_wanted(name: str, backend: str, block: str) -> bool:
+            is_selected = selection.only is None or name in selection.only
+            return is_selected and (wanted is None or (backend, block) in wanted)
+
+        for name, (question, backend) in selection.questions().items():
+            if is_wanted(name, backend, question.block):
+                yield backend, question.block, [question]
+        for block in selection.blocks():
+            if is_wanted(block.id, block.subject.backend, block.id):
+                part = selection.asked.get(block.id)
+                yield block.subject.backend, block.id, block.questions() if part is None else block.prefix(part)
+    except (CaseError, ContractError) as error:
+        raise NotDrawable(f"a case that was asked cannot be read: {error}") from error
+
+
+def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the groups that a complete run has judged; `NotDrawable` if it does not say."""
+    return Selection.of_run(run).mandatory()
+
+
+def plan_cases(run: Mapping[str, Any]) -> int:
+    """Count the cases of the whole plan that the run is a part of; `NotDrawable` if it does not say."""
+    return Selection.of_run(run).plan_cases()

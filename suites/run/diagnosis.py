@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
@@ -38,8 +40,6 @@ from poolproof.suites.run.interrupts import raise_lost_interrupt
 ROUNDS = (120, 50, 30)
 """Most cases for one condition in each round; between two rounds the conditions are found anew."""
 
-_ANY = 1 << 62
-
 _BESIDE = 4
 """How far around its value a length is tried in steps of 1: remainders, for one, do not grow with it."""
 
@@ -52,9 +52,6 @@ there is no condition yet."""
 
 _MOST_CHANGES = 3
 """Changes of one case at once."""
-
-_FEWEST_TO_CONFORM = 2
-"""Seeds that have to conform at a value of a threshold; one failure is enough to fail."""
 
 Ask = Callable[[CaseQuestion, str], Row]
 """Judges a question on a backend, and records its row."""
@@ -70,7 +67,7 @@ def diagnose(
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
         with environment_errors():
-            Diagnosis(partial(open_clusters_of, folder), ask, subjects, seconds, say, known).run()
+            narrow_down(partial(open_clusters_of, folder), ask, subjects, seconds, say, known)
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
@@ -78,70 +75,50 @@ def diagnose(
         say(f"no further cases: {error}")
 
 
-@dataclass
-class Diagnosis:
-    """The diagnosis of a run: further cases for the conditions that ``find`` returns, ``seconds`` for each.
+def narrow_down(
+    find: Callable[[], Sequence[OpenCluster]],
+    ask: Ask,
+    subjects: Sequence[Subject],
+    seconds: float,
+    say: Callable[[str], object],
+    known: set[str],
+) -> None:
+    """Search for ``seconds`` around each condition that ``find`` returns, round by round, in which new ones turn up.
 
     ``subjects`` are what the backends support. ``say`` takes a line on how many are searched. ``known`` are ids of
     cases that are not to be judged.
     """
+    searched: set[str] = set()
+    until = 0.0
+    for number, cases in enumerate(ROUNDS):
+        found = [condition for condition in find() if condition.name not in searched]
+        begun = [(condition, case) for condition in found if (case := _start(condition)) is not None]
+        if begun and number == 0:
+            about = count_of(len(begun), "suspect")
+            say(f"\nfurther cases are asked about {about}: {seconds:g} s each at most (--diagnose)")
+        until = until or time.monotonic() + seconds * len(begun)
+        for condition, case in begun:
+            searched.add(condition.name)
+            end = min(until, time.monotonic() + seconds)
+            ConditionSearch(condition, case, subjects, ask, cases, end, known).run()
 
-    find: Callable[[], Sequence[OpenCluster]]
-    ask: Ask
-    subjects: Sequence[Subject]
-    seconds: float
-    say: Callable[[str], object]
-    known: set[str] = field(default_factory=set)
 
-    def run(self) -> None:
-        """Search round by round, each for conditions that are new."""
-        searched: set[str] = set()
-        until = 0.0
-        for number, cases in enumerate(ROUNDS):
-            found = [condition for condition in self.find() if condition.name not in searched]
-            begun = [(condition, case) for condition in found if (case := self._start(condition)) is not None]
-            if begun and number == 0:
-                about = count_of(len(begun), "suspect")
-                self.say(f"\nfurther cases are asked about {about}: {self.seconds:g} s each at most (--diagnose)")
-            until = until or time.monotonic() + self.seconds * len(begun)
-            for condition, case in begun:
-                searched.add(condition.name)
-                end = min(until, time.monotonic() + self.seconds)
-                ConditionSearch(condition, case, self.subjects, self.ask, cases, end, self.known).run()
-
-    def _start(self, condition: OpenCluster) -> Case | None:
-        """Return the smallest case that meets a condition; None if its failures are not of cases."""
-        aspect = _aspect_of(condition)
-        if aspect not in CLAIMS:
-            return None
-        for line in condition.lines:
-            try:
-                case = Case.from_json(line)
-            except CaseError:
-                return None
-            if all(condition.met(further_question(case, aspect).describe())):
-                return case
+def _start(condition: OpenCluster) -> Case | None:
+    """Return the smallest case that meets a condition; None if its failures are not of cases."""
+    aspect = _aspect_of(condition)
+    try:
+        cases = [Case.from_json(line) for line in condition.lines if aspect in CLAIMS]
+    except CaseError:
         return None
+    return next((case for case in cases if all(condition.met(further_question(case, aspect).describe()))), None)
 
 
-@dataclass(frozen=True)
-class WantedRange:
+class WantedRange(NamedTuple):
     """Integers from ``low`` to ``high``, the nearer to ``best`` the better."""
 
     best: int
-    low: int
-    high: int
-
-    @classmethod
-    def between(cls, fails: int, conforms: int) -> WantedRange:
-        """Return the values between two."""
-        low, high = sorted((fails, conforms))
-        return cls((low + high) // 2, low + 1, high - 1)
-
-    @classmethod
-    def conforming(cls, fails: int, conforms: int) -> WantedRange:
-        """Return a value that conforms, with all that are farther from one that fails."""
-        return cls(conforms, -_ANY, conforms) if conforms < fails else cls(conforms, conforms, _ANY)
+    low: float
+    high: float
 
 
 @dataclass
@@ -172,7 +149,7 @@ class ConditionSearch:
         for number, feature in enumerate(self.condition.features):
             if number in narrowed:
                 self._narrow(number, narrowed[number])
-            elif (value := self.condition.value(self._described(self.start), feature)) is not None:
+            elif (value := self._value(self.start, feature)) is not None:
                 for near in (value + 1, value - 1, value + 2, value - 2, 2 * value, value // 2):
                     self._outcome_at(number, feature, WantedRange(near, near, near))
         self._refute()
@@ -189,13 +166,14 @@ class ConditionSearch:
         fails, conforms = bound.fails, bound.conforms
         if conforms is None:
             return
-        seen = self._outcome_at(number, bound.feature, WantedRange.conforming(fails, conforms))
-        if seen is None or seen[1]:
+        farther = (-inf, conforms) if conforms < fails else (conforms, inf)
+        seen = self._outcome_at(number, bound.feature, WantedRange(conforms, *farther))
+        if seen and seen[1]:
             return
-        while abs(fails - conforms) > 1 and self._has_room:
-            match self._outcome_at(number, bound.feature, WantedRange.between(fails, conforms)):
-                case None:
-                    return
+        while seen and abs(fails - conforms) > 1 and self._has_room:
+            low, high = sorted((fails, conforms))
+            seen = self._outcome_at(number, bound.feature, WantedRange((low + high) // 2, low + 1, high - 1))
+            match seen:
                 case value, True:
                     fails = value
                 case value, _:
@@ -205,48 +183,36 @@ class ConditionSearch:
         """Judge a case whose feature is in a range: (value, whether it fails); None if there is no such case."""
         for base in _plainer(self.start):
             for value, case in self._candidates(base, number, feature, wanted)[:_MOST_CHANGES]:
-                fails = self._fails(case)
-                if fails is not None:
+                if (fails := self._fails(case)) is not None:
                     return value, fails
         return None
 
     def _candidates(self, base: Case, number: int, feature: str, wanted: WantedRange) -> list[tuple[int, Case]]:
         """List the (value, case) that differ from a case by a parameter and meet all terms but one, the best first."""
-
-        def value_of(case: Case) -> int | None:
-            return self.condition.value(self._described(case), feature)
-
         found: list[tuple[int, Case]] = []
         for parameter in parameters(base) if self._has_room else ():
-            made = _nearest(parameter, value_of, wanted)
+            made = _nearest(parameter, lambda case: self._value(case, feature), wanted)
             if made is None or not self._can_be_asked(made[1]):
                 continue
-            met = self.condition.met(self._described(made[1]))
-            if all(holds or term == number for term, holds in enumerate(met)):
+            if all(holds or term == number for term, holds in enumerate(self._met(made[1]))):
                 found.append(made)
                 if made[0] == wanted.best:
                     break
         return sorted(found, key=lambda candidate: abs(candidate[0] - wanted.best))
 
     def _fails(self, case: Case) -> bool | None:
-        """Tell whether a case fails with some seed; None if nothing is learned."""
-        tries = _FEWEST_TO_CONFORM * (1 if self.condition.fails_always else 3)
-        seen = []
-        for more in range(tries):
-            if not self._has_room:
-                break
-            seen.append(self._judged(replace(case, seed=case.seed + more)))
-            if seen[-1]:
-                return True
-        return False if False in seen else None
+        """Tell whether a case fails with one of 2 seeds, or 6; None if nothing is learned."""
+        seen: set[bool | None] = set()
+        for more in range(2 if self.condition.fails_always else 6):
+            if self._has_room and True not in seen:
+                seen.add(self._judged(replace(case, seed=case.seed + more)))
+        return None if seen <= {None} else True in seen
 
     def _refute(self) -> None:
         """Judge cases that meet the condition, alternating with cases that miss one of its terms."""
         terms = range(len(self.condition.features))
         for missed in [None, *terms] * (_OF_EACH if terms else _WITHOUT_TERMS):
-            if not self._has_room:
-                return
-            if (case := self._drawn(missed)) is not None:
+            if self._has_room and (case := self._drawn(missed)) is not None:
                 self._judged(case)
 
     def _drawn(self, missed: int | None) -> Case | None:
@@ -255,42 +221,39 @@ class ConditionSearch:
             case = self.start
             for _ in range(self._rng.randint(1, _MOST_CHANGES)):
                 case = self._changed(case) or case
-            met = self.condition.met(self._described(case))
-            is_wanted = all(holds == (term != missed) for term, holds in enumerate(met))
+            is_wanted = all(holds == (term != missed) for term, holds in enumerate(self._met(case)))
             if is_wanted and case.id not in self.known and self._can_be_asked(case):
                 return case
         return None
 
     def _changed(self, case: Case) -> Case | None:
-        """Change a case's length or attribute, or its recipe, dtype, layout or seed."""
         if self._rng.random() < 0.6:
             parameter = self._rng.choice(parameters(case))
             value = parameter.value
             near = [value + 1, value - 1, 2 * value, value // 2]
             return parameter.with_value(self._rng.choice([*near, 1, 2, 3, 5, 8, 17, 33, 64, 130]))
-        return changed(case, self._rng.choice([*self._field_changes(case), *alternatives(case)]))
-
-    def _field_changes(self, case: Case) -> list[Record]:
-        """List other contents of a case's fields, as the aspect draws and the backend takes them."""
         changes: list[Record] = [{"seed": self._rng.getrandbits(32)}]
         changes += [
             {"dtype": dtype, "index_dtype": index_dtype}
             for operator, dtype, index_dtype in self._subjects
             if operator == case.operator
         ]
-        profile = CASE_ASPECTS[self._aspect].profile if self._aspect in CASE_ASPECTS else CASE_ASPECTS["values"].profile
+        profile = CASE_ASPECTS.get(self._aspect, CASE_ASPECTS["values"]).profile
         changes += [{"values": word} for word in profile.values]
         if case.api.is_backward:
             changes += [{"gradient": word} for word in profile.gradients]
             changes += [{"indices": word} for word in profile.indices]
-        return changes
+        return changed(case, self._rng.choice([*changes, *alternatives(case)]))
 
     def _can_be_asked(self, case: Case) -> bool:
         subject = self._subjects.get((case.operator, case.dtype, case.index_dtype))
         return subject is not None and subject.unsupported is None and has_call(subject, case)
 
-    def _described(self, case: Case) -> Row:
-        return further_question(case, self._aspect).describe()
+    def _value(self, case: Case, feature: str) -> int | None:
+        return self.condition.value(further_question(case, self._aspect).describe(), feature)
+
+    def _met(self, case: Case) -> tuple[bool, ...]:
+        return self.condition.met(further_question(case, self._aspect).describe())
 
     def _judged(self, case: Case) -> bool | None:
         """Judge a case and tell whether it fails; None if it was known, or nothing was learned."""
@@ -306,13 +269,12 @@ def _aspect_of(condition: OpenCluster) -> str:
     return held_to(condition.failing["aspect"], condition.failing["block"] or "")
 
 
-def _plainer(case: Case) -> Iterator[Case]:
-    """Yield the case, with all planes along one axis, and without layouts."""
+def _plainer(case: Case) -> Iterable[Case]:
     made = [case]
     changes: list[Record] = [{"shape": [1, case.planes, *case.spatial_shape]}, {"layouts": {}}]
     for change in changes:
         made += [other for base in tuple(made) if (other := changed(base, change)) is not None]
-    yield from dict.fromkeys(made)
+    return dict.fromkeys(made)
 
 
 def _nearest(
@@ -338,20 +300,11 @@ def _nearest(
     for low, high in pairwise(sorted(seen)):
         first, last = seen[low][0], seen[high][0]
         if min(first, last) < wanted.best < max(first, last):
-            _bisect(evaluate, low, high, wanted.best, rises=first < last)
+            while high - low > 1:
+                number = evaluate(middle := (low + high) // 2)
+                if number is None or number == wanted.best:
+                    break
+                low, high = (middle, high) if (number < wanted.best) == (first < last) else (low, middle)
             break
     fitting = [candidate for candidate in seen.values() if wanted.low <= candidate[0] <= wanted.high]
     return min(fitting, key=lambda candidate: abs(candidate[0] - wanted.best), default=None)
-
-
-def _bisect(evaluate: Callable[[int], int | None], low: int, high: int, wanted: int, *, rises: bool) -> None:
-    """Evaluate values between two, towards the wanted number."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        number = evaluate(middle)
-        if number is None or number == wanted:
-            return
-        if (number < wanted) == rises:
-            low = middle
-        else:
-            high = middle

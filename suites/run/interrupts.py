@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 from types import FrameType
-from typing import NoReturn
 
 _pending = False
 
@@ -16,7 +15,7 @@ _pending = False
 def keep_interrupts() -> None:
     """Record every interrupt from now on, besides raising it; SIGTERM counts as one, unless one came before."""
     signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _interrupt)
 
 
 def ignore_termination() -> None:
@@ -30,12 +29,8 @@ def raise_lost_interrupt() -> None:
         raise KeyboardInterrupt
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
     global _pending
-    _pending = True
-    raise KeyboardInterrupt
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    if not _pending:
-        _interrupt(number, frame)
+    if number == signal.SIGINT or not _pending:
+        _pending = True
+        raise KeyboardInterrupt

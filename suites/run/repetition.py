@@ -22,12 +22,8 @@ from poolproof.suites.judging.question import Question
 SECONDS = 10.0
 """Seconds after which no repetition begins."""
 
-ENOUGH = 3
-"""Repetitions, if all of them fail: the failure counts as permanent."""
-
-MOST = 10
-"""Repetitions at most, if some fail and some do not."""
-
+ENOUGH, MOST = 3, 10
+"""Repetitions if all of them fail, which makes the failure permanent; and at most, if some do not."""
 
 Ask = Callable[[Question], Row]
 """Judges a question in a fresh process of the backend, and returns its row with waivers applied."""
@@ -52,7 +48,6 @@ class Repetition:
 
     @property
     def columns(self) -> Row:
-        """The columns of the failure's row."""
         return {"asked_again": len(self.rows), "failed_again": len(self.failures)} if self.rows else {}
 
     def fails_as_often_as(self, other: Repetition) -> bool:

@@ -28,10 +28,9 @@ MOST_EVIDENCE = 50
 
 @dataclass
 class BlockResult:
-    """The failures and the number of rows of a block, or of several."""
+    """The failures and the number of rows, by aspect, of a block, or of several."""
 
     aspects: Counter[str] = field(default_factory=Counter)
-    """Number of rows by aspect."""
     failures: list[Row] = field(default_factory=list)
 
     @property
@@ -49,11 +48,9 @@ class BlockResult:
 
     def message(self, most: int = 3) -> str:
         """Describe the first failures, each with its cause and the line that replays it."""
-        shown = "\n\n".join(failure_text(row) for row in self.failures[:most])
-        more = len(self.failures) - most
-        return f"{len(self.failures)} of {self.rows} cases failed\n\n{shown}" + (
-            f"\n\nand {more} more" if more > 0 else ""
-        )
+        more = [f"and {len(self.failures) - most} more"] if len(self.failures) > most else []
+        shown = map(failure_text, self.failures[:most])
+        return "\n\n".join([f"{len(self.failures)} of {self.rows} cases failed", *shown, *more])
 
 
 @dataclass(eq=False)
@@ -83,7 +80,7 @@ class Runner:
         self._scratch.mkdir(exist_ok=True)
         self._sandboxes = dict(self.loaded)
         for backend, sandbox in self._sandboxes.items():
-            sandbox.take(self._scratch, self._name_of(backend), self.timeout)
+            sandbox.take(self._scratch, self._file_name(backend), self.timeout)
         self._evidence: Counter[tuple[str, ...]] = Counter()
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
@@ -110,10 +107,9 @@ class Runner:
             judged = self._rows(block.subject.backend, questions)
             for question, (row, *others) in zip(questions, judged, strict=True):
                 raise_lost_interrupt()
-                for other in others:
-                    result.add(other)
-                    self._record_once(other)
-                result.add(row)
+                self._record_once(others)
+                for each in (*others, row):
+                    result.add(each)
                 if row["verdict"] in FAILED and self._is_new(row, waiting):
                     waiting.append((question, row))
                 else:
@@ -136,8 +132,7 @@ class Runner:
         if repeats and row["verdict"] in FAILED:
             self._repeat_first(question, row)
         self.record(row)
-        for other in others:
-            self._record_once(other)
+        self._record_once(others)
         return row, *others
 
     def judge_further(self, question: Question, backend: str) -> Row:
@@ -150,35 +145,34 @@ class Runner:
             return True
         return self.shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
 
-    def _record_once(self, unplanned: Row) -> None:
-        """Record the row of an unplanned call, which several questions may trigger."""
-        key = unplanned["backend"], unplanned["case_id"]
-        if key not in self._recorded_unplanned:
-            self.record(unplanned)
-        self._recorded_unplanned.add(key)
+    def _record_once(self, unplanned: Iterable[Row]) -> None:
+        for row in unplanned:
+            key = row["backend"], row["case_id"]
+            if key not in self._recorded_unplanned:
+                self.record(row)
+            self._recorded_unplanned.add(key)
 
     def close(self) -> None:
-        for backend, sandbox in self._sandboxes.items():
+        for sandbox in self._sandboxes.values():
             sandbox.close()
-            for row in self._unplanned(backend):
-                self._record_once(row)
+            self._record_once(self._unplanned(sandbox))
 
     def _rows(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
         """Yield per question its row and those of unplanned calls; failures leave evidence."""
-        labels = self._sandbox(backend).labels
+        sandbox = self._sandbox(backend)
+        labels = sandbox.labels
         evidence = EvidenceFolder(self.folder, backend, wants=lambda row: self._has_room(self.waive(row | labels)))
         for rows in self._judged(backend, [asked.with_evidence_dir(evidence) for asked in questions]):
             if rows[0]["verdict"] not in FAILED and len(rows) > 1:
                 evidence_path(self.folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
             for row in rows:
                 self._limit_evidence(row)
-            yield *rows, *self._unplanned(backend)
+            yield *rows, *self._unplanned(sandbox)
 
-    def _unplanned(self, backend: str) -> list[Row]:
+    def _unplanned(self, sandbox: Sandbox) -> list[Row]:
         """Take the rows of unplanned calls that came meanwhile."""
-        unplanned = self._sandbox(backend).unplanned
-        rows = list(map(self.waive, unplanned))
-        unplanned.clear()
+        rows = list(map(self.waive, sandbox.unplanned))
+        sandbox.unplanned.clear()
         return rows
 
     def _judged(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
@@ -187,7 +181,6 @@ class Runner:
         return (attribute(asked, row, ask) for asked, row in zip(questions, rows, strict=True))
 
     def _judge_fresh(self, backend: str, question: Question) -> Row:
-        """Judge a question in a fresh process."""
         return self.waive(self._sandbox(backend).judge_alone(question))
 
     def _has_room(self, row: Row) -> bool:
@@ -197,22 +190,18 @@ class Runner:
 
     def _limit_evidence(self, row: Row) -> None:
         """Count the evidence of a row; remove it if the run has enough of its final kind."""
-        if not deviates(row):
-            return
         path = evidence_path(self.folder, row["case_id"], row["backend"])
-        if not path.exists():
-            return
-        if not self._has_room(row):
-            path.unlink()
-        self._evidence.update(_evidence_kinds(row))
+        if deviates(row) and path.exists():
+            if not self._has_room(row):
+                path.unlink()
+            self._evidence.update(_evidence_kinds(row))
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
-            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._name_of(backend), self.timeout)
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._file_name(backend), self.timeout)
         return self._sandboxes[backend]
 
-    def _name_of(self, backend: str) -> str:
-        """Name a sandbox, for file names."""
+    def _file_name(self, backend: str) -> str:
         return f"{self.name}-{backend}".replace("/", "_").replace(":", "_")
 
     def _repeat_first(self, question: Question, row: Row) -> Repetition:
@@ -230,28 +219,26 @@ class Runner:
         return attribute(question, ask(question), ask)[0]
 
     def _shrink(self, block: Block, question: Question, row: Row, again: Repetition) -> None:
-        """Add the columns with the smallest question that fails alike and as often.
+        """Add the columns with the smallest question that fails alike and as often, if the failure ever repeats.
 
-        A failure that never repeats is not shrunk.
+        It is repeated, for its evidence, and to see how often it fails.
         """
+        backend, case_id = row["backend"], row["case_id"]
 
         def still_fails(asked: Question) -> bool:
-            ((other, *_),) = self._judged(row["backend"], [asked])
+            ((other, *_),) = self._judged(backend, [asked])
             return _fails_like(row, other)
 
         if again.rows and not again.failures:
             return
         smaller = block.smaller(question, still_fails, self.shrink_seconds)
-        if smaller is not None:
-            self._confirm(row, smaller, again)
-
-    def _confirm(self, row: Row, smaller: Question, again: Repetition) -> None:
-        """Repeat a smaller question, for its evidence and to see whether it fails as often as the row's."""
-        evidence = EvidenceFolder(self.folder, row["backend"], shrunk_from=row["case_id"])
-        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, row["backend"]))
+        if smaller is None:
+            return
+        evidence = EvidenceFolder(self.folder, backend, shrunk_from=case_id)
+        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, backend))
         alike = [other for other in repeated.failures if _fails_like(row, other)]
         if not alike or not repeated.fails_as_often_as(again):
-            shrunk_path(self.folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
+            shrunk_path(self.folder, case_id, backend).unlink(missing_ok=True)
             return
         self._shrunk.add(_claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}

@@ -13,31 +13,21 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from io import BufferedRandom
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.plan.blocks import Block, root_of
+from poolproof.suites.plan.blocks import Block, extend, root_of
 from poolproof.suites.run.runner import BlockResult, Runner
 
 FILE = "asked.jsonl"
 """The journal."""
-
-_SLICE, _LONGEST_SLICE = 1 / 20, 120.0
-"""The part of the budget that a time slice lasts, and the most seconds."""
-
-_SPARE = 1.2
-"""Length of all slices together, in budgets."""
-
-_CLOSING, _MOST_CLOSING = 2.0, 0.05
-"""Seconds reserved for the report at the end of a run, and the largest part of a budget that this may be."""
 
 _FIRST_CASES, _CHEAP = 4, 5.0
 """Cases of a block that are judged first while there is time, if one costs at most so many of the aspect ``values``:
@@ -94,77 +84,62 @@ class Budget:
 
     @property
     def until(self) -> float:
-        """Unix time after which no portion is taken."""
-        return self.began + self.seconds - min(_CLOSING, self.seconds * _MOST_CLOSING)
+        """Unix time after which no portion is taken; the rest, 2 s or 5 %, is for the report."""
+        return self.began + self.seconds - min(2.0, 0.05 * self.seconds)
 
     @property
     def slice_seconds(self) -> float:
         """Seconds that a slice lasts: one test, in which a process judges portions."""
-        return min(self.seconds * _SLICE, _LONGEST_SLICE)
+        return min(self.seconds / 20, 120.0)
 
     @property
     def slices(self) -> int:
-        """Slices for each process: many, so that they spread over the workers and show progress."""
-        return ceil(_SPARE * self.seconds / self.slice_seconds)
+        """Slices for each process: many, so that they spread over the workers and show progress; 1.2 budgets long."""
+        return ceil(1.2 * self.seconds / self.slice_seconds)
 
 
 class Journal:
-    """The state that processes share; read and written while `locked`.
+    """The state that processes share, as it was when this one last had it `locked`.
 
-    A line holds a block's id with how many of its cases are taken, or with the seconds that some took. ``taken`` is by
-    block; times are by the planned block that one extends (`root_of`).
+    A line holds a block's id with how many of its cases are ``taken``, or with the seconds per case that some took;
+    0 if unknown. Times are by the planned block that one extends (`root_of`).
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
         self._read = 0
-        self._end: BufferedRandom | None = None
         self.taken: dict[str, int] = {}
+        self.extended: Counter[str] = Counter()
+        """Cases taken of all extensions of a block."""
         self.paces: dict[str, float] = {}
         """Seconds per case of the last portion."""
         self.spent: Counter[str] = Counter()
         """Seconds in all."""
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the journal and read what others wrote; `CannotWrite` if the file system has no locks."""
-        with writing(self._path), self._path.open("a+b") as self._end:
-            fcntl.flock(self._end, fcntl.LOCK_EX)
-            self._catch_up(self._end)
-            yield
-
-    def take(self, block: str, stop: int) -> None:
-        self._append({"block": block, "taken": stop})
-
-    def record_time(self, block: str, cases: int, seconds: float) -> None:
-        """Record the seconds that so many cases took together, 0 if unknown."""
-        self._append({"block": block, "seconds": round(seconds / cases, 6), "cases": cases})
-
-    def _catch_up(self, end: BufferedRandom) -> None:
-        end.seek(self._read)
-        text = end.read()
-        if text and not text.endswith(b"\n"):
-            end.write(b"\n")  # its writer died
-        self._read = end.tell()
-        for line in text.splitlines():
-            self._learn(line)
-
-    def _append(self, entry: Mapping[str, Any]) -> None:
-        assert self._end is not None
-        line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
-        self._end.write(line)
-        self._end.flush()
-        self._read += len(line)
-        self._learn(line)
+    def locked(self) -> Iterator[Callable[..., object]]:
+        """Lock and read the journal; yield what appends an entry. `CannotWrite` if the file system has no locks."""
+        with writing(self._path), self._path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(self._read)
+            text = file.read()
+            if text and not text.endswith(b"\n"):
+                file.write(b"\n")  # its writer died
+            self._read = file.tell()
+            for line in text.splitlines():
+                self._learn(line)
+            yield lambda **entry: file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
 
     def _learn(self, line: bytes) -> None:
         try:
             entry = json.loads(line)
         except ValueError:
             return  # cut short by the death of its writer: that portion was never judged
-        root = root_of(entry["block"])
+        name, root = entry["block"], root_of(entry["block"])
         if "taken" in entry:
-            self.taken[entry["block"]] = entry["taken"]
+            if name != root:
+                self.extended[root] += entry["taken"] - self.taken.get(name, 0)
+            self.taken[name] = entry["taken"]
             return
         if entry["seconds"]:
             self.paces[root] = entry["seconds"]
@@ -204,43 +179,40 @@ class Allotment:
     clock: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
-        self._journal = Journal(self.folder / FILE)
+        self._journal = Journal(self.folder)
         self._roots = {block.id for block in self.blocks}
 
     def first_portions(self, block: Block) -> list[Portion]:
         """Take a block's first cases, whatever the time, with all that was ever taken of it and of its extensions."""
-        with self._journal.locked():
-            has_time = self.clock() < self.budget.until
-            stop = max(_first_count(block) if has_time else block.min_cases, self._journal.taken.get(block.id, 0))
-            self._journal.take(block.id, stop)
-            extensions = _taken_extensions(block, self._journal.taken)
+        with self._journal.locked() as append:
+            fewest = _first_count(block) if self.clock() < self.budget.until else block.min_cases
+            stop = max(fewest, self._journal.taken.get(block.id, 0))
+            append(block=block.id, taken=stop)
+            extensions = extend(block, self._journal.extended[block.id])
             return [Portion(block, 0, stop), *(Portion(more, 0, more.count) for more in extensions)]
 
     def next_portion(self) -> Portion | None:
         """Take the next portion; None if the time or the plan is spent."""
-        with self._journal.locked():
-            left = self.budget.until - self.clock()
+        with self._journal.locked() as append:
+            left, paces, taken = self.budget.until - self.clock(), self._journal.paces, self._journal.taken
             if self.budget.extends_plan:
                 self.blocks = [self._current(block) for block in self.blocks]
             open_ones = [block for block in self.blocks if self._is_open(block, left)]
             if left <= 0.0 or not open_ones:
                 return None
             block = min(open_ones, key=lambda block: self._journal.spent[root_of(block.id)])
-            start = self._journal.taken.get(block.id, 0)
-            stop = min(start + self._cases(block, left), block.count)
-            self._journal.take(block.id, stop)
+            seconds = min(max(left * self.workers / _PORTIONS, _SHORTEST), _LONGEST)
+            cases = max(int(seconds / paces.get(root_of(block.id), _UNKNOWN_PACE)), block.min_batch)
+            start = taken.get(block.id, 0)
+            stop = min(start + cases, block.count)
+            append(block=block.id, taken=stop)
         return Portion(block, start, stop)
 
     def record_time(self, portion: Portion, cases: int, seconds: float) -> None:
-        """Record how long so many cases of a portion took."""
+        """Record how long so many cases of a portion took together, 0 if unknown."""
         if cases:
-            with self._journal.locked():
-                self._journal.record_time(portion.block.id, cases, seconds)
-
-    def _cases(self, block: Block, left: float) -> int:
-        """Count the cases of a portion."""
-        seconds = min(max(left * self.workers / _PORTIONS, _SHORTEST), _LONGEST)
-        return max(int(seconds / self._journal.paces.get(root_of(block.id), _UNKNOWN_PACE)), block.min_batch)
+            with self._journal.locked() as append:
+                append(block=portion.block.id, seconds=round(seconds / cases, 6), cases=cases)
 
     def _current(self, block: Block) -> Block:
         """Return the block, or its first extension with cases left."""
@@ -257,65 +229,51 @@ class Allotment:
 
 @dataclass(frozen=True)
 class BudgetRunner:
-    """Judges the portions of ``allotment`` by ``runner``, and records how long they took."""
+    """Judges the portions of ``allotment`` by ``runner``, and records how long they took.
+
+    ``loaded`` are the backends that this process has judged on: the first portion's time includes loading.
+    """
 
     allotment: Allotment
     runner: Runner
     loaded: set[str] = field(default_factory=set)
-    """The backends that this process has judged on: the first portion's time includes loading."""
 
     def judge_first(self, block: Block) -> BlockResult:
         """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
-        result = BlockResult()
-        for portion in self.allotment.first_portions(block):
-            result.merge(self._judge(portion))
-        return result
+        return self._judge(self.allotment.first_portions(block))
 
     def judge_slice(self) -> BlockResult:
         """Judge one portion after the other for one time slice."""
-        result, end = BlockResult(), time.monotonic() + self.allotment.budget.slice_seconds
-        while time.monotonic() < end and (portion := self.allotment.next_portion()):
-            result.merge(self._judge(portion))
-        return result
+        end = time.monotonic() + self.allotment.budget.slice_seconds
+        portions = iter(lambda: self.allotment.next_portion() if time.monotonic() < end else None, None)
+        return self._judge(portions)
 
-    def _judge(self, portion: Portion) -> BlockResult:
-        started = time.monotonic()
-        result = self.runner.judge(*portion)
-        is_loaded = portion.block.subject.backend in self.loaded
-        seconds = time.monotonic() - started if is_loaded else 0.0
-        self.allotment.record_time(portion, result.rows, seconds)
-        self.loaded.add(portion.block.subject.backend)
-        return result
-
-
-def _taken(folder: Path) -> dict[str, int]:
-    journal = Journal(folder / FILE)
-    with journal.locked():
-        return journal.taken
-
-
-def _taken_extensions(block: Block, taken: Mapping[str, int]) -> Iterator[Block]:
-    """Yield the extensions of a block, each with as many cases as were taken of it."""
-    more = block.extension()
-    while more is not None and (part := taken.get(more.id, 0)):
-        yield replace(more, count=part)
-        more = more.extension()
+    def _judge(self, portions: Iterable[Portion]) -> BlockResult:
+        total = BlockResult()
+        for portion in portions:
+            started, backend = time.monotonic(), portion.block.subject.backend
+            result = self.runner.judge(*portion)
+            seconds = time.monotonic() - started if backend in self.loaded else 0.0
+            self.allotment.record_time(portion, result.rows, seconds)
+            self.loaded.add(backend)
+            total.merge(result)
+        return total
 
 
 def take_whole(folder: Path, whole: Iterable[Block]) -> None:
     """Take all cases of blocks that a run began without a journal."""
-    journal = Journal(folder / FILE)
-    with journal.locked():
+    journal = Journal(folder)
+    with journal.locked() as append:
         for block in whole:
             if block.id not in journal.taken:
-                journal.take(block.id, block.count)
+                append(block=block.id, taken=block.count)
 
 
 def extension_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, int]:
     """Count the cases that were taken of the extensions of blocks, by the blocks' ids."""
-    taken = _taken(folder)
-    counts = {block.id: sum(more.count for more in _taken_extensions(block, taken)) for block in blocks}
-    return {name: count for name, count in counts.items() if count}
+    journal = Journal(folder)
+    with journal.locked():
+        return {block.id: count for block in blocks if (count := journal.extended[block.id])}
 
 
 def remove_journal(folder: Path) -> None:
@@ -326,6 +284,7 @@ def remove_journal(folder: Path) -> None:
 
 def partial_counts(folder: Path, blocks: Sequence[Block]) -> dict[str, tuple[int, int]]:
     """Return (cases taken, or the minimum; cases in all) of those blocks that were not taken whole."""
-    taken = _taken(folder)
-    parts = {block.id: (max(block.min_cases, taken.get(block.id, 0)), block.count) for block in blocks}
+    journal = Journal(folder)
+    with journal.locked():
+        parts = {block.id: (max(block.min_cases, journal.taken.get(block.id, 0)), block.count) for block in blocks}
     return {name: (part, count) for name, (part, count) in parts.items() if part < count}

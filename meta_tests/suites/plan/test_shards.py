@@ -27,7 +27,7 @@ from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.merge import merge as command
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
-from poolproof.suites.plan.record import mandatory, plan_cases, redraw
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
 from poolproof.suites.plan.shard import Shard, ShardError, balance
 from sessions import run_session
 from shared_runs import made_once

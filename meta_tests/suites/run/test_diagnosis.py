@@ -31,10 +31,10 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import NoFurtherCase, further_question, further_question_of
 from poolproof.suites.plan.plans import Subject
-from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_further
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further
 from poolproof.suites.rerun import rejudge, sample
 from poolproof.suites.run import interrupts
-from poolproof.suites.run.diagnosis import ROUNDS, Diagnosis, diagnose
+from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
 from suspect_rows import Row, failing, made_up
@@ -87,7 +87,7 @@ class Kernel:
 
     def diagnose(self, seconds: float = 60.0, able: Abilities = ALL, known: set[str] | None = None) -> FailureCluster:
         """What is suspected first once further cases were asked."""
-        Diagnosis(self.inquiries, self.ask, subjects(able), seconds, lambda _: None, known or set()).run()
+        narrow_down(self.inquiries, self.ask, subjects(able), seconds, lambda _: None, known or set())
         return self.suspects()[0]
 
 

@@ -37,7 +37,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.plan.record import mandatory, plan_cases, redraw
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
 from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows

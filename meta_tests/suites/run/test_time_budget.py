@@ -28,8 +28,7 @@ from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
-from poolproof.suites.plan.record import mandatory, plan_cases, redraw, redraw_questions
-from poolproof.suites.plan.selection import NotDrawable
+from poolproof.suites.plan.selection import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_minutes, parse_time
 from sessions import run_session

@@ -11,7 +11,7 @@ from functools import cache
 
 from poolproof.backends.base import Status
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.checks import maxima, memory, process, sums, variants  # noqa: F401  (they register their checks)
+from poolproof.suites.judging.checks import maxima, memory, sums, variants  # noqa: F401  (they register their checks)
 from poolproof.suites.judging.checks.registry import REGISTERED, CaseCondition, Check
 from poolproof.suites.judging.comparing import other_shape
 from poolproof.suites.judging.findings import Finding
@@ -51,9 +51,8 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
     for check in _in_order(ids):
         if check.applies(trial):
             judged.append(check.id)
-            finding = check.judge(trial)
-            if finding is not None:
-                findings.append(finding)
+            if found := check.find(trial):
+                findings.append(Finding(check.id, found))
                 if check.id == "results" and other_shape(trial.baseline):
                     break
     return judged, findings

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
 
 from poolproof.references.forward import maximum_without_cells
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
@@ -14,17 +15,13 @@ from poolproof.suites.judging.checks.registry import (
     forward_with_readable_indices,
 )
 from poolproof.suites.judging.comparing import wrong_element, wrong_window
-from poolproof.suites.judging.findings import Mismatch, first_element, format_value
+from poolproof.suites.judging.findings import Element, Mismatch, first_element, format_value
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 
 @check("every output is the maximum of its window", forward)
 def maximum(trial: Trial) -> Mismatch | None:
-    wrong = _windows_flagged(trial, WRONG_MAXIMUM)
-    if wrong is None:
-        return None
-    value, _ = trial.maximum_of(first_element(wrong))
-    return wrong_window(trial, "out", wrong, trial.baseline.output("out"), format_value(value))
+    return _flagged(trial, WRONG_MAXIMUM, "out", lambda window: format_value(trial.maximum_of(window)[0]))
 
 
 @check(
@@ -32,28 +29,24 @@ def maximum(trial: Trial) -> Mismatch | None:
     forward_with_readable_indices,
 )
 def index_rule(trial: Trial) -> Mismatch | None:
-    wrong = _windows_flagged(trial, WRONG_INDEX)
-    if wrong is None:
-        return None
-    _, index = trial.maximum_of(first_element(wrong))
-    return wrong_window(trial, "indices", wrong, trial.output_indices, str(index))
+    return _flagged(trial, WRONG_INDEX, "indices", lambda window: str(trial.maximum_of(window)[1]))
 
 
 @check("every index lies in its window and points at the value that came out", forward_with_readable_indices)
 def index_points(trial: Trial) -> Mismatch | None:
-    wrong = _windows_flagged(trial, POINTS_ELSEWHERE)
-    if wrong is None:
-        return None
-    value = float(trial.baseline.output("out")[first_element(wrong)])
-    expected = f"a cell of its window that holds {format_value(value)}"
-    return wrong_window(trial, "indices", wrong, trial.output_indices, expected)
+    def expected(window: Element) -> str:
+        return f"a cell of its window that holds {format_value(float(trial.baseline.output('out')[window]))}"
+
+    return _flagged(trial, POINTS_ELSEWHERE, "indices", expected)
 
 
-def _windows_flagged(trial: Trial, kind: int) -> NDArray[np.bool_] | None:
-    """Mark the windows that are wrong in one way, of the pooled shape; None where none is."""
+def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element], str]) -> Mismatch | None:
+    """Report the first window that is wrong in one way."""
     if not trial.any_forward_flag & kind:
         return None
-    return (trial.forward_flags.reshape(trial.case.pooled_shape) & kind) != 0
+    wrong = (trial.forward_flags.reshape(trial.case.pooled_shape) & kind) != 0
+    got = trial.baseline.output("out") if output == "out" else trial.output_indices
+    return wrong_window(trial, output, wrong, got, expected(first_element(wrong)))
 
 
 @check(

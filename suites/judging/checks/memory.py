@@ -1,4 +1,4 @@
-"""Checks of what is written: every element of the outputs, and nothing else in memory."""
+"""Checks of what is written: every element of the outputs, nothing else in memory, and nothing of the process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.host.protocol import FIRST_CALL
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, guard_and_gap_mask, holds_poison, rebuild_input
 from poolproof.suites.judging.checks.registry import always, check
 from poolproof.suites.judging.chunks import anywhere
@@ -24,11 +25,10 @@ from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 @check("outputs keep the shape, dtype and strides they were given", always)
 def results(trial: Trial) -> Mismatch | None:
-    return other_shape(trial.baseline) or _other_strides(trial.baseline)
-
-
-def _other_strides(run: ExecutedCall) -> Mismatch | None:
-    """Find the first output that came back with other strides, those of axes with more than one element."""
+    """Strides count of axes with more than one element."""
+    run = trial.baseline
+    if other := other_shape(run):
+        return other
     for name in run.outcome.strides:
         tensor, strides = run.call.tensors[name], run.strides(name)
         pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
@@ -90,11 +90,10 @@ def _is_accounted(run: ExecutedCall, name: str) -> bool:
     return not bool((out_of_bounds_writes(tensor) & guard_and_gap_mask(tensor.restrided(strides))).any())
 
 
-def _shows_device_memory(trial: Trial) -> bool:
-    return trial.repeats > 1 and trial.backend.device_memory_in_use() is not None
-
-
-@check("repeated calls take no more device memory", _shows_device_memory)
+@check(
+    "repeated calls take no more device memory",
+    lambda trial: trial.repeats > 1 and trial.backend.device_memory_in_use() is not None,
+)
 def memory_kept(trial: Trial) -> Mismatch | None:
     """Measure over the second half of the repetitions, by when caches have settled."""
     half = max(trial.repeats // 2, 1)
@@ -106,3 +105,21 @@ def memory_kept(trial: Trial) -> Mismatch | None:
     if grown <= 0:
         return None
     return mismatch(f"the growth of device memory over {half} identical calls", f"{grown} bytes", "none")
+
+
+@check(
+    "a call leaves its process as it was: rounding mode, flush-to-zero, folder, signals, umask, locale, limits, "
+    "threads, children",
+    lambda trial: trial.baseline.outcome.changed is not None,
+)
+def process_untouched(trial: Trial) -> Mismatch | None:
+    changed = next((run.outcome.changed for run in trial.runs if run.outcome.changed), None)
+    if changed and all(what in FIRST_CALL for what, _, _ in changed):
+        again = {what for what, _, _ in trial.after(()).outcome.changed or ()}
+        changed = tuple(change for change in changed if change[0] in again)
+    if not changed:
+        return None
+    what, before, after = changed[0]
+    others = ", ".join(name for name, _, _ in changed[1:])
+    reason = f"and {others} changed, too" if others else ""
+    return mismatch(f"{what} of the process after the call", after, before, reason)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.findings import Finding, Mismatch
+from poolproof.suites.judging.findings import Mismatch
 from poolproof.suites.judging.trial import Trial
 
 Judge = Callable[[Trial], Mismatch | None]
@@ -24,11 +24,6 @@ class Check:
     claim: str
     applies: Callable[[Trial], bool]
     find: Judge
-
-    def judge(self, trial: Trial) -> Finding | None:
-        """Return what breaks the claim, under the name of this check."""
-        found = self.find(trial)
-        return Finding(self.id, found) if found else None
 
 
 REGISTERED: dict[str, Check] = {}

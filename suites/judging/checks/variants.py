@@ -24,16 +24,13 @@ from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 @check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)
 def repeat(trial: Trial) -> Mismatch | None:
-    for number in range(1, trial.repeats + 1):
-        found = other_bits(trial, trial.repetition(number), f"in repetition {number}")
-        if found:
-            return found
-    return None
+    numbers = range(1, trial.repeats + 1)
+    return _first(other_bits(trial, trial.repetition(number), f"in repetition {number}") for number in numbers)
 
 
 @check("the same content laid out contiguously gives the same values", laid_out)
 def layout_invariance(trial: Trial) -> Mismatch | None:
-    return other_values(trial, trial.baseline, trial.with_layouts({}), reason="as with the contiguous layout")
+    return other_values(trial, trial.baseline, trial.variation("layouts"), reason="as with the contiguous layout")
 
 
 @check(
@@ -44,11 +41,10 @@ def modes(trial: Trial) -> Mismatch | None:
     return _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
 
 
-def _has_variants(trial: Trial) -> bool:
-    return bool(trial.backend.variants) and (full_backward(trial) or forward_with_readable_indices(trial))
-
-
-@check("a way of making the call that other code computes gives what is expected of the call", _has_variants)
+@check(
+    "a way of making the call that other code computes gives what is expected of the call",
+    lambda trial: bool(trial.backend.variants) and (full_backward(trial) or forward_with_readable_indices(trial)),
+)
 def variants(trial: Trial) -> Mismatch | None:
     made = ((trial.in_mode(variant), f"made with {variant}") for variant in trial.backend.variants)
     return _first(wrong_by_itself(trial, run, context) for run, context in made)
@@ -58,14 +54,11 @@ def wrong_by_itself(trial: Trial, run: ExecutedCall | None, context: str) -> Mis
     """Report what is wrong with a run, whatever the first gave; None of one that could not be made."""
     if run is None:
         return None
-    other = other_shape(run)
-    if other:
+    if other := other_shape(run):
         return replace(other, message=f"{context}: {other.message}")
-    return (
-        wrong_sums(trial, run, trial.operands, context)
-        if trial.case.api.is_backward
-        else wrong_maxima(trial, run, context)
-    )
+    if trial.case.api.is_backward:
+        return wrong_sums(trial, run, trial.operands, context)
+    return wrong_maxima(trial, run, context)
 
 
 def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
@@ -81,14 +74,10 @@ def streams(trial: Trial) -> Mismatch | None:
     assert trial.backend.streams is not None
     hazards = trial.backend.streams.hazards
     found = _first(_disturbed(trial, trial.with_hazard(hazard), f"made with {hazard}") for hazard in hazards)
-    return found or _disturbed_by_concurrent_call(trial)
-
-
-def _disturbed_by_concurrent_call(trial: Trial) -> Mismatch | None:
-    """Find what is wrong with the call, or one on other data, when both run at the same time on two streams.
-
-    The other is made alone first: what is wrong with it then is no matter of streams.
-    """
+    if found:
+        return found
+    # then at the same time as one on other data, which is made alone first: what is wrong with it alone is no matter
+    # of streams
     other = Trial(replace(trial.case, seed=trial.case.seed ^ 1, literals=()), trial.backend)
     if other.baseline.outcome.status is not Status.COMPLETED:
         return None
@@ -108,25 +97,20 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
 
 @check("what was called before changes nothing", always)
 def state(trial: Trial) -> Mismatch | None:
+    """Nor does the call change what comes after it: one that differs from it in nothing but its windows is right."""
     after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.excluded_ids])
-    return other_values(trial, after, trial.baseline, "after other calls", "as before them") or _wrong_twin(trial)
-
-
-def _wrong_twin(trial: Trial) -> Mismatch | None:
-    """Find what is wrong with a call that differs from the trial's, which came before, in nothing but its windows."""
+    found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
     case = twin(trial.case)
-    if case is None or case.id in trial.excluded_ids:
-        return None
+    if found or case is None or case.id in trial.excluded_ids:
+        return found
     other = Trial(case, trial.backend)
     if other.baseline.outcome.status is not Status.COMPLETED:
         return None
     found = interval(other) if backward(trial) else maximum(other)
-    if found is None:
-        return None
-    return replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
+    return found and replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
 
 
 @check("int32 and int64 indices give the same values", lambda trial: bool(trial.other_index_dtype))
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = trial.other_index_dtype
-    return other_values(trial, trial.baseline, trial.with_index_dtype(other), reason=f"as with {other} indices")
+    return other_values(trial, trial.baseline, trial.variation("index_dtype", other), reason=f"as with {other} indices")
