@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from poolproof.reports.clusters import FailureCluster
-from poolproof.reports.clusters.reading import clusters_of
+from poolproof.reports.clusters.clustering import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import NEEDED, Conclusion, conclude, never_run

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from poolproof.reports.clusters import FailureCluster
-from poolproof.reports.clusters.reading import clusters_of
+from poolproof.reports.clusters.clustering import clusters_of
 from poolproof.reports.figures.history import Entries, connect
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.store import NotARun

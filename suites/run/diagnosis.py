@@ -2,7 +2,7 @@
 
 Cases that differ from a failing one in a few respects are judged: on both sides of a threshold, halving the distance
 between values that fail and conform; at random, some that meet the condition of the failures and some that miss it by
-one term. The condition itself comes with a `OpenCluster`; it is refined from the rows of all cases.
+one term. The condition itself comes with a `FailureCluster`; it is refined from the rows of all cases.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
-from poolproof.reports.clusters.cluster import Bound
-from poolproof.reports.clusters.reading import OpenCluster, open_clusters_of
+from poolproof.reports.clusters.cluster import Bound, FailureCluster
+from poolproof.reports.clusters.clustering import clusters_of, open_clusters
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS, held_to
 from poolproof.reports.rows.io_errors import environment_errors
@@ -70,7 +69,7 @@ def diagnose(
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
         with environment_errors():
-            Diagnosis(partial(open_clusters_of, folder), ask, subjects, seconds, say, known).run()
+            Diagnosis(lambda: open_clusters(clusters_of(folder)), ask, subjects, seconds, say, known).run()
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
@@ -86,7 +85,7 @@ class Diagnosis:
     cases that are not to be judged.
     """
 
-    find: Callable[[], Sequence[OpenCluster]]
+    find: Callable[[], Sequence[FailureCluster]]
     ask: Ask
     subjects: Sequence[Subject]
     seconds: float
@@ -109,7 +108,7 @@ class Diagnosis:
                 end = min(until, time.monotonic() + self.seconds)
                 ConditionSearch(condition, case, self.subjects, self.ask, cases, end, self.known).run()
 
-    def _start(self, condition: OpenCluster) -> Case | None:
+    def _start(self, condition: FailureCluster) -> Case | None:
         """Return the smallest case that meets a condition; None if its failures are not of cases."""
         aspect = _aspect_of(condition)
         if aspect not in CLAIMS:
@@ -148,7 +147,7 @@ class WantedRange:
 class ConditionSearch:
     """A search around a failing case, ``start``, by at most ``left`` cases, ``until`` a monotonic time."""
 
-    condition: OpenCluster
+    condition: FailureCluster
     start: Case
     subjects: Sequence[Subject]
     ask: Ask
@@ -230,7 +229,7 @@ class ConditionSearch:
 
     def _fails(self, case: Case) -> bool | None:
         """Tell whether a case fails with some seed; None if nothing is learned."""
-        tries = _FEWEST_TO_CONFORM * (1 if self.condition.fails_always else 3)
+        tries = _FEWEST_TO_CONFORM * (3 if self.condition.conforming else 1)
         seen = []
         for more in range(tries):
             if not self._has_room:
@@ -302,8 +301,8 @@ class ConditionSearch:
         return True if verdict in FAILED else False if verdict == Verdict.CONFORMS else None
 
 
-def _aspect_of(condition: OpenCluster) -> str:
-    return held_to(condition.failing["aspect"], condition.failing["block"] or "")
+def _aspect_of(condition: FailureCluster) -> str:
+    return held_to(condition.smallest["aspect"], condition.smallest["block"] or "")
 
 
 def _plainer(case: Case) -> Iterator[Case]:
