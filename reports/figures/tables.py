@@ -66,11 +66,6 @@ class MatrixLine:
     index_dtype: str
     aspects: Mapping[str, Record]
 
-    @property
-    def total(self) -> Record:
-        """Sum the counts of all aspects."""
-        return total(self.aspects.values(), COUNTS)
-
 
 def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pd.DataFrame:
     """Read rows of a run as a frame. `NotARun` if the folder is none."""

@@ -212,7 +212,8 @@ def _text(x: float, y: float, text: str) -> str:
 def _misrouted(crop: _Crop) -> list[str]:
     """Draw an arrow for each gradient of which the decoder knows where it went."""
     places = [
-        (crop.place_of(fault.home), crop.place_of(fault.cell), fault.is_copy) for fault in crop.evidence.misrouted
+        (crop.place_of(fault.home), crop.place_of(fault.cell), fault.kind == "copied")
+        for fault in crop.evidence.misrouted
     ]
     return [
         _arrow(crop.centre(home), crop.centre(cell), "arrived here, too" if is_copy else "arrived here, not there")

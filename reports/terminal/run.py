@@ -15,7 +15,8 @@ from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS, group_text
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.figures.tables import COUNTS as VERDICTS
+from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records, total
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
@@ -134,7 +135,9 @@ def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
             table.add_row(Text(line.backend, style="bold"))
             backend = line.backend
         squares = [_square(line.aspects[aspect]) if aspect in line.aspects else Text("") for aspect in aspects]
-        table.add_row(line.operator, line.dtype, line.index_dtype, *squares, _square(line.total))
+        table.add_row(
+            line.operator, line.dtype, line.index_dtype, *squares, _square(total(line.aspects.values(), VERDICTS))
+        )
     return table
 
 
