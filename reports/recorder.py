@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -25,6 +28,7 @@ import pytest
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
 from poolproof.reports.rows.environment import host_environment, suite_identity
+from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.store import (
@@ -38,11 +42,103 @@ from poolproof.reports.rows.store import (
     write_run,
 )
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.reports.session_faults import SessionFaults
 from poolproof.reports.waivers import Waivers, to_records
 
 if TYPE_CHECKING:
     from poolproof.reports.figures.digest import Digest
+
+_STOPPED = "the session cannot go on"
+_OUTPUT = "poolproof_fault"
+
+
+class SessionFaults:
+    """Faults that end the session of a process and are nobody's verdict: a full disk, a hook of another plugin.
+
+    The ``first``, in one sentence, stops the tests and is the session's conclusion; rows recorded before it stand. That
+    of an xdist worker is passed to the process that controls it.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._session: pytest.Session | None = None
+        self.first = ""
+
+    def note(self, fault: Exception | str) -> None:
+        """Stop the session for that reason, unless it has one already."""
+        self.first = self.first or (fault if isinstance(fault, str) else sentence(fault))
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[_OUTPUT] = self.first
+        if self._session is not None:
+            self._session.shouldstop = _STOPPED
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Note an error of the system inside, and go on behind."""
+        try:
+            yield
+        except (CannotWrite, OSError) as error:
+            self.note(error)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+        report = yield
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, CannotWrite):
+            self.note(error)
+            report.longrepr = _STOPPED
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        if isinstance(excinfo.value, CannotWrite):
+            self.note(excinfo.value)
+            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        fault = getattr(node, "workeroutput", {}).get(_OUTPUT)
+        if fault:
+            self.note(fault)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """Catch what all others raise at the end, the terminal's summary included: the run is closed by then."""
+        try:
+            return (yield)
+        except pytest.exit.Exception:
+            raise
+        except Exception as error:
+            self.note(error)
+            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_unconfigure(self) -> Generator[None, object, object]:
+        """Catch what others raise last of all: pytest shows nothing behind it."""
+        try:
+            return (yield)
+        except Exception as error:
+            self.note(error)
+            sys.stderr.write(f"{self.first}\n")
+            if self._session is not None:
+                self._session.exitstatus = Overall.COULD_NOT_RUN
+            return None
+
+
+def sentence(error: Exception) -> str:
+    match error:
+        case CannotWrite():
+            return f"{error}, and go on with --resume"
+        case OSError():
+            return f"{describe(error)}, and go on with --resume"
+    *_, last = traceback.extract_tb(error.__traceback__)
+    said = " ".join(traceback.format_exception_only(error)[-1].split())
+    return (
+        f"a plugin failed at the end of the session: {said} ({Path(last.filename).name}, line {last.lineno}, in "
+        f"{last.name}); leave it out by -p no:NAME, and go on with --resume"
+    )
 
 
 class CannotOpen(BadInput):
@@ -278,13 +374,11 @@ def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
 
 
 def rows_of(config: pytest.Config) -> RowWriter:
-    """Return the writer of this process."""
     return config.stash[_ROWS]
 
 
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> RowWriter:
-    """Return the writer of this process."""
     return rows_of(request.config)
 
 
@@ -390,7 +484,6 @@ def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
 
 
 def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Count the planned cases of each aspect."""
     planned: Counter[str] = Counter()
     for group in mandatory:
         planned[group["aspect"]] += group["planned"]

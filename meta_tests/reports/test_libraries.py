@@ -13,7 +13,7 @@ from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import IMPLEMENTATION, MAX_LIBRARIES, Trends
 from poolproof.reports.pages.dashboard import write_dashboard
-from poolproof.reports.rows.libraries import library_of, library_text
+from poolproof.reports.rows.environment import library_of, library_text
 from poolproof.reports.rows.store import read_run
 from poolproof.suites.isolation.environment import identify
 from reports_made_up import Recipe, make_run

@@ -24,8 +24,7 @@ from poolproof.reports.figures.precision import (
     precision_by_model,
 )
 from poolproof.reports.pages import publishing
-from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
-from poolproof.reports.pages.precision import write_precision_page
+from poolproof.reports.pages.precision import error_over_multiplicity, logarithmic_width, write_precision_page
 from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import RowWriter, read_rows, write_run

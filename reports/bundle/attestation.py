@@ -15,8 +15,8 @@ from typing import Any
 
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.environment import library_contents
 from poolproof.reports.rows.io_errors import check_replaceable
-from poolproof.reports.rows.libraries import library_contents
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.verdicts import BadInput, Overall
 
@@ -100,7 +100,6 @@ def _digests(statement: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | None:
-    """Return the statement that the key's owner signed; None if none here is."""
     library = _library()
     record = read_record(attestation, AttestationError, f"{attestation} is no attestation", ["payload", "signatures"])
     try:

@@ -128,7 +128,6 @@ def unpacked(bundle: Path) -> Iterator[Digest]:
 
 
 def _unpacked(archive: ZipFile, folder: Path) -> Digest:
-    """Unpack and read what was recorded; `BadInput` says what cannot be."""
     recorded = [name for name in archive.namelist() if _RECORDED.fullmatch(name)]
     if "run.json" in recorded:
         _read_small(archive, "run.json")
@@ -162,7 +161,6 @@ def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: P
 
 
 def _read_small(archive: ZipFile, member: str) -> bytes:
-    """Read a member as a whole."""
     if archive.getinfo(member).file_size > _MAX_TEXT:
         raise NotABundle(f"{member} has more than {_MAX_TEXT:,} bytes")
     try:
@@ -353,7 +351,6 @@ def _in_words(digest: Digest) -> str:
 
 
 def _shortened(problems: Iterator[str]) -> tuple[str, ...]:
-    """Return the first problems, and how many more there are."""
     shown = [problem for _, problem in zip(range(_MAX_PROBLEMS), problems, strict=False)]
     more = sum(1 for _ in problems)
     return (*shown, *([f"and {count_of(more, 'more problem')} of this kind"] if more else []))

@@ -76,7 +76,6 @@ class FailureCluster:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether every case that meets the condition fails, and no other does."""
         return self.has_condition and not self.conforming and not self.failing_others
 
     @property
@@ -114,7 +113,6 @@ class FailureCluster:
         return tuple(term.feature not in values or holds(term) for term in self.terms)
 
     def value(self, row: Row, feature: str) -> int | None:
-        """Return a number that the row has."""
         value = self._features(row).get(feature)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 

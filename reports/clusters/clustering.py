@@ -180,7 +180,6 @@ class _Search:
             yield self._unassigned & np.array([kind == most for kind in self._kinds])
 
     def _candidate(self, group: Mask) -> _Candidate | None:
-        """Return the candidate that a group of failing rows leads to."""
         judged = np.flatnonzero(group | self._conforming(group))
         fails = group[judged]
         if fails.all():
@@ -308,7 +307,6 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
 
 
 def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
-    """Add failing rows to a cluster."""
     if not len(rows):
         return cluster
     kinds = Counter(dict(cluster.kinds)) + Counter(_kinds(rows))

@@ -94,7 +94,6 @@ def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Label
 
 
 def _first(near: list[Chosen], found: dict[Chosen, float]) -> Chosen:
-    """Return the best of the shortest."""
     return min(near, key=lambda chosen: (len(chosen), -found[chosen]))
 
 

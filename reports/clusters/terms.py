@@ -44,15 +44,12 @@ class FeatureColumn:
 
     @property
     def varies(self) -> bool:
-        """Return whether not all rows are alike."""
         return not self.present.all() or bool((self.values != self.values[0]).any())
 
     def at(self, rows: NDArray[np.integer[Any]]) -> FeatureColumn:
-        """Select rows by their numbers."""
         return FeatureColumn(self.feature, self.values[rows], self.present[rows])
 
     def distinct(self, of: Mask) -> NDArray[Any]:
-        """Return the values of some rows, ascending."""
         return np.unique(self.values[of & self.present])
 
 

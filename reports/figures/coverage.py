@@ -33,12 +33,10 @@ Key = tuple[Any, ...]
 
 
 def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:
-    """Return the columns that identify the mandatory groups."""
     return list(dict.fromkeys(name for group in mandatory for name in group if name != "planned"))
 
 
 def group_text(line: Mapping[str, Any]) -> str:
-    """Join the columns that identify the group of a line of a coverage table."""
     return " ".join(str(value) for name, value in line.items() if name not in COUNTS and value not in (None, ""))
 
 
@@ -55,7 +53,6 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFram
 
 
 def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) -> pd.DataFrame:
-    """Count the groups that the same columns identify."""
     ended = {tuple(line[name] for name in columns): line for line in records(counts(rows, columns).reset_index())}
     reasons = defaultdict[Key, Counter[str | None]](Counter)
     for row in rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")]).to_pylist():

@@ -54,7 +54,6 @@ class Digest:
 
     @property
     def gaps(self) -> pd.DataFrame:
-        """Return the mandatory groups that miss something."""
         return self.coverage[self.coverage["missing"] > 0]
 
     @property
@@ -69,7 +68,6 @@ class Digest:
 
     @cached_property
     def has_statistics(self) -> bool:
-        """Return whether some backward ran whose result was measured."""
         return bool(read_rows(self.folder, ["n"], HAS_STATISTICS).num_rows)
 
     @cached_property
@@ -90,7 +88,6 @@ class Digest:
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """Return one failed row of each kind."""
         return tables.failures(self.folder)
 
     @property
@@ -141,7 +138,6 @@ def read_digest(folder: Path) -> Digest:
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
-    """Return the waivers that a run was judged with."""
     return from_records(run["waivers"], "run.json")
 
 

@@ -179,7 +179,6 @@ def agreements(folder: Path) -> list[Record]:
 
 
 def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
-    """Return one line per row and standard that the list ``column`` names."""
     parents = pc.list_parent_indices(table[column])
     chosen = table.select(["backend", "dtype", "case_id", "n_reject"]).take(parents)
     names = pc.list_flatten(table[column])
@@ -236,7 +235,6 @@ def _compare_backends(both: pd.DataFrame) -> Record:
 
 
 def _share_of(rows: pd.DataFrame, column: str, suffix: str = "") -> float:
-    """Return the share of cells that a column counts."""
     return float(rows[column + suffix].sum() / max(rows["n" + suffix].sum(), 1))
 
 

@@ -93,7 +93,6 @@ def add_quantities(rows: pa.Table) -> pa.Table:
 
 
 def _greatest(lists: pa.ChunkedArray) -> pa.Array:
-    """Return the greatest number of each list; null of an empty one."""
     values, rows = pc.list_flatten(lists), pc.list_parent_indices(lists)
     greatest = np.full(len(lists), np.nan)
     np.fmax.at(greatest, rows.to_numpy(), values.to_numpy())

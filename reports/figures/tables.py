@@ -87,13 +87,11 @@ def records(frame: pd.DataFrame) -> list[Record]:
 
 
 def total(lines: Iterable[Record], names: Iterable[str]) -> Record:
-    """Sum the counts of some lines."""
     counted = list(lines)
     return {name: sum(line[name] for line in counted) for name in names}
 
 
 def matrix_lines(counted: pd.DataFrame) -> list[MatrixLine]:
-    """Arrange the verdict counts per `GROUP` as lines of a matrix."""
     lines = defaultdict[tuple[str, str, str, str], dict[str, Record]](dict)
     for record in records(counted.reset_index()):
         backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
@@ -153,7 +151,6 @@ def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
 
 
 def times(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
-    """Return per group the median of ``call_seconds`` and the sum of ``seconds``."""
     measured = rows.group_by(list(by), use_threads=False)
     table = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
     table = table.rename(columns={"call_seconds_approximate_median": "call_seconds", "seconds_sum": "seconds"})

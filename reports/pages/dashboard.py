@@ -63,7 +63,6 @@ class Trend:
     most: float | None = None
 
     def scale(self, values: Sequence[float]) -> Spec:
-        """Return the vertical scale for these values."""
         if not values or self.least_span == 0.0:
             return {"zero": True}
         high = max(values) if self.most is None else self.most
@@ -155,12 +154,10 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
 
 
 def label_of(*names: str) -> str:
-    """Join the values of `IMPLEMENTATION`, or the first of them."""
     return " ".join(filter(None, names))
 
 
 def page_name(*parts: str) -> str:
-    """Make a file name of names."""
     return "-".join(file_name(part) for part in parts if part) + ".html"
 
 
@@ -236,7 +233,6 @@ def _square_of(line: Record) -> MatrixCell:
 
 
 def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], trends: Trends, entries: Entries) -> None:
-    """Write the page of a square, and those of its failing cases."""
     line = records(_of_square(trends.current, square))[0]
     points = _points(_of_square(trends.squares, square))
     about = {**line, "label": label_of(*_implementation_of(line)), "page": f"squares/{page_name(*square)}"}
@@ -275,7 +271,6 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
 
 
 def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
-    """Draw the picture of a case, or say why there is none."""
     path = evidence_path(run, row["case_id"], row["backend"])
     if not path.exists():
         return None, "This case left no evidence to draw a picture from."
@@ -319,7 +314,6 @@ def _points(points: pd.DataFrame) -> list[Record]:
 
 @cache
 def _vega() -> str:
-    """Bundle Vega, Vega-Lite and Vega-Embed as one script."""
     try:
         import vl_convert
     except ImportError as error:

@@ -70,7 +70,6 @@ class _Crop:
         return self.worst[:-2]
 
     def place_of(self, element: tuple[int, ...]) -> Place | None:
-        """Return the row and column of an element; None where it is not drawn."""
         axes = zip(element[-2:], self.first, self.size, strict=True)
         is_drawn = element[:-2] == self.leading and all(0 <= at - start < size for at, start, size in axes)
         return (element[-2], element[-1]) if is_drawn else None
@@ -210,7 +209,6 @@ def _text(x: float, y: float, text: str) -> str:
 
 
 def _misrouted(crop: _Crop) -> list[str]:
-    """Draw an arrow for each gradient of which the decoder knows where it went."""
     places = [
         (crop.place_of(fault.home), crop.place_of(fault.cell), fault.kind == "copied")
         for fault in crop.evidence.misrouted
@@ -314,7 +312,6 @@ def _caption(crop: _Crop) -> str:
 
 
 def _short(value: float) -> str:
-    """Round a number until it fits into a cell."""
     texts = (f"{value:.{digits}g}" for digits in range(_DIGITS, 1, -1))
     short = next((text for text in texts if len(text) <= _LONGEST_TEXT), None)
     return short or f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")

@@ -1,19 +1,24 @@
-"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend."""
+"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend.
+
+Its charts are SVG in the page itself: Vega's script has a megabyte, and is an optional dependency.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
+from markupsafe import Markup, escape
+
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, agreements, backend_comparisons
+from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Multiplicity, agreements, backend_comparisons
 from poolproof.reports.figures.tables import Record
-from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.rows.failures import replay_line
-from poolproof.reports.rows.text import percent
+from poolproof.reports.rows.text import percent, raised
 
 
 def write_precision_page(digest: Digest, path: Path) -> Path:
@@ -73,3 +78,79 @@ def _standards(lines: Sequence[Record]) -> Record:
             if row
         ],
     }
+
+
+WIDTH, HEIGHT = 270, 165
+_LEFT, _RIGHT, _BOTTOM, _TOP = 30, 10, 30, 6
+_MAX_LABELS = 7
+
+
+def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Markup:
+    """Draw largest errors as bars and largest bounds as lines above them, per number of gradients; logarithmic."""
+    marks = _marks([value for one in classes for value in (one.error, one.bound)])
+    lowest, highest = marks[0], marks[-1]
+    step = (WIDTH - _LEFT) / max(len(classes), 1)
+    width = min(0.62 * step, 34.0)
+
+    def height(value: float) -> float:
+        """Return the place of a value between the ends of the axis; zero is below its lowest mark."""
+        if value <= 0.0:
+            return HEIGHT - _BOTTOM
+        share = (math.log2(max(value, lowest)) - math.log2(lowest)) / (math.log2(highest) - math.log2(lowest))
+        return HEIGHT - _BOTTOM - 10 - share * (HEIGHT - _BOTTOM - 10 - _TOP)
+
+    parts = []
+    for value in marks:
+        y = height(value)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_text(_LEFT - 4, y + 3.5, _power(value), "end"))
+    labelled = -(-len(classes) // _MAX_LABELS)
+    for number, one in enumerate(classes):
+        middle = _LEFT + (number + 0.5) * step
+        parts.append(_column(one, middle, width, height))
+        if number % labelled == 0:
+            first, _, last = one.label.partition("-")  # the bound of a class is largest at its upper end
+            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, f"≤{last}" if last else first))
+    parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
+    parts.append(_text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
+    return Markup(
+        f'<svg class="drawing" viewBox="0 0 {WIDTH + _RIGHT} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _column(one: Multiplicity, middle: float, width: float, height: Callable[[float], float]) -> str:
+    left, top, ground = middle - width / 2, height(one.error), height(0.0)
+    said = f"k = {one.label}: {one.cells:,} cells, largest error {one.error:.3g} ulp, largest bound {one.bound:.3g} ulp"
+    bar = f'<rect class="bar" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{ground - top:.1f}"/>'
+    at = f'y1="{height(one.bound):.1f}" y2="{height(one.bound):.1f}"'
+    line = f'<line class="bound" x1="{left - 3:.1f}" x2="{left + width + 3:.1f}" {at}/>' if one.bound > 0.0 else ""
+    return f"<g><title>{escape(said)}</title>{bar}{line}</g>"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _marks(values: Sequence[float]) -> list[float]:
+    """Return powers of two around the positive values, at most seven, evenly apart."""
+    positive = [value for value in values if 0.0 < value < math.inf] or [1.0]
+    low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
+    low = max(low, high - 24)
+    high = max(high, low + 2)
+    stride = max(1, math.ceil((high - low) / 6))
+    return [2.0 ** (low + stride * number) for number in range((high - low + stride - 1) // stride + 1)]
+
+
+def _power(value: float) -> str:
+    exponent = round(math.log2(value))
+    if exponent >= 0:
+        return str(2**exponent) if exponent <= 13 else "2" + raised(exponent)
+    return {-1: "½", -2: "¼", -3: "⅛"}.get(exponent, "2" + raised(exponent))
+
+
+def logarithmic_width(share: float, least: float = 1e-7) -> float:
+    """Return the per cent of the full width for a share: 100 for all, 0 for none, a bit for one in ten million."""
+    if share <= 0.0:
+        return 0.0
+    return max(100.0 * (1.0 - math.log10(share) / math.log10(least)), 1.5)

@@ -34,7 +34,6 @@ _SQUARE_CLASSES = (
 
 
 def paint(counts: Record) -> str:
-    """Return the style sheet's class for a square of a verdict matrix."""
     return next((paint for name, paint in _SQUARE_CLASSES if counts.get(name)), "none")
 
 

@@ -23,8 +23,8 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.pages.drawing import error_over_multiplicity
 from poolproof.reports.pages.plane import Picture, picture
+from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path

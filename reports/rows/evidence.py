@@ -122,7 +122,6 @@ class Evidence:
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
-        """Judge again, from what was stored, which elements are not admissible."""
         return rejected(self.arrays, self.meta.get("limit", np.inf))
 
     @property
@@ -185,7 +184,6 @@ def read_evidence(path: Path) -> Evidence:
 
 
 def case_name(case_id: str, backend: str) -> str:
-    """Return the name of what a case left, as a file or a folder."""
     return f"{file_name(backend)}-{case_id}"
 
 
