@@ -21,7 +21,7 @@ from rich.text import Text
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.packing import package as write_bundle
 from poolproof.reports.bundle.redraw import Redraw
-from poolproof.reports.bundle.verification import Signer, Verification
+from poolproof.reports.bundle.verification import Verification
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.ci.services import annotate, service
@@ -132,7 +132,7 @@ def verify_with(draw: Redraw) -> click.Command:
         when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
         version of the suite; with 3 when it is no bundle, or none that can be opened safely.
         """
-        by = Signer(signer, signed or attestation.attestation_path(bundle)) if signer else None
+        by = (signer, signed or attestation.attestation_path(bundle)) if signer else None
         verification = check_bundle(bundle, fingerprint, draw, by)
         show_verification(verification, console())
         sys.exit(verification.overall)

@@ -213,18 +213,10 @@ _FAULTS = pytest.StashKey[SessionFaults]()
 
 @dataclass(frozen=True)
 class Done:
-    """Work that an interrupted run has behind it.
+    """Work that an interrupted run has behind it: the blocks that were judged to their end.
 
-    blocks
-        Those judged to their end.
-    cases
-        (block, case id) of the rows in all others.
-    unsupported
-        (backend, operator, dtype, index dtype) of what was noted as not supported.
-    unplanned
-        (backend, case id) of the calls of no block, which a planned one triggered.
-    recorded
-        (backend, block, case id) of the rows in all blocks that were not judged to their end.
+    Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported`` are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned``
+    (backend, case id) of the calls of no block, which a planned one triggered.
     """
 
     blocks: frozenset[str] = frozenset()

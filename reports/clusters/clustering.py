@@ -87,7 +87,9 @@ def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     is_comparable = [SURVIVAL in broken or not broken.isdisjoint(_checks(one)) for one in conforming["checks_judged"]]
     comparable, _ = least_ids(conforming[is_comparable], MAX_CONFORMING)
     search = _Search(pd.concat([searched, comparable]).sort_index().reset_index(drop=True))
-    found = _assign_others(list(search.cluster_failures()), others)
+    found = list(search.cluster_failures())
+    for start in range(0, len(others), CHUNK_ROWS):
+        found = list(_assign(found, others.iloc[start : start + CHUNK_ROWS]))
     return sorted(found, key=lambda cluster: (not cluster.has_condition, -cluster.failing))
 
 
@@ -272,18 +274,11 @@ def _cluster_of(rows: pd.DataFrame, *, has_condition: bool, **about: Any) -> Fai
     )
 
 
-def _assign_others(found: Sequence[FailureCluster], others: pd.DataFrame) -> list[FailureCluster]:
-    """Add ``others``, failing rows of the backend, each to the first cluster whose condition it meets.
+def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
+    """Add further failing rows of the backend, each to the first cluster whose condition it meets.
 
     What meets none joins the cluster of its verdict without a condition, or makes a new one.
     """
-    clusters = list(found)
-    for start in range(0, len(others), CHUNK_ROWS):
-        clusters = list(_assign(clusters, others.iloc[start : start + CHUNK_ROWS]))
-    return clusters
-
-
-def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
     columns = {name: feature_column(name, values) for name, values in feature_table(rows).items()}
     left = np.ones(len(rows), np.bool_)
 

@@ -182,18 +182,15 @@ def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, la
 
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
     """Yield the best conditions that a further literal makes, each once, the best first."""
-    order = _largest(margins.ravel(), breadth * MAX_TERMS)
+    values, most = margins.ravel(), breadth * MAX_TERMS
+    near = (
+        np.flatnonzero(values >= np.partition(values, -most)[-most]) if most < len(values) else np.arange(len(values))
+    )
+    order = near[np.argsort(-values[near], kind="stable")][:most]  # without sorting the rest
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
     longer = [(numbers, margin) for numbers, margin in made if len(numbers) > len(chosen[0])]
     yield from islice(dict(longer).items(), breadth)
-
-
-def _largest(values: Real, most: int) -> NDArray[np.intp]:
-    """Return the places of the ``most`` largest values, of equal ones the first, without sorting the rest."""
-    least = np.partition(values, -most)[-most] if most < len(values) else -np.inf
-    near = np.flatnonzero(values >= least)
-    return near[np.argsort(-values[near], kind="stable")][:most]
 
 
 def _at_best_places(chosen: list[Literal], columns: dict[str, FeatureColumn], labels: _Labels) -> list[Literal]:

@@ -107,16 +107,10 @@ def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
         size = _size_class(SIZES, (elements or 0) // planes if planes else 0)
         sizes[backend][_size_class(PLANES, planes), size] += 1
         windows[backend].update(filter(None, [_window_class(case)]))
+    planes = "How large", "cells of a plane", _names(SIZES), "planes (N * C)", _names(PLANES)
+    kernels = "Which windows", _KERNEL_CELLS, _names(KERNELS), "along the axes", _RELATIONS
     return {
-        backend: [
-            GeometryGrid(
-                "How large", "cells of a plane", _names(SIZES), "planes (N * C)", _names(PLANES), sizes[backend]
-            ),
-            GeometryGrid(
-                "Which windows", _KERNEL_CELLS, _names(KERNELS), "along the axes", _RELATIONS, windows[backend]
-            ),
-        ]
-        for backend in sizes
+        backend: [GeometryGrid(*planes, sizes[backend]), GeometryGrid(*kernels, windows[backend])] for backend in sizes
     }
 
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -224,12 +225,7 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Re
     return cases
 
 
-def _implementation_of(line: Record) -> MatrixCell:
-    return tuple(line[name] for name in IMPLEMENTATION)
-
-
-def _square_of(line: Record) -> MatrixCell:
-    return tuple(line[name] for name in MATRIX_CELL)
+_implementation_of, _square_of = itemgetter(*IMPLEMENTATION), itemgetter(*MATRIX_CELL)
 
 
 def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], trends: Trends, entries: Entries) -> None:
