@@ -45,7 +45,7 @@ from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal.command_line import PATH, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
 from poolproof.reports.waivers import check_terms
-from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
+from poolproof.reports.waivers.writing import append, to_toml, waiver_for
 
 
 @click.command()
@@ -83,7 +83,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     environment = read_run(run)["backends"][row["backend"]]
     if expires.date() < date.today():
         raise BadInput(f"--expires {expires.date()} is past: the waiver would cover nothing")
-    waiver = waiver_for(row, environment, Approval(expires=expires.date(), **accepted))
+    waiver = waiver_for(row, environment, expires=expires.date(), **accepted)
     check_terms([waiver], date.today())
     append(waiver, output)
     click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")

@@ -215,8 +215,9 @@ _FAULTS = pytest.StashKey[SessionFaults]()
 class Done:
     """Work that an interrupted run has behind it: the blocks that were judged to their end.
 
-    Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported`` are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned``
-    (backend, case id) of the calls of no block, which a planned one triggered.
+    Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported``
+    are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned`` (backend, case id) of
+    the calls of no block, which a planned one triggered.
     """
 
     blocks: frozenset[str] = frozenset()

@@ -50,18 +50,11 @@ _NOTHING_LEARNED = (NOT_JUDGED, ABSENT, str(Verdict.UNDOCUMENTED))
 class Comparison:
     """The run before and the run after, as their run.json describe them, and what changed between them.
 
-    shared
-        Number of cases that are in both runs.
-    transitions
-        Number of cases per state ``before`` and ``after``, for states that differ.
-    newly_failing, fixed
-        One line per kind of failure: the columns of `KIND`, dtype, number of ``cases``, one ``case_id``.
-    newly_unjudged
-        Per `GROUP` how many ``cases`` were judged before and are not now, and ``because``.
-    precision, time
-        See `precision_drift` and `time_drift`.
-    environment
-        ``what`` differs around the runs, ``before`` and ``after``.
+    ``shared`` cases are in both runs; ``transitions`` counts the cases per state ``before`` and ``after`` that differ.
+    ``newly_failing`` and ``fixed`` have a line per kind of failure: the columns of `KIND`, dtype, number of ``cases``,
+    one ``case_id``; ``newly_unjudged`` per `GROUP` how many ``cases`` were judged before and are not now, and
+    ``because``. ``precision`` and ``time`` are of `precision_drift` and `time_drift`; ``environment`` says ``what``
+    differs around the runs, ``before`` and ``after``.
     """
 
     before: Mapping[str, Any]

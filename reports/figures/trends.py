@@ -91,17 +91,12 @@ GROUP BY ALL ORDER BY ALL
 class Trends:
     """A history of at least one run in tables.
 
-    current
-        Counts of the newest run that asked a `MATRIX_CELL`, summed over its aspects and index dtypes; of the newest
-        `MAX_LIBRARIES` alone.
-    current_by_aspect
-        The same per index dtype and aspect.
-    overall, squares
-        Points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact`` (correctly rounded) in
-        percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the point.
-    last_two
-        Per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its library; empty where
-        there is none.
+    ``current`` has the counts of the newest run that asked a `MATRIX_CELL`, summed over its aspects and index dtypes,
+    of the newest `MAX_LIBRARIES` alone; ``current_by_aspect`` the same per index dtype and aspect. ``overall`` and
+    ``squares`` are points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact`` (correctly
+    rounded) in percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the
+    point. ``last_two`` has per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its
+    library; empty where there is none.
     """
 
     def __init__(self, entries: Entries) -> None:
