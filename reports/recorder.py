@@ -27,20 +27,11 @@ import pytest
 
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
+from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
-from poolproof.reports.rows.store import (
-    DEFAULT_FOLDER,
-    NotARun,
-    RowWriter,
-    compact_leftovers,
-    finished_blocks,
-    lock,
-    read_run,
-    write_run,
-)
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_records
 
@@ -158,7 +149,7 @@ class _Run:
         self.remarks: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
         self.progress = self.progress_of(self.to_do)
-        write_run(folder, self.record)
+        store.write_run(folder, self.record)
 
     def progress_of(self, to_do: Mapping[str, int]) -> Progress:
         return Progress(to_do, until=self.record.get("budget", {}).get("until"))
@@ -175,10 +166,10 @@ class _Run:
         from poolproof.reports.pages.publishing import publish
 
         with faults.collecting():
-            compact_leftovers(self.folder)
+            store.compact_leftovers(self.folder)
         with faults.collecting():
             self.record["finished"] = time.time()
-            write_run(self.folder, self.record)
+            store.write_run(self.folder, self.record)
         with faults.collecting():
             self.digest = read_digest(self.folder)
             with faults.collecting():
@@ -207,7 +198,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _RUN = pytest.StashKey[_Run]()
-_ROWS = pytest.StashKey[RowWriter]()
+_ROWS = pytest.StashKey[store.RowWriter]()
 _FAULTS = pytest.StashKey[SessionFaults]()
 
 
@@ -232,25 +223,25 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 
     `CannotOpen` when another session writes to it, when a named folder is in use, or when there is nothing to resume.
     """
-    folder = given or DEFAULT_FOLDER
+    folder = given or store.DEFAULT_FOLDER
     if resume:
         try:
-            read_run(folder)
-        except NotARun as error:
+            store.read_run(folder)
+        except store.NotARun as error:
             raise CannotOpen(f"nothing to resume: {error}") from error
-        lock(folder)
+        store.lock(folder)
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotOpen(f"{folder} is no folder for a run ({error.strerror}): name another --report folder") from error
-    lock(folder)
+    store.lock(folder)
     if any(folder.iterdir()):
         if given is not None:
             raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
         try:
-            read_run(folder)  # only runs are ever deleted
-        except NotARun as error:
+            store.read_run(folder)  # only runs are ever deleted
+        except store.NotARun as error:
             raise CannotOpen(f"{folder} is not empty and {error}: name another --report folder") from error
         for path in folder.iterdir():  # the folder itself carries the lock
             if path.is_dir() and not path.is_symlink():
@@ -262,7 +253,7 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 
 def finished_work(folder: Path) -> Done:
     """Read from the rows in a folder what is done; nothing in a new one."""
-    blocks = finished_blocks(folder)
+    blocks = store.finished_blocks(folder)
     if not (folder / "rows").is_dir():
         return Done(blocks)
     from poolproof.reports.figures import tables
@@ -280,15 +271,15 @@ def finished_work(folder: Path) -> Done:
 def spent(folder: Path) -> tuple[float, float]:
     """Return the seconds of all budgets that earlier sessions of the run in a folder had, and those that they took."""
     try:
-        before = read_run(folder).get("budget", {})
-    except NotARun:
+        before = store.read_run(folder).get("budget", {})
+    except store.NotARun:
         before = {}
     return before.get("seconds", 0.0), before.get("took", 0.0)
 
 
 def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
-    before = read_run(folder)
+    before = store.read_run(folder)
     for name in _FIXED:
         if found := first_difference(name, before.get(name), record.get(name)):
             path, was, now = found
@@ -313,9 +304,9 @@ def begin(
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same_run(folder, record)
-        before = read_run(folder)
+        before = store.read_run(folder)
         identity = {name: before[name] for name in identity}
-        compact_leftovers(folder)
+        store.compact_leftovers(folder)
     added = {
         "finished": None,
         "host": host_environment(),
@@ -336,7 +327,7 @@ def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapp
         "planned_cases": to_do.total(),
         "narrowed": {"selected": selected.total(), "planned": run.planned.total(), "tests": list(tests)},
     }
-    write_run(run.folder, run.record)
+    store.write_run(run.folder, run.record)
 
 
 def allot(
@@ -356,22 +347,22 @@ def allot(
     if beyond:
         run.record["budget"]["beyond"] = dict(beyond)
     run.record["mandatory"] = list(mandatory)
-    write_run(run.folder, run.record)
+    store.write_run(run.folder, run.record)
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     """Make this process write its rows into the run in ``folder``. `CannotWrite` where that cannot be."""
-    config.stash[_ROWS] = RowWriter(folder, worker)
+    config.stash[_ROWS] = store.RowWriter(folder, worker)
     config.stash[_FAULTS] = SessionFaults(config)
     config.pluginmanager.register(config.stash[_FAULTS])
 
 
-def rows_of(config: pytest.Config) -> RowWriter:
+def rows_of(config: pytest.Config) -> store.RowWriter:
     return config.stash[_ROWS]
 
 
 @pytest.fixture(scope="session")
-def rows(request: pytest.FixtureRequest) -> RowWriter:
+def rows(request: pytest.FixtureRequest) -> store.RowWriter:
     return rows_of(request.config)
 
 

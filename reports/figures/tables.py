@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +55,6 @@ Record = dict[str, Any]
 """One line of a frame; missing values are None."""
 
 
-@dataclass(frozen=True)
-class MatrixLine:
-    """One line of a verdict matrix: what happened in each aspect, as `counts` counts it."""
-
-    backend: str
-    operator: str
-    dtype: str
-    index_dtype: str
-    aspects: Mapping[str, Record]
-
-
 def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pd.DataFrame:
     """Read rows of a run as a frame. `NotARun` if the folder is none."""
     return read_rows(folder, columns, where).to_pandas()
@@ -91,12 +79,13 @@ def total(lines: Iterable[Record], names: Iterable[str]) -> Record:
     return {name: sum(line[name] for line in counted) for name in names}
 
 
-def matrix_lines(counted: pd.DataFrame) -> list[MatrixLine]:
-    lines = defaultdict[tuple[str, str, str, str], dict[str, Record]](dict)
+def matrix_lines(counted: pd.DataFrame) -> dict[tuple[str, ...], dict[str, Record]]:
+    """Arrange the verdict counts per `GROUP` as lines of a matrix, with a square per aspect."""
+    lines = defaultdict[tuple[str, ...], dict[str, Record]](dict)
     for record in records(counted.reset_index()):
-        backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
-        lines[backend, operator, dtype, index_dtype][aspect] = record
-    return [MatrixLine(*key, aspects) for key, aspects in lines.items()]
+        *line, aspect = (record.pop(name) for name in GROUP)
+        lines[tuple(line)][aspect] = record
+    return lines
 
 
 def aspects_in_order(counted: pd.DataFrame) -> list[str]:

@@ -284,10 +284,7 @@ _SHOWN_ELSEWHERE = (
 
 
 def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
-    chosen = pd.Series(True, index=frame.index)
-    for name, value in zip(MATRIX_CELL, square, strict=True):
-        chosen &= frame[name] == value
-    return frame[chosen]
+    return frame[frame[list(MATRIX_CELL)].eq(square).all(axis=1)]
 
 
 def _points(points: pd.DataFrame) -> list[Record]:

@@ -47,28 +47,12 @@ class InUse(BadInput):
     """Another process writes to the folder; the text names it."""
 
 
-def lock(folder: Path) -> None:
+def lock(folder: Path, other: str = "another --report folder") -> int | None:
     """Keep other sessions out of a folder until this process ends, however it ends. `InUse` if one is in it.
 
-    The lock is the system's (flock on the folder itself), so nothing is left behind. File systems that know no such
-    locks keep nobody out.
+    The lock is the system's (flock on the folder itself), so nothing is left behind; it ends before where the
+    descriptor that is returned is closed. File systems that know no such locks keep nobody out: None.
     """
-    _locked(folder, "another --report folder")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other sessions out of a folder for as long as the context lasts."""
-    descriptor = _locked(folder, "another folder")
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _locked(folder: Path, other: str) -> int | None:
-    """Lock a folder for as long as the returned descriptor is open; None where there are no locks."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,6 +63,17 @@ def _locked(folder: Path, other: str) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other sessions out of a folder for as long as the context lasts."""
+    descriptor = lock(folder, "another folder")
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 class RowWriter:

@@ -130,16 +130,14 @@ def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
     for aspect in aspects:
         table.add_column(aspect.replace("_", "\n"), justify="right", no_wrap=True)
     table.add_column("all", justify="right", no_wrap=True)
-    backend = ""
-    for line in matrix_lines(counts):
-        if line.backend != backend:
+    shown = ""
+    for (backend, *names), counted in matrix_lines(counts).items():
+        if backend != shown:
             table.add_section()
-            table.add_row(Text(line.backend, style="bold"))
-            backend = line.backend
-        squares = [_square(line.aspects[aspect]) if aspect in line.aspects else Text("") for aspect in aspects]
-        table.add_row(
-            line.operator, line.dtype, line.index_dtype, *squares, _square(total(line.aspects.values(), VERDICTS))
-        )
+            table.add_row(Text(backend, style="bold"))
+            shown = backend
+        squares = [_square(counted[aspect]) if aspect in counted else Text("") for aspect in aspects]
+        table.add_row(*names, *squares, _square(total(counted.values(), VERDICTS)))
     return table
 
 
