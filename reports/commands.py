@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import click
 import pandas as pd
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -262,36 +261,26 @@ _FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")
 
 
 def show_comparison(comparison: Comparison, overall: Overall, console: Console) -> None:
-    """Print what changed; ``overall`` is how the command will end."""
-    for part in summary(comparison):
-        console.print(part, soft_wrap=isinstance(part, Text))
+    """Print a table for everything that changed; ``overall`` is how the command will end."""
+    precision = (*MEASURED, "statistic", "before", "after")
+    sections = (
+        ("Newly failing", comparison.newly_failing, _FAILURE, "red"),
+        ("Newly not judged", comparison.newly_unjudged, ("cases", *GROUP, "because"), "yellow"),
+        ("Fixed", comparison.fixed, _FAILURE, "green"),
+        ("Cases that changed their state", comparison.transitions, ("cases", "before", "after"), ""),
+        ("Precision that got worse", comparison.less_precise, precision, "yellow"),
+        ("Time that drifted", comparison.drifted, (*MEASURED, "ratio", "low", "high", "cases"), "yellow"),
+        ("Environment", comparison.environment, ("what", "before", "after"), ""),
+    )
+    for title, frame, columns, style in sections:
+        if len(frame):
+            console.print(Text(title, style=f"bold {style}"), soft_wrap=True)
+            console.print(frame_table(frame.head(_MAX_LINES), {name: name.replace("_", " ") for name in columns}))
+            if (more := len(frame) - _MAX_LINES) > 0:
+                console.print(Text(f"and {count_of(more, 'more line')}", style="dim"), soft_wrap=True)
     for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
         console.print(Text(f"{side}: {libraries}", style="dim"), soft_wrap=True)
     console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
-
-
-def summary(comparison: Comparison) -> list[RenderableType]:
-    """Make a table for everything that changed; none for what did not."""
-    precision = (*MEASURED, "statistic", "before", "after")
-    return [
-        *_section("Newly failing", comparison.newly_failing, _FAILURE, "red"),
-        *_section("Newly not judged", comparison.newly_unjudged, ("cases", *GROUP, "because"), "yellow"),
-        *_section("Fixed", comparison.fixed, _FAILURE, "green"),
-        *_section("Cases that changed their state", comparison.transitions, ("cases", "before", "after")),
-        *_section("Precision that got worse", comparison.less_precise, precision, "yellow"),
-        *_section("Time that drifted", comparison.drifted, (*MEASURED, "ratio", "low", "high", "cases"), "yellow"),
-        *_section("Environment", comparison.environment, ("what", "before", "after")),
-    ]
-
-
-def _section(title: str, frame: pd.DataFrame, columns: Sequence[str], style: str = "") -> list[RenderableType]:
-    """Make a titled table of the first lines of a frame; none of an empty one."""
-    if frame.empty:
-        return []
-    table = frame_table(frame.head(_MAX_LINES), {name: name.replace("_", " ") for name in columns})
-    more = len(frame) - _MAX_LINES
-    note = [Text(f"and {count_of(more, 'more line')}", style="dim")] if more > 0 else []
-    return [Text(title, style=f"bold {style}"), table, *note]
 
 
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:

@@ -25,7 +25,6 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 
 _RESULTS = {Overall.CONFORMS: "PASSED", Overall.INCOMPLETE: "WARNED", Overall.VIOLATES: "FAILED"}
-"""The predicate's word for an overall verdict."""
 
 
 class AttestationError(BadInput):

@@ -137,7 +137,6 @@ class FailureCluster:
 
 
 _MAX_TIES = 3
-"""Ties that are named."""
 
 
 def headline(found: Sequence[FailureCluster]) -> str:

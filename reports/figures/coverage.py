@@ -29,7 +29,6 @@ MandatoryGroup = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
 
 Key = tuple[Any, ...]
-"""The values of a group's columns."""
 
 
 def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:

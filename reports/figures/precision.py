@@ -24,7 +24,6 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
 _GROUP = ("backend", "operator", "dtype", "model")
-"""Columns of a group."""
 
 HISTOGRAM = (
     ("ulp_0", "0"),
@@ -50,7 +49,6 @@ _COLUMNS = (
 HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
-"""In the order in which they are shown."""
 
 MAX_WORST = 3
 """Worst cases that are shown of one operator, dtype and model."""

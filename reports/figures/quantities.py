@@ -73,7 +73,6 @@ LEAST_MARGIN = Quantity(
 )
 
 QUANTITIES = (CORRECTLY_ROUNDED, BITS_OWED, LARGEST_ERROR, BIAS, LEAST_MARGIN)
-"""In the order in which they are shown."""
 
 ROUNDED = 1.0
 """Largest error, in ulp of S, of rows that say something about the rounding."""

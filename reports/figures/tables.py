@@ -39,7 +39,6 @@ _ENDINGS: Mapping[str, Collection[Verdict]] = {
     "adapter_errors": {Verdict.ADAPTER_ERROR},
 }
 COUNTS = tuple(_ENDINGS)
-"""Columns of `counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 

@@ -34,7 +34,6 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.reports.waivers.review import STALE
 
 MatrixCell = tuple[str, ...]
-"""The values of the columns of `GROUP`."""
 
 
 @dataclass(frozen=True, eq=False)
