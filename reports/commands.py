@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import click
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.packing import package as write_bundle
 from poolproof.reports.bundle.redraw import Redraw
-from poolproof.reports.bundle.verification import Signer
+from poolproof.reports.bundle.verification import Verification
 from poolproof.reports.bundle.verification import verify as check_bundle
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.ci.services import annotate, service
-from poolproof.reports.figures.comparison import MEASURED, WORDS
+from poolproof.reports.figures.comparison import MEASURED, WORDS, Comparison
 from poolproof.reports.figures.comparison import compare as compare_runs
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import Entries, read_entries
 from poolproof.reports.figures.history import add as add_to_history
 from poolproof.reports.figures.history import query as query_history
-from poolproof.reports.figures.tables import failing_row
+from poolproof.reports.figures.tables import failing_row, records
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
@@ -36,10 +42,9 @@ from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal.command_line import PATH, CommandGroup
-from poolproof.reports.terminal.painting import console
-from poolproof.reports.terminal.results import in_form, show_comparison, show_runs, show_verification
+from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
 from poolproof.reports.waivers import check_terms
-from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
+from poolproof.reports.waivers.writing import append, to_toml, waiver_for
 
 
 @click.command()
@@ -77,7 +82,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     environment = read_run(run)["backends"][row["backend"]]
     if expires.date() < date.today():
         raise BadInput(f"--expires {expires.date()} is past: the waiver would cover nothing")
-    waiver = waiver_for(row, environment, Approval(expires=expires.date(), **accepted))
+    waiver = waiver_for(row, environment, expires=expires.date(), **accepted)
     check_terms([waiver], date.today())
     append(waiver, output)
     click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")
@@ -126,7 +131,7 @@ def verify_with(draw: Redraw) -> click.Command:
         when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
         version of the suite; with 3 when it is no bundle, or none that can be opened safely.
         """
-        by = Signer(signer, signed or attestation.attestation_path(bundle)) if signer else None
+        by = (signer, signed or attestation.attestation_path(bundle)) if signer else None
         verification = check_bundle(bundle, fingerprint, draw, by)
         show_verification(verification, console())
         sys.exit(verification.overall)
@@ -249,3 +254,77 @@ def _entries(folder: Path) -> Entries:
     for warning in entries.warnings:
         click.echo(f"poolproof: warning: {warning}", err=True)
     return entries
+
+
+_MAX_LINES = 12
+_FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")
+
+
+def show_comparison(comparison: Comparison, overall: Overall, console: Console) -> None:
+    """Print a table for everything that changed; ``overall`` is how the command will end."""
+    precision = (*MEASURED, "statistic", "before", "after")
+    sections = (
+        ("Newly failing", comparison.newly_failing, _FAILURE, "red"),
+        ("Newly not judged", comparison.newly_unjudged, ("cases", *GROUP, "because"), "yellow"),
+        ("Fixed", comparison.fixed, _FAILURE, "green"),
+        ("Cases that changed their state", comparison.transitions, ("cases", "before", "after"), ""),
+        ("Precision that got worse", comparison.less_precise, precision, "yellow"),
+        ("Time that drifted", comparison.drifted, (*MEASURED, "ratio", "low", "high", "cases"), "yellow"),
+        ("Environment", comparison.environment, ("what", "before", "after"), ""),
+    )
+    for title, frame, columns, style in sections:
+        if len(frame):
+            console.print(Text(title, style=f"bold {style}"), soft_wrap=True)
+            console.print(frame_table(frame.head(_MAX_LINES), {name: name.replace("_", " ") for name in columns}))
+            if (more := len(frame) - _MAX_LINES) > 0:
+                console.print(Text(f"and {count_of(more, 'more line')}", style="dim"), soft_wrap=True)
+    for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
+        console.print(Text(f"{side}: {libraries}", style="dim"), soft_wrap=True)
+    console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
+
+
+def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
+    """Print the lines of the view ``runs``; ``total`` is how many the history has."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("started (UTC)", "plan", "backends", "verdict"):
+        table.add_column(heading)
+    for heading in ("judged", "violated", "waived", "refused", "not judged"):
+        table.add_column(heading, justify="right")
+    table.add_column("run", overflow="fold")
+    for run in records(runs):
+        started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
+        verdict = Text(run["verdict"], style=STYLES[Overall.of_word(run["verdict"])])
+        counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
+        table.add_row(started, run["plan"], ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
+    if len(runs):
+        console.print(table)
+    earlier = total - len(runs)
+    console.print(f"{count_of(total, 'run')}" + (f", {earlier:,} earlier ones left out (--all)" if earlier else ""))
+
+
+def in_form(answer: pd.DataFrame, form: str) -> str:
+    """Format an answer as "csv", as "json" (a list of objects) or as a "table" for people."""
+    if form == "csv":
+        return answer.to_csv(index=False)
+    if form == "json":
+        return answer.to_json(orient="records", date_format="iso", indent=2) + "\n"
+    return (answer.to_string(index=False, na_rep="") if len(answer) else "no lines") + "\n"
+
+
+_WORDS = {
+    Overall.CONFORMS: "stands",
+    Overall.VIOLATES: "does not stand",
+    Overall.INCOMPLETE: "sound, but judged by another suite",
+}
+
+
+def show_verification(verification: Verification, console: Console) -> None:
+    for step in verification.steps:
+        if not step.problems:
+            console.print(Text("✓ ", style="green").append(step.text, style="default"), soft_wrap=True)
+        for problem in step.problems:
+            mark = "✗ " if step.overall is Overall.VIOLATES else "! "
+            console.print(Text(mark, style=STYLES[step.overall]).append(problem, style="default"), soft_wrap=True)
+    about = verification.verdict and f"the run in it {verification.verdict}"
+    console.print(ending(_WORDS[verification.overall], verification.overall, about), soft_wrap=True)
+    console.print(Text(f"fingerprint {verification.fingerprint}", style="dim"), soft_wrap=True)

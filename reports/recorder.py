@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -24,25 +27,109 @@ import pytest
 
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
+from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
+from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
-from poolproof.reports.rows.store import (
-    DEFAULT_FOLDER,
-    NotARun,
-    RowWriter,
-    compact_leftovers,
-    finished_blocks,
-    lock,
-    read_run,
-    write_run,
-)
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.reports.session_faults import SessionFaults
 from poolproof.reports.waivers import Waivers, to_records
 
 if TYPE_CHECKING:
     from poolproof.reports.figures.digest import Digest
+
+_STOPPED = "the session cannot go on"
+_OUTPUT = "poolproof_fault"
+
+
+class SessionFaults:
+    """Faults that end the session of a process and are nobody's verdict: a full disk, a hook of another plugin.
+
+    The ``first``, in one sentence, stops the tests and is the session's conclusion; rows recorded before it stand. That
+    of an xdist worker is passed to the process that controls it.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._session: pytest.Session | None = None
+        self.first = ""
+
+    def note(self, fault: Exception | str) -> None:
+        """Stop the session for that reason, unless it has one already."""
+        self.first = self.first or (fault if isinstance(fault, str) else sentence(fault))
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[_OUTPUT] = self.first
+        if self._session is not None:
+            self._session.shouldstop = _STOPPED
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Note an error of the system inside, and go on behind."""
+        try:
+            yield
+        except (CannotWrite, OSError) as error:
+            self.note(error)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+        report = yield
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, CannotWrite):
+            self.note(error)
+            report.longrepr = _STOPPED
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        if isinstance(excinfo.value, CannotWrite):
+            self.note(excinfo.value)
+            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        fault = getattr(node, "workeroutput", {}).get(_OUTPUT)
+        if fault:
+            self.note(fault)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """Catch what all others raise at the end, the terminal's summary included: the run is closed by then."""
+        try:
+            return (yield)
+        except pytest.exit.Exception:
+            raise
+        except Exception as error:
+            self.note(error)
+            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_unconfigure(self) -> Generator[None, object, object]:
+        """Catch what others raise last of all: pytest shows nothing behind it."""
+        try:
+            return (yield)
+        except Exception as error:
+            self.note(error)
+            sys.stderr.write(f"{self.first}\n")
+            if self._session is not None:
+                self._session.exitstatus = Overall.COULD_NOT_RUN
+            return None
+
+
+def sentence(error: Exception) -> str:
+    match error:
+        case CannotWrite():
+            return f"{error}, and go on with --resume"
+        case OSError():
+            return f"{describe(error)}, and go on with --resume"
+    *_, last = traceback.extract_tb(error.__traceback__)
+    said = " ".join(traceback.format_exception_only(error)[-1].split())
+    return (
+        f"a plugin failed at the end of the session: {said} ({Path(last.filename).name}, line {last.lineno}, in "
+        f"{last.name}); leave it out by -p no:NAME, and go on with --resume"
+    )
 
 
 class CannotOpen(BadInput):
@@ -62,7 +149,7 @@ class _Run:
         self.remarks: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
         self.progress = self.progress_of(self.to_do)
-        write_run(folder, self.record)
+        store.write_run(folder, self.record)
 
     def progress_of(self, to_do: Mapping[str, int]) -> Progress:
         return Progress(to_do, until=self.record.get("budget", {}).get("until"))
@@ -79,10 +166,10 @@ class _Run:
         from poolproof.reports.pages.publishing import publish
 
         with faults.collecting():
-            compact_leftovers(self.folder)
+            store.compact_leftovers(self.folder)
         with faults.collecting():
             self.record["finished"] = time.time()
-            write_run(self.folder, self.record)
+            store.write_run(self.folder, self.record)
         with faults.collecting():
             self.digest = read_digest(self.folder)
             with faults.collecting():
@@ -111,24 +198,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _RUN = pytest.StashKey[_Run]()
-_ROWS = pytest.StashKey[RowWriter]()
+_ROWS = pytest.StashKey[store.RowWriter]()
 _FAULTS = pytest.StashKey[SessionFaults]()
 
 
 @dataclass(frozen=True)
 class Done:
-    """Work that an interrupted run has behind it.
+    """Work that an interrupted run has behind it: the blocks that were judged to their end.
 
-    blocks
-        Those judged to their end.
-    cases
-        (block, case id) of the rows in all others.
-    unsupported
-        (backend, operator, dtype, index dtype) of what was noted as not supported.
-    unplanned
-        (backend, case id) of the calls of no block, which a planned one triggered.
-    recorded
-        (backend, block, case id) of the rows in all blocks that were not judged to their end.
+    Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported``
+    are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned`` (backend, case id) of
+    the calls of no block, which a planned one triggered.
     """
 
     blocks: frozenset[str] = frozenset()
@@ -143,25 +223,25 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 
     `CannotOpen` when another session writes to it, when a named folder is in use, or when there is nothing to resume.
     """
-    folder = given or DEFAULT_FOLDER
+    folder = given or store.DEFAULT_FOLDER
     if resume:
         try:
-            read_run(folder)
-        except NotARun as error:
+            store.read_run(folder)
+        except store.NotARun as error:
             raise CannotOpen(f"nothing to resume: {error}") from error
-        lock(folder)
+        store.lock(folder)
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotOpen(f"{folder} is no folder for a run ({error.strerror}): name another --report folder") from error
-    lock(folder)
+    store.lock(folder)
     if any(folder.iterdir()):
         if given is not None:
             raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
         try:
-            read_run(folder)  # only runs are ever deleted
-        except NotARun as error:
+            store.read_run(folder)  # only runs are ever deleted
+        except store.NotARun as error:
             raise CannotOpen(f"{folder} is not empty and {error}: name another --report folder") from error
         for path in folder.iterdir():  # the folder itself carries the lock
             if path.is_dir() and not path.is_symlink():
@@ -173,7 +253,7 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 
 def finished_work(folder: Path) -> Done:
     """Read from the rows in a folder what is done; nothing in a new one."""
-    blocks = finished_blocks(folder)
+    blocks = store.finished_blocks(folder)
     if not (folder / "rows").is_dir():
         return Done(blocks)
     from poolproof.reports.figures import tables
@@ -191,15 +271,15 @@ def finished_work(folder: Path) -> Done:
 def spent(folder: Path) -> tuple[float, float]:
     """Return the seconds of all budgets that earlier sessions of the run in a folder had, and those that they took."""
     try:
-        before = read_run(folder).get("budget", {})
-    except NotARun:
+        before = store.read_run(folder).get("budget", {})
+    except store.NotARun:
         before = {}
     return before.get("seconds", 0.0), before.get("took", 0.0)
 
 
 def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
-    before = read_run(folder)
+    before = store.read_run(folder)
     for name in _FIXED:
         if found := first_difference(name, before.get(name), record.get(name)):
             path, was, now = found
@@ -224,9 +304,9 @@ def begin(
     identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same_run(folder, record)
-        before = read_run(folder)
+        before = store.read_run(folder)
         identity = {name: before[name] for name in identity}
-        compact_leftovers(folder)
+        store.compact_leftovers(folder)
     added = {
         "finished": None,
         "host": host_environment(),
@@ -247,7 +327,7 @@ def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapp
         "planned_cases": to_do.total(),
         "narrowed": {"selected": selected.total(), "planned": run.planned.total(), "tests": list(tests)},
     }
-    write_run(run.folder, run.record)
+    store.write_run(run.folder, run.record)
 
 
 def allot(
@@ -267,24 +347,22 @@ def allot(
     if beyond:
         run.record["budget"]["beyond"] = dict(beyond)
     run.record["mandatory"] = list(mandatory)
-    write_run(run.folder, run.record)
+    store.write_run(run.folder, run.record)
 
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     """Make this process write its rows into the run in ``folder``. `CannotWrite` where that cannot be."""
-    config.stash[_ROWS] = RowWriter(folder, worker)
+    config.stash[_ROWS] = store.RowWriter(folder, worker)
     config.stash[_FAULTS] = SessionFaults(config)
     config.pluginmanager.register(config.stash[_FAULTS])
 
 
-def rows_of(config: pytest.Config) -> RowWriter:
-    """Return the writer of this process."""
+def rows_of(config: pytest.Config) -> store.RowWriter:
     return config.stash[_ROWS]
 
 
 @pytest.fixture(scope="session")
-def rows(request: pytest.FixtureRequest) -> RowWriter:
-    """Return the writer of this process."""
+def rows(request: pytest.FixtureRequest) -> store.RowWriter:
     return rows_of(request.config)
 
 
@@ -390,7 +468,6 @@ def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
 
 
 def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Count the planned cases of each aspect."""
     planned: Counter[str] = Counter()
     for group in mandatory:
         planned[group["aspect"]] += group["planned"]

@@ -33,7 +33,7 @@ import pandas as pd
 
 from poolproof.backends.emulator.defects import VARIABLE, defects
 from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures, kinds_of
-from poolproof.reports.clusters.reading import OpenCluster, open_clusters
+from poolproof.reports.clusters.clustering import open_clusters
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.hunt import HONEST, backend_name
@@ -134,7 +134,7 @@ class Judged:
         """Describe them after further cases."""
         known = found
 
-        def inquiries() -> list[OpenCluster]:
+        def inquiries() -> list[FailureCluster]:
             nonlocal known, found
             found, known = known or self.suspects(), ()
             return open_clusters(found)

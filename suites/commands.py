@@ -18,10 +18,10 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
+from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import check_replaceable
-from poolproof.reports.rows.libraries import library_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.trends import read_trends
+from poolproof.reports.figures.trends import Trends
 from poolproof.reports.pages import dashboard
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.rows.verdicts import Overall
@@ -154,7 +154,7 @@ def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(
     history: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", most)
-    trends = read_trends(read_entries(history))
+    trends = Trends(read_entries(history))
     points = trends.overall.groupby("backend")["runs"]
     assert points.size().to_list() == [most, most]
     assert points.max().to_list() == [2, 2]
@@ -167,7 +167,7 @@ def test_a_narrowed_run_leaves_the_other_squares_as_they_were(tmp_path: Path) ->
     add(tmp_path / "h", make_run(tmp_path / "all", replace(BASE, verdicts={FAILING: ["violates"]})))
     narrowed = replace(BASE, operators=BASE.operators[1:], started=BASE.started + 60.0)
     add(tmp_path / "h", make_run(tmp_path / "part", narrowed))
-    current = read_trends(read_entries(tmp_path / "h")).current
+    current = Trends(read_entries(tmp_path / "h")).current
     assert current.groupby("operator")["violates"].sum().to_dict() == {BASE.operators[0]: 1, BASE.operators[1]: 0}
     assert current["run"].nunique() == 2
 
@@ -193,7 +193,7 @@ def test_a_dashboard_is_replaced_and_so_is_one_that_was_cut_short(
     add(tmp_path / "history", make_run(tmp_path / "run"))
     entries, site = read_entries(tmp_path / "history"), tmp_path / "site"
     with monkeypatch.context() as broken:
-        broken.setattr(dashboard, "read_trends", lambda _: 1 / 0)
+        broken.setattr(dashboard, "Trends", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             write_dashboard(entries, site)
     assert write_dashboard(entries, site).exists()

@@ -11,9 +11,9 @@ import pytest
 from poolproof.backends.emulator import library
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.trends import IMPLEMENTATION, MAX_LIBRARIES, Trends, read_trends
+from poolproof.reports.figures.trends import IMPLEMENTATION, MAX_LIBRARIES, Trends
 from poolproof.reports.pages.dashboard import write_dashboard
-from poolproof.reports.rows.libraries import library_of, library_text
+from poolproof.reports.rows.environment import library_of, library_text
 from poolproof.reports.rows.store import read_run
 from poolproof.suites.isolation.environment import identify
 from reports_made_up import Recipe, make_run
@@ -44,7 +44,7 @@ def runs_of(libraries: Sequence[Path], folder: Path) -> list[Path]:
 def trends_of(runs: Sequence[Path], folder: Path) -> Trends:
     for run in runs:
         add(folder / "history", run)
-    return read_trends(read_entries(folder / "history"))
+    return Trends(read_entries(folder / "history"))
 
 
 def test_two_builds_are_two_lines(builds: tuple[Path, Path], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, loads, matches_any, shipped
 from poolproof.reports.waivers.review import State
-from poolproof.reports.waivers.writing import Approval, append, to_toml, waiver_for
+from poolproof.reports.waivers.writing import append, to_toml, waiver_for
 from poolproof.suites.cli import main
 from poolproof.suites.plan.aspects import ALL_CHECKS
 from reports_made_up import Recipe, make_run
@@ -250,13 +250,13 @@ def made_row(**changes: Any) -> dict[str, Any]:
     return row | {"verdict": "violates", "checks_violated": ["interval", "repeat"]} | changes
 
 
-def accepted(**changes: Any) -> Approval:
-    return Approval(**({"reason": "why", "owner": "who", "expires": date(2027, 6, 1)} | changes))
+def accepted(**changes: Any) -> dict[str, Any]:
+    return {"reason": "why", "owner": "who", "expires": date(2027, 6, 1)} | changes
 
 
 def test_a_written_waiver_covers_its_row_and_no_other(tmp_path: Path) -> None:
     row, path = made_row(), tmp_path / "waivers.toml"
-    append(waiver_for(row, ENVIRONMENT, accepted()), path)
+    append(waiver_for(row, ENVIRONMENT, **accepted()), path)
     written = Waivers(load(path), JUDGED)
     assert written.apply(row, ENVIRONMENT)["verdict"] == "waived"
     assert written.apply(row, {"torch": "2.14.0"})["verdict"] == "violates"
@@ -266,15 +266,15 @@ def test_a_written_waiver_covers_its_row_and_no_other(tmp_path: Path) -> None:
         {"checks_violated": ["interval", "survival"]},
     ):
         assert written.apply(made_row(**change), ENVIRONMENT)["verdict"] == "violates"
-    literal = waiver_for(row, ENVIRONMENT, accepted(scope=("case", "layouts")))
+    literal = waiver_for(row, ENVIRONMENT, **accepted(scope=("case", "layouts")))
     assert literal.covers(row, ENVIRONMENT)
     assert not literal.covers(made_row(case='{"operator":"x","shape":1}'), ENVIRONMENT)
 
 
 def test_appending_keeps_what_the_file_says_and_nothing_is_appended_twice(tmp_path: Path) -> None:
     path = tmp_path / "waivers.toml"
-    path.write_text("# ours\n" + to_toml([waiver_for(made_row(case_id="a"), ENVIRONMENT, accepted())]))
-    another = waiver_for(made_row(case_id="b"), ENVIRONMENT, accepted(issue="https://example.org/7"))
+    path.write_text("# ours\n" + to_toml([waiver_for(made_row(case_id="a"), ENVIRONMENT, **accepted())]))
+    another = waiver_for(made_row(case_id="b"), ENVIRONMENT, **accepted(issue="https://example.org/7"))
     append(another, path)
     before = path.read_text()
     assert before.startswith("# ours\n")

@@ -15,8 +15,8 @@ from typing import Any
 
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
+from poolproof.reports.rows.environment import library_contents
 from poolproof.reports.rows.io_errors import check_replaceable
-from poolproof.reports.rows.libraries import library_contents
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.verdicts import BadInput, Overall
 
@@ -25,7 +25,6 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 
 _RESULTS = {Overall.CONFORMS: "PASSED", Overall.INCOMPLETE: "WARNED", Overall.VIOLATES: "FAILED"}
-"""The predicate's word for an overall verdict."""
 
 
 class AttestationError(BadInput):
@@ -100,7 +99,6 @@ def _digests(statement: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | None:
-    """Return the statement that the key's owner signed; None if none here is."""
     library = _library()
     record = read_record(attestation, AttestationError, f"{attestation} is no attestation", ["payload", "signatures"])
     try:

@@ -108,7 +108,6 @@ def _difference(planned: PlannedRow, row: Row) -> str:
 
 
 def _key(row: Row) -> tuple[str, ...]:
-    """Return what identifies a row within a block."""
     return tuple(str(row.get(name) or "") for name in ("case_id", "operator", "dtype", "index_dtype"))
 
 

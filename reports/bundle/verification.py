@@ -80,20 +80,13 @@ class Verification:
         return gravest({step.overall: True for step in self.steps})
 
 
-@dataclass(frozen=True)
-class Signer:
-    """The signer of a bundle: the public key, and the attestation."""
-
-    public_key: Path
-    attestation: Path
-
-
 def verify(
-    bundle: Path, fingerprint: str | None = None, draw: Redraw | None = None, signer: Signer | None = None
+    bundle: Path, fingerprint: str | None = None, draw: Redraw | None = None, signer: tuple[Path, Path] | None = None
 ) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
-    ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again.
+    ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again;
+    ``signer`` is the public key that it must be signed with, and the attestation.
     """
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         if SUMS not in archive.namelist():
@@ -112,8 +105,9 @@ def verify(
             steps.append(Step("", (f"the run in it cannot be read: {str(error).replace(str(folder), 'it')}",)))
         else:
             if signer:
-                signed = f"signed with the key of {signer.public_key.name}, with the libraries that were judged"
-                found = attestation.problems(bundle, digest, signer.attestation, signer.public_key)
+                key, envelope = signer
+                signed = f"signed with the key of {key.name}, with the libraries that were judged"
+                found = attestation.problems(bundle, digest, envelope, key)
                 steps.append(Step(signed, _shortened(found)))
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
             verdict = _in_words(digest)
@@ -128,7 +122,6 @@ def unpacked(bundle: Path) -> Iterator[Digest]:
 
 
 def _unpacked(archive: ZipFile, folder: Path) -> Digest:
-    """Unpack and read what was recorded; `BadInput` says what cannot be."""
     recorded = [name for name in archive.namelist() if _RECORDED.fullmatch(name)]
     if "run.json" in recorded:
         _read_small(archive, "run.json")
@@ -162,7 +155,6 @@ def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: P
 
 
 def _read_small(archive: ZipFile, member: str) -> bytes:
-    """Read a member as a whole."""
     if archive.getinfo(member).file_size > _MAX_TEXT:
         raise NotABundle(f"{member} has more than {_MAX_TEXT:,} bytes")
     try:
@@ -351,7 +343,6 @@ def _in_words(digest: Digest) -> str:
 
 
 def _shortened(problems: Iterator[str]) -> tuple[str, ...]:
-    """Return the first problems, and how many more there are."""
     shown = [problem for _, problem in zip(range(_MAX_PROBLEMS), problems, strict=False)]
     more = sum(1 for _ in problems)
     return (*shown, *([f"and {count_of(more, 'more problem')} of this kind"] if more else []))

@@ -119,5 +119,4 @@ def _gitlab_issue(remark: Annotation) -> dict[str, object]:
 
 
 def _data(text: str) -> str:
-    """Escape a message for workflow commands."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from poolproof.reports.clusters.conditions import MIN_FAILING
-from poolproof.reports.clusters.terms import Term
+from poolproof.reports.clusters.terms import FeatureColumn, Term
+from poolproof.reports.rows.failures import smallest_case
+from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import spelled_value
 from poolproof.reports.rows.verdicts import Verdict
@@ -72,13 +76,48 @@ class FailureCluster:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether every case that meets the condition fails, and no other does."""
         return self.has_condition and not self.conforming and not self.failing_others
 
     @property
     def is_sharp(self) -> bool:
         """Return whether hardly a case conforms that meets the condition: it causes failure, not only goes with it."""
         return self.failing >= _SHARP * (self.failing + self.conforming)
+
+    @property
+    def name(self) -> str:
+        """Return a name that is equal for equal conditions."""
+        return " and ".join([self.backend, *map(str, self.terms or sorted(self.cases)[:1])])
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return the cases to begin with, the smallest first: the later ones are sure to meet the condition."""
+        return tuple(dict.fromkeys((smallest_case(self.smallest), str(self.smallest["case"]))))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(term.feature for term in self.terms)
+
+    @property
+    def thresholds(self) -> tuple[tuple[int, Bound], ...]:
+        """Return (number of a term, the bound of its threshold) of those that can be narrowed."""
+        narrow = [bound for bound in self.bounds if bound.conforms is not None]
+        return tuple((self.features.index(bound.feature), bound) for bound in narrow)
+
+    def met(self, row: Row) -> tuple[bool, ...]:
+        """Return which of its terms a row, judged or not, meets; what only an answer has counts as met."""
+        values = self._features(row)
+
+        def holds(term: Term) -> bool:
+            return bool(term.holds(FeatureColumn(term.feature, np.array([values[term.feature]]), np.ones(1, bool)))[0])
+
+        return tuple(term.feature not in values or holds(term) for term in self.terms)
+
+    def value(self, row: Row, feature: str) -> int | None:
+        value = self._features(row).get(feature)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def _features(self, row: Row) -> dict[str, Value]:
+        return features_of(row | {"product": self.smallest.get("product")})
 
     @property
     def sentence(self) -> str:
@@ -90,14 +129,14 @@ class FailureCluster:
             return _unexplained(self)
         if not self.terms:
             return f"every case held to {_checks(self)} fails ({self.failing:,} of {self.failing:,})"
-        met, condition = self.failing + self.conforming, spelled(self.terms)
+        *others, last = map(str, self.terms)
+        met, condition = self.failing + self.conforming, f"{', '.join(others)} and {last}" if others else last
         if not self.conforming:
             return f"every case with {condition} fails ({met:,} of {met:,}), {_outside(self)}"
         return f"{self.failing:,} of {met:,} cases with {condition} fail, {_outside(self)}"
 
 
 _MAX_TIES = 3
-"""Ties that are named."""
 
 
 def headline(found: Sequence[FailureCluster]) -> str:
@@ -135,12 +174,6 @@ def kinds_of(cluster: FailureCluster) -> str:
         (check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in cluster.kinds
     ]
     return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
-
-
-def spelled(terms: Sequence[Term]) -> str:
-    """Describe a condition."""
-    *others, last = map(str, terms)
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _outside(cluster: FailureCluster) -> str:

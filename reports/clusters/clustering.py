@@ -8,21 +8,26 @@ looked at again. What no condition explains stays together as a cluster without 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
-from poolproof.reports.clusters.terms import AtLeast, Below, FeatureColumn, Mask, Term, columns_of
+from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, Term, feature_column
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 MAX_CLUSTERS = 8
@@ -34,8 +39,32 @@ MAX_FAILING = MAX_CONFORMING = 20_000
 _MIN_SHARE = 0.1
 """Share of the cases of a cluster below which another that fails alike is no cluster of its own."""
 
+MAX_READ = 200_000
+"""Conforming rows of a run that are read."""
+
 NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk")))
 """Columns that `cluster_failures` reads."""
+
+
+def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
+    """Cluster the failing rows of a run, with the whole row of each smallest case; `NotARun` if the folder is none."""
+    has_failed = having("verdict", FAILED)
+    if not read_rows(folder, ["verdict"], has_failed).num_rows:
+        return ()
+    failing = read_rows(folder, NEEDED, has_failed)
+    conforming = read_rows(folder, NEEDED, having("verdict", [Verdict.CONFORMS]))
+    if conforming.num_rows > MAX_READ:  # those with the least ids, which are hashes, so the choice is repeatable
+        conforming = conforming.take(pc.sort_indices(conforming["case_id"])[:MAX_READ])
+    found = cluster_failures(pa.concat_tables([failing, conforming]).to_pandas())
+    chosen = having("case_id", {cluster.smallest["case_id"] for cluster in found})
+    identity = itemgetter("backend", "aspect", "case_id")
+    whole = {identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()}
+    return tuple(replace(cluster, smallest=whole[identity(cluster.smallest)]) for cluster in found)
+
+
+def open_clusters(found: Iterable[FailureCluster]) -> list[FailureCluster]:
+    """Select the clusters that further cases can narrow down: not those that every case meets."""
+    return [cluster for cluster in found if cluster.terms or not cluster.has_condition]
 
 
 def cluster_failures(rows: pd.DataFrame) -> tuple[FailureCluster, ...]:
@@ -58,7 +87,9 @@ def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     is_comparable = [SURVIVAL in broken or not broken.isdisjoint(_checks(one)) for one in conforming["checks_judged"]]
     comparable, _ = least_ids(conforming[is_comparable], MAX_CONFORMING)
     search = _Search(pd.concat([searched, comparable]).sort_index().reset_index(drop=True))
-    found = _assign_others(list(search.cluster_failures()), others)
+    found = list(search.cluster_failures())
+    for start in range(0, len(others), CHUNK_ROWS):
+        found = list(_assign(found, others.iloc[start : start + CHUNK_ROWS]))
     return sorted(found, key=lambda cluster: (not cluster.has_condition, -cluster.failing))
 
 
@@ -87,7 +118,7 @@ class _Search:
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
         self._kinds = _kinds(rows)
         self._judged = [frozenset(_checks(checks)) for checks in rows["checks_judged"]]
-        self._columns = columns_of(feature_table(rows))
+        self._columns = [feature_column(*feature) for feature in feature_table(rows).items()]
         self._unassigned = self._failing.copy()
 
     def cluster_failures(self) -> Iterator[FailureCluster]:
@@ -151,7 +182,6 @@ class _Search:
             yield self._unassigned & np.array([kind == most for kind in self._kinds])
 
     def _candidate(self, group: Mask) -> _Candidate | None:
-        """Return the candidate that a group of failing rows leads to."""
         judged = np.flatnonzero(group | self._conforming(group))
         fails = group[judged]
         if fails.all():
@@ -196,8 +226,8 @@ def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: M
         rest = np.logical_and.reduce(others) if others else np.ones(len(fails), np.bool_)
         column = columns[term.feature]
         within, beyond = column.distinct(found.mask & fails), column.distinct(rest & ~fails & ~term.holds(column))
-        if isinstance(term, AtLeast | Below):
-            fails_at, conforms_at = (0, -1) if isinstance(term, AtLeast) else (-1, 0)
+        if term.is_threshold:
+            fails_at, conforms_at = (0, -1) if term.relation == AT_LEAST else (-1, 0)
             conforms = int(beyond[conforms_at]) if len(beyond) else None
             made.append(Bound(term.feature, int(within[fails_at]), conforms))
     return tuple(made)
@@ -244,19 +274,12 @@ def _cluster_of(rows: pd.DataFrame, *, has_condition: bool, **about: Any) -> Fai
     )
 
 
-def _assign_others(found: Sequence[FailureCluster], others: pd.DataFrame) -> list[FailureCluster]:
-    """Add ``others``, failing rows of the backend, each to the first cluster whose condition it meets.
+def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
+    """Add further failing rows of the backend, each to the first cluster whose condition it meets.
 
     What meets none joins the cluster of its verdict without a condition, or makes a new one.
     """
-    clusters = list(found)
-    for start in range(0, len(others), CHUNK_ROWS):
-        clusters = list(_assign(clusters, others.iloc[start : start + CHUNK_ROWS]))
-    return clusters
-
-
-def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
-    columns = {column.feature: column for column in columns_of(feature_table(rows))}
+    columns = {name: feature_column(name, values) for name, values in feature_table(rows).items()}
     left = np.ones(len(rows), np.bool_)
 
     def meeting(terms: Sequence[Term]) -> Mask:
@@ -279,7 +302,6 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
 
 
 def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
-    """Add failing rows to a cluster."""
     if not len(rows):
         return cluster
     kinds = Counter(dict(cluster.kinds)) + Counter(_kinds(rows))

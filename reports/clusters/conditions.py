@@ -43,10 +43,8 @@ Chosen = tuple[int, ...]
 class ClusterCondition:
     """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
 
-    margin
-        Bits by which it is better than chance would give, among all that were tried.
-    ties
-        Other conditions of as many terms that are met by the same rows.
+    ``margin``: bits by which it is better than chance would give, among all that were tried. ``ties``: other conditions
+    of as many terms that are met by the same rows.
     """
 
     terms: tuple[Term, ...]
@@ -94,7 +92,6 @@ def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Label
 
 
 def _first(near: list[Chosen], found: dict[Chosen, float]) -> Chosen:
-    """Return the best of the shortest."""
     return min(near, key=lambda chosen: (len(chosen), -found[chosen]))
 
 
@@ -183,18 +180,14 @@ def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, la
 
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
     """Yield the best conditions that a further literal makes, each once, the best first."""
-    order = _largest(margins.ravel(), breadth * MAX_TERMS)
+    values, most = margins.ravel(), breadth * MAX_TERMS
+    least = np.partition(values, -most)[-most] if most < len(values) else -np.inf  # the rest is not sorted
+    near = np.flatnonzero(values >= least)
+    order = near[np.argsort(-values[near], kind="stable")][:most]
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
     longer = [(numbers, margin) for numbers, margin in made if len(numbers) > len(chosen[0])]
     yield from islice(dict(longer).items(), breadth)
-
-
-def _largest(values: Real, most: int) -> NDArray[np.intp]:
-    """Return the places of the ``most`` largest values, of equal ones the first, without sorting the rest."""
-    least = np.partition(values, -most)[-most] if most < len(values) else -np.inf
-    near = np.flatnonzero(values >= least)
-    return near[np.argsort(-values[near], kind="stable")][:most]
 
 
 def _at_best_places(chosen: list[Literal], columns: dict[str, FeatureColumn], labels: _Labels) -> list[Literal]:

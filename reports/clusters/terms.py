@@ -6,9 +6,9 @@ A condition has to save more bits than that.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import comb, log2
 from typing import Any
 
@@ -44,44 +44,51 @@ class FeatureColumn:
 
     @property
     def varies(self) -> bool:
-        """Return whether not all rows are alike."""
         return not self.present.all() or bool((self.values != self.values[0]).any())
 
     def at(self, rows: NDArray[np.integer[Any]]) -> FeatureColumn:
-        """Select rows by their numbers."""
         return FeatureColumn(self.feature, self.values[rows], self.present[rows])
 
     def distinct(self, of: Mask) -> NDArray[Any]:
-        """Return the values of some rows, ascending."""
         return np.unique(self.values[of & self.present])
 
 
 @dataclass(frozen=True)
-class Term(ABC):
-    feature: str
+class Term:
+    """What is said of a feature: its ``relation`` to a value, or to none where it is a flag."""
 
-    @abstractmethod
+    feature: str
+    relation: str
+    value: Any = None
+
+    @property
+    def is_threshold(self) -> bool:
+        return self.relation in (AT_LEAST, BELOW)
+
     def holds(self, column: FeatureColumn) -> Mask:
         """Return in which rows it holds; not where the feature is missing."""
-
-
-@dataclass(frozen=True)
-class Has(Term):
-    def holds(self, column: FeatureColumn) -> Mask:
-        return column.present & column.values.astype(np.bool_)
+        return column.present & _RELATIONS[self.relation](column.values, self.value)
 
     def __str__(self) -> str:
-        return self.feature
+        if self.relation == HAS:
+            return self.feature
+        if self.relation == LACKS:
+            return _LACKING.get(self.feature) or f"no {self.feature.removeprefix('a ').removeprefix('an ')}"
+        values = self.value if self.relation == AMONG else (self.value,)
+        return f"{self.feature} {self.relation} {', '.join(map(spelled_value, values))}"
 
 
-@dataclass(frozen=True)
-class Lacks(Term):
-    def holds(self, column: FeatureColumn) -> Mask:
-        return column.present & ~column.values.astype(np.bool_)
+HAS, LACKS, IS, IS_NOT, AMONG, AT_LEAST, BELOW = "has", "lacks", "=", "other than", "among", ">=", "<"
 
-    def __str__(self) -> str:
-        return _LACKING.get(self.feature) or f"no {self.feature.removeprefix('a ').removeprefix('an ')}"
-
+_RELATIONS: Mapping[str, Callable[[NDArray[Any], Any], Mask]] = {
+    HAS: lambda flags, _: flags.astype(np.bool_),
+    LACKS: lambda flags, _: ~flags.astype(np.bool_),
+    IS: operator.eq,
+    IS_NOT: operator.ne,
+    AMONG: np.isin,
+    AT_LEAST: operator.ge,
+    BELOW: operator.lt,
+}
 
 _LACKING = {
     "a backward": "a forward",
@@ -108,66 +115,7 @@ _LACKING = {
 }
 
 
-@dataclass(frozen=True)
-class Is(Term):
-    value: int | str
-
-    def holds(self, column: FeatureColumn) -> Mask:
-        return column.present & (column.values == self.value)
-
-    def __str__(self) -> str:
-        return f"{self.feature} = {spelled_value(self.value)}"
-
-
-@dataclass(frozen=True)
-class IsNot(Term):
-    value: int | str
-
-    def holds(self, column: FeatureColumn) -> Mask:
-        return column.present & (column.values != self.value)
-
-    def __str__(self) -> str:
-        return f"{self.feature} other than {spelled_value(self.value)}"
-
-
-@dataclass(frozen=True)
-class Among(Term):
-    members: tuple[int | str, ...]
-
-    def holds(self, column: FeatureColumn) -> Mask:
-        return column.present & np.isin(column.values, self.members)
-
-    def __str__(self) -> str:
-        return f"{self.feature} among {', '.join(map(spelled_value, self.members))}"
-
-
-@dataclass(frozen=True)
-class AtLeast(Term):
-    threshold: int
-
-    def holds(self, column: FeatureColumn) -> Mask:
-        return column.present & (column.values >= self.threshold)
-
-    def __str__(self) -> str:
-        return f"{self.feature} >= {spelled_value(self.threshold)}"
-
-
-@dataclass(frozen=True)
-class Below(Term):
-    threshold: int
-
-    def holds(self, column: FeatureColumn) -> Mask:
-        return column.present & (column.values < self.threshold)
-
-    def __str__(self) -> str:
-        return f"{self.feature} < {spelled_value(self.threshold)}"
-
-
-def columns_of(features: Mapping[str, Sequence[Any]]) -> list[FeatureColumn]:
-    return [_column(name, values) for name, values in features.items()]
-
-
-def _column(name: str, raw: Sequence[Any]) -> FeatureColumn:
+def feature_column(name: str, raw: Sequence[Any]) -> FeatureColumn:
     values = [value if value == value else None for value in raw]  # a line of JSON may have NaN
     own = [value for value in values if value is not None]
     present, kinds = np.array([value is not None for value in values], np.bool_), {type(value) for value in own}
@@ -204,41 +152,34 @@ def literals(column: FeatureColumn, failing: Mask, features: int) -> Iterator[Li
 
 def thresholds(column: FeatureColumn, term: Term) -> Iterator[Term]:
     """Yield the term with its threshold at every observed value; of other terms themselves."""
-    match term:
-        case AtLeast() | Below():
-            yield from (type(term)(term.feature, int(value)) for value in column.distinct(column.present)[1:])
-        case _:
-            yield term
+    if term.is_threshold:
+        yield from (replace(term, value=int(value)) for value in column.distinct(column.present)[1:])
+    else:
+        yield term
 
 
 def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
-    """Yield (a term, among how many of its kind it is chosen). A set of numbers would only list the cases: there is
-    none.
-    """
+    """Yield (a term, among how many of its kind it is chosen); no set of numbers, which would only list the cases."""
     if column.is_flag:
-        yield Has(column.feature), 2
-        yield Lacks(column.feature), 2
+        yield Term(column.feature, HAS), 2
+        yield Term(column.feature, LACKS), 2
         return
     everywhere, there = column.distinct(column.present), column.distinct(failing)
     if not len(there):
         return
     kinds = 4
     if column.is_number:
-        yield from ((term, kinds * len(everywhere)) for term in _limits(column, everywhere, there))
+        above = everywhere[everywhere > there[-1]]
+        for relation, values in ((AT_LEAST, there), (BELOW, np.append(there, above[:1]))):
+            limits = [int(value) for value in _spread(values) if value > everywhere[0]]
+            yield from ((Term(column.feature, relation, limit), kinds * len(everywhere)) for limit in limits)
     for value in there[: 4 * MAX_MEMBERS].tolist():
-        yield Is(column.feature, value), kinds * len(everywhere)
+        yield Term(column.feature, IS, value), kinds * len(everywhere)
     if not column.is_number and 1 < len(there) <= MAX_MEMBERS and len(there) < len(everywhere):
-        yield Among(column.feature, tuple(there.tolist())), kinds * comb(len(everywhere), len(there))
+        yield Term(column.feature, AMONG, tuple(there.tolist())), kinds * comb(len(everywhere), len(there))
     absent = np.setdiff1d(everywhere, there)
     for value in absent[:MAX_MEMBERS].tolist():
-        yield IsNot(column.feature, value), kinds * len(everywhere)
-
-
-def _limits(column: FeatureColumn, everywhere: NDArray[Any], there: NDArray[Any]) -> Iterator[Term]:
-    above = everywhere[everywhere > there[-1]]
-    lowest, highest = _spread(there), _spread(np.append(there, above[:1]))
-    yield from (AtLeast(column.feature, int(value)) for value in lowest if value > everywhere[0])
-    yield from (Below(column.feature, int(value)) for value in highest if value > everywhere[0])
+        yield Term(column.feature, IS_NOT, value), kinds * len(everywhere)
 
 
 def _spread(values: NDArray[Any]) -> NDArray[Any]:

@@ -16,13 +16,11 @@ CLAUSE = ("backend", "operator", "clause")
 """Columns that identify a line of the table; an empty clause stands for the legal calls."""
 
 LEGAL = "Calls that are just legal."
-"""Statement of the legal calls."""
 
 ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page", "an earlier release": "as_earlier"}
 """Columns that count with whose description of the contract an answer agrees."""
 
 COLUMNS = (*CLAUSE, "product", "statement", *COUNTS, *ANSWERS.values())
-"""Columns of the table."""
 
 _IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
 

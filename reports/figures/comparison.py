@@ -23,8 +23,8 @@ from poolproof.reports.figures import tables
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.rows.checks import NEIGHBOURS
+from poolproof.reports.rows.environment import library_text
 from poolproof.reports.rows.failures import KIND
-from poolproof.reports.rows.libraries import library_text
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import count_of
@@ -50,18 +50,11 @@ _NOTHING_LEARNED = (NOT_JUDGED, ABSENT, str(Verdict.UNDOCUMENTED))
 class Comparison:
     """The run before and the run after, as their run.json describe them, and what changed between them.
 
-    shared
-        Number of cases that are in both runs.
-    transitions
-        Number of cases per state ``before`` and ``after``, for states that differ.
-    newly_failing, fixed
-        One line per kind of failure: the columns of `KIND`, dtype, number of ``cases``, one ``case_id``.
-    newly_unjudged
-        Per `GROUP` how many ``cases`` were judged before and are not now, and ``because``.
-    precision, time
-        See `precision_drift` and `time_drift`.
-    environment
-        ``what`` differs around the runs, ``before`` and ``after``.
+    ``shared`` cases are in both runs; ``transitions`` counts the cases per state ``before`` and ``after`` that differ.
+    ``newly_failing`` and ``fixed`` have a line per kind of failure: the columns of `KIND`, dtype, number of ``cases``,
+    one ``case_id``; ``newly_unjudged`` per `GROUP` how many ``cases`` were judged before and are not now, and
+    ``because``. ``precision`` and ``time`` are of `precision_drift` and `time_drift`; ``environment`` says ``what``
+    differs around the runs, ``before`` and ``after``.
     """
 
     before: Mapping[str, Any]
@@ -77,7 +70,6 @@ class Comparison:
 
     @property
     def is_nothing(self) -> bool:
-        """Return whether no shown table has a line."""
         changes = (self.newly_failing, self.fixed, self.newly_unjudged)
         return all(table.empty for table in (*changes, self.less_precise, self.drifted, self.environment))
 
@@ -107,7 +99,6 @@ class Comparison:
 
     @property
     def drifted(self) -> pd.DataFrame:
-        """Return the lines of ``time`` that differ by more than noise."""
         return self.time[self.time["drift"] != ""]
 
     @property
@@ -147,7 +138,6 @@ def compare(before: Path, after: Path) -> Comparison:
 
 
 def _matched(before: Path, after: Path) -> pd.DataFrame:
-    """Join the cases of both runs, with state_before, state_after and the times of both calls."""
     left, right = _cases(before), _cases(after)
     for name in (*GROUP, "state"):
         categories = pd.Index(left[name].cat.categories).union(right[name].cat.categories)
@@ -176,7 +166,6 @@ def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
 
 
 def _failures(folder: Path) -> pd.DataFrame:
-    """Read the failed rows of a run with their `KIND`."""
     columns = [*KEY, "operator", "dtype", "verdict", "checks_violated"]
     failed = tables.load(folder, columns, tables.HAS_FAILED & tables.PLANNED)
     return tables.with_violated(failed).drop(columns="checks_violated")
@@ -232,7 +221,6 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
 
 
 def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
-    """Return precision per group over the cases that conform in both runs."""
     rows = read_rows(folder, ["case_id", *MEASURED, *tables.PRECISION], tables.CONFORMS)
     return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), MEASURED)
 

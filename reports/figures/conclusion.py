@@ -35,7 +35,6 @@ class Conclusion:
 
     @property
     def further_text(self) -> str:
-        """Say how many further cases were run; empty if none."""
         return f"{count_of(self.further, 'further case')} asked to narrow down what is wrong" if self.further else ""
 
     def to_record(self) -> dict[str, Any]:
@@ -112,7 +111,6 @@ def _narrowed(run: Mapping[str, Any], planned: int) -> str:
 
 
 def _allotted(budget: Mapping[str, Any]) -> str:
-    """Say how much of the blocks a time budget was enough for."""
     parts = budget.get("asked", {})
     if not parts and "beyond" not in budget:
         return ""

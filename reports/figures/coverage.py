@@ -29,16 +29,13 @@ MandatoryGroup = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
 
 Key = tuple[Any, ...]
-"""The values of a group's columns."""
 
 
 def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:
-    """Return the columns that identify the mandatory groups."""
     return list(dict.fromkeys(name for group in mandatory for name in group if name != "planned"))
 
 
 def group_text(line: Mapping[str, Any]) -> str:
-    """Join the columns that identify the group of a line of a coverage table."""
     return " ".join(str(value) for name, value in line.items() if name not in COUNTS and value not in (None, ""))
 
 
@@ -55,7 +52,6 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFram
 
 
 def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) -> pd.DataFrame:
-    """Count the groups that the same columns identify."""
     ended = {tuple(line[name] for name in columns): line for line in records(counts(rows, columns).reset_index())}
     reasons = defaultdict[Key, Counter[str | None]](Counter)
     for row in rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")]).to_pylist():
@@ -110,16 +106,10 @@ def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
         size = _size_class(SIZES, (elements or 0) // planes if planes else 0)
         sizes[backend][_size_class(PLANES, planes), size] += 1
         windows[backend].update(filter(None, [_window_class(case)]))
+    planes = "How large", "cells of a plane", _names(SIZES), "planes (N * C)", _names(PLANES)
+    kernels = "Which windows", _KERNEL_CELLS, _names(KERNELS), "along the axes", _RELATIONS
     return {
-        backend: [
-            GeometryGrid(
-                "How large", "cells of a plane", _names(SIZES), "planes (N * C)", _names(PLANES), sizes[backend]
-            ),
-            GeometryGrid(
-                "Which windows", _KERNEL_CELLS, _names(KERNELS), "along the axes", _RELATIONS, windows[backend]
-            ),
-        ]
-        for backend in sizes
+        backend: [GeometryGrid(*planes, sizes[backend]), GeometryGrid(*kernels, windows[backend])] for backend in sizes
     }
 
 

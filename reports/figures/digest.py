@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import chain
@@ -15,12 +14,12 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from poolproof.reports.clusters import FailureCluster
-from poolproof.reports.clusters.reading import clusters_of
+from poolproof.reports.clusters.clustering import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
-from poolproof.reports.figures.conclusion import NEEDED, Conclusion, conclude, never_run
+from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
 from poolproof.reports.figures.coverage import coverage, group_columns
-from poolproof.reports.figures.precision import HAS_STATISTICS, Precision, precision_by_model
+from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_model
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.rows.text import count_of
@@ -28,28 +27,33 @@ from poolproof.reports.waivers import Waiver, from_records
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
 
-@dataclass(frozen=True, eq=False)
 class Digest:
     """One run in small tables; `tables`, `coverage` and `conclusion` define their columns. They count no further cases,
-    of which only the clusters know.
+    of which only the clusters know. What is large or seldom needed is read on access.
 
     ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
     """
 
-    folder: Path
-    run: Mapping[str, Any]
-    conclusion: Conclusion
-    counts: pd.DataFrame
-    coverage: pd.DataFrame
-    never_run: pd.DataFrame
-    skips: pd.DataFrame
-    checks: pd.DataFrame
-    waivers: tuple[Review, ...]
-    products: Mapping[str, str]
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run = run = read_run(folder)
+        waivers, mandatory = waivers_of(run), run["mandatory"]
+        columns = (*tables.COUNTED, *REVIEWED, *NEEDED, *group_columns(mandatory), *scope_columns(waivers))
+        everything = read_rows(folder, list(dict.fromkeys(columns)))
+        for name in ("backend", "aspect", "verdict"):
+            if everything[name].null_count:
+                raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
+        rows = everything.filter(tables.PLANNED)
+        self.counts = tables.counts(rows)
+        self.coverage, self.never_run = coverage(rows, mandatory), never_run(rows)
+        self.waivers = tuple(review(waivers, rows, run["backends"], judging_day(run)))
+        further = everything.num_rows - rows.num_rows
+        self.conclusion = conclude(self.counts, self.coverage, self.never_run, self.waivers, run, further)
+        self.skips, self.checks = tables.skip_reasons(rows), tables.check_counts(rows)
+        self.products = tables.products(rows)
 
     @property
     def gaps(self) -> pd.DataFrame:
-        """Return the mandatory groups that miss something."""
         return self.coverage[self.coverage["missing"] > 0]
 
     @property
@@ -64,7 +68,6 @@ class Digest:
 
     @cached_property
     def has_statistics(self) -> bool:
-        """Return whether some backward ran whose result was measured."""
         return bool(read_rows(self.folder, ["n"], HAS_STATISTICS).num_rows)
 
     @cached_property
@@ -85,7 +88,6 @@ class Digest:
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """Return one failed row of each kind."""
         return tables.failures(self.folder)
 
     @property
@@ -119,7 +121,7 @@ class Digest:
         return tables.list_results(read_rows(self.folder, columns, pc.field("list").is_valid()))
 
     @cached_property
-    def precision_details(self) -> list[Precision]:
+    def precision_details(self) -> list[tables.Record]:
         """Return precision per backend, operator, dtype and accumulation model, with all that pages show of it."""
         return precision_by_model(self.folder)
 
@@ -131,36 +133,11 @@ class Digest:
 
 
 def read_digest(folder: Path) -> Digest:
-    """Read a run; `NotARun` if the folder is none. What is large or seldom needed is read on access."""
-    run = read_run(folder)
-    waivers = waivers_of(run)
-    mandatory = run["mandatory"]
-    columns = dict.fromkeys([*tables.COUNTED, *REVIEWED, *NEEDED, *group_columns(mandatory), *scope_columns(waivers)])
-    everything = read_rows(folder, list(columns))
-    for name in ("backend", "aspect", "verdict"):
-        if everything[name].null_count:
-            raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
-    rows = everything.filter(tables.PLANNED)
-    further = everything.num_rows - rows.num_rows
-    counts = tables.counts(rows)
-    covered, never = coverage(rows, mandatory), never_run(rows)
-    reviews = tuple(review(waivers, rows, run["backends"], judging_day(run)))
-    return Digest(
-        folder=folder,
-        run=run,
-        conclusion=conclude(counts, covered, never, reviews, run, further),
-        counts=counts,
-        coverage=covered,
-        never_run=never,
-        skips=tables.skip_reasons(rows),
-        checks=tables.check_counts(rows),
-        waivers=reviews,
-        products=tables.products(rows),
-    )
+    """Read a run; `NotARun` if the folder is none."""
+    return Digest(folder)
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
-    """Return the waivers that a run was judged with."""
     return from_records(run["waivers"], "run.json")
 
 

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.rows.libraries import library_of
+from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import content_hash, read_rows
@@ -61,7 +61,6 @@ class Entries:
     warnings: tuple[str, ...]
 
     def check_any(self) -> None:
-        """Raise `HistoryError` where there is no entry."""
         if not self.paths:
             raise HistoryError(f"the history {self.folder} holds no complete run yet")
 
@@ -161,7 +160,6 @@ def _fill(folder: Path, digest: Digest) -> None:
 
 
 def _merge_rows(run: Path, target: Path) -> int:
-    """Write all rows of a run into one file, part by part; return how many there are."""
     parts = [pq.ParquetFile(part) for part in sorted((run / "rows").glob("*.parquet"))]
     schema = parts[0].schema_arrow if parts else read_rows(run).schema
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:

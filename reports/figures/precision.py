@@ -24,7 +24,6 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
 _GROUP = ("backend", "operator", "dtype", "model")
-"""Columns of a group."""
 
 HISTOGRAM = (
     ("ulp_0", "0"),
@@ -50,7 +49,6 @@ _COLUMNS = (
 HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
-"""In the order in which they are shown."""
 
 MAX_WORST = 3
 """Worst cases that are shown of one operator, dtype and model."""
@@ -69,110 +67,36 @@ class Multiplicity:
     bound: float
 
 
-@dataclass(frozen=True)
-class Repetitions:
-    """Cases that were repeated, how many of them gave other bits, and by how many representable values at most."""
-
-    cases: int
-    differing: int
-    spread: float
-
-
-@dataclass(frozen=True)
-class Precision:
-    """One operator in one dtype on one backend, under the accumulation model it is declared to have.
+def precision_by_model(folder: Path) -> list[Record]:
+    """Describe each operator in one dtype on one backend, under the accumulation model it is declared to have.
 
     ``wrong`` counts the cases with an element outside its interval, ``waived`` those of them that waivers cover;
     ``counts`` are of all cells. ``correctly_rounded`` and ``bits_owed`` (shares), ``bias``, ``largest_error`` and
     ``margin`` are those of `poolproof.reports.figures.quantities` over right rows, None where there is none.
     ``uncertainty`` is what the bias may differ from zero by chance. ``max_abs_err``, ``mere`` and ``mare`` are the
-    largest of any right row, as acceptance standards name them. ``worst`` are right rows closest to their bounds.
+    largest of any right row, as acceptance standards name them. ``repeated`` counts the cases that were repeated,
+    ``differing`` those that gave other bits, by ``spread`` representable values at most. ``worst`` are right rows
+    closest to their bounds.
     """
-
-    backend: str
-    operator: str
-    dtype: str
-    model: str
-    cases: int
-    wrong: int
-    waived: int
-    counts: dict[str, int]
-    correctly_rounded: float
-    bits_owed: float
-    bias: float | None
-    uncertainty: float
-    largest_error: float | None
-    max_abs_err: float | None
-    mere: float | None
-    mare: float | None
-    margin: float | None
-    repetitions: Repetitions
-    multiplicities: tuple[Multiplicity, ...]
-    worst: tuple[Record, ...]
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """A standard on one backend: rows it judged, right ones it fails per dtype, wrong ones it passes.
-
-    ``false_alarm`` and ``miss`` are cases of either kind, None where there are none.
-    """
-
-    backend: str
-    standard: str
-    judged: dict[str, int]
-    failed_right: dict[str, int]
-    passed_wrong: int
-    wrong: int
-    false_alarm: Record | None
-    miss: Record | None
-
-    @property
-    def disagreements(self) -> int:
-        return sum(self.failed_right.values()) + self.passed_wrong
-
-
-@dataclass(frozen=True)
-class BackendComparison:
-    """Two backends on the same cases of one operator and dtype, each held against the exact sums.
-
-    ``wrong`` counts the cases in which an element of either lies outside its interval. They are left out of what
-    follows it.
-    """
-
-    first: str
-    second: str
-    operator: str
-    dtype: str
-    cases: int
-    wrong: tuple[int, int]
-    same_bits: int
-    first_nearer: int
-    second_nearer: int
-    largest_error: tuple[float, float]
-    exact: tuple[float, float]
-
-
-def precision_by_model(folder: Path) -> list[Precision]:
     frame = add_quantities(read_rows(folder, list(_COLUMNS), HAS_STATISTICS)).to_pandas()
     found = [
-        _precision((str(backend), str(operator), str(dtype), str(model)), rows)
-        for (backend, operator, dtype, model), rows in frame.groupby(list(_GROUP), sort=True)
+        _precision(rows) | dict(zip(_GROUP, map(str, group), strict=True))
+        for group, rows in frame.groupby(list(_GROUP), sort=True)
     ]
-    _add_calls(folder, [row for precision in found for row in precision.worst])
-    return sorted(found, key=lambda precision: (precision.backend, precision.operator, DTYPES.index(precision.dtype)))
+    _add_calls(folder, [row for precision in found for row in precision["worst"]])
+    return sorted(found, key=lambda one: (one["backend"], one["operator"], DTYPES.index(one["dtype"])))
 
 
 Errors = tuple[str, str, tuple[Multiplicity, ...]]
 """Dtype, accumulation model, and errors by how many gradients meet in a cell."""
 
 
-def errors_by_dtype(found: Sequence[Precision]) -> dict[str, list[Errors]]:
+def errors_by_dtype(found: Sequence[Record]) -> dict[str, list[Errors]]:
     """Return for each backend the largest errors and bounds of all its operators, per dtype and model."""
     parts = defaultdict[tuple[str, str, str], dict[str, list[Multiplicity]]](lambda: defaultdict(list))
     for one in found:
-        for multiplicity in one.multiplicities:
-            parts[one.backend, one.dtype, one.model][multiplicity.label].append(multiplicity)
+        for multiplicity in one["multiplicities"]:
+            parts[one["backend"], one["dtype"], one["model"]][multiplicity.label].append(multiplicity)
     backends = defaultdict[str, list[Errors]](list)
     for backend, dtype, model in sorted(parts, key=lambda key: (key[0], DTYPES.index(key[1]), key[2])):
         merged = []
@@ -185,34 +109,29 @@ def errors_by_dtype(found: Sequence[Precision]) -> dict[str, list[Errors]]:
     return backends
 
 
-def _precision(group: tuple[str, str, str, str], rows: pd.DataFrame) -> Precision:
+def _precision(rows: pd.DataFrame) -> Record:
     right, wrong = rows[rows["verdict"] == Verdict.CONFORMS], rows[rows["n_reject"] > 0]
-    counts = {name: int(rows[name].sum()) for name in _COUNTS}
     inexact = int(right["inexact"].sum())
     worst = right[right["margin_min"].notna()].nsmallest(MAX_WORST, "margin_min", keep="first")
-    shown = records(worst[["case_id", "backend", "largest_error", "margin_min"]])
     repeated = rows[rows["repeat_n"] > 0]
     differing = repeated[~repeated["repeat_bitwise_equal"].astype(bool)]
-    spread = _extreme(differing["repeat_max_ulp_spread"].max())
-    return Precision(
-        *group,
-        cases=len(rows),
-        wrong=len(wrong),
-        waived=int((wrong["verdict"] == Verdict.WAIVED).sum()),
-        counts=counts,
-        correctly_rounded=_share_of(right, "n_bitexact"),
-        bits_owed=_share_of(right, "n_bits_owed"),
-        bias=float(right["outward"].sum() / inexact) if inexact else None,
-        uncertainty=1.0 / math.sqrt(inexact) if inexact else 0.0,
-        largest_error=_extreme(right["largest_error"].max()),
-        max_abs_err=_extreme(right["max_abs_err"].max()),
-        mere=_extreme(right["mere"].max()),
-        mare=_extreme(right["mare"].max()),
-        margin=_extreme(right["margin_min"].min()),
-        repetitions=Repetitions(len(repeated), len(differing), spread or 0.0),
-        multiplicities=tuple(_multiplicities(right)),
-        worst=tuple(shown),
-    )
+    return {
+        "cases": len(rows),
+        "wrong": len(wrong),
+        "waived": int((wrong["verdict"] == Verdict.WAIVED).sum()),
+        "counts": {name: int(rows[name].sum()) for name in _COUNTS},
+        "correctly_rounded": _share_of(right, "n_bitexact"),
+        "bits_owed": _share_of(right, "n_bits_owed"),
+        "bias": float(right["outward"].sum() / inexact) if inexact else None,
+        "uncertainty": 1.0 / math.sqrt(inexact) if inexact else 0.0,
+        **{name: _extreme(right[name].max()) for name in ("largest_error", *_LARGEST)},
+        "margin": _extreme(right["margin_min"].min()),
+        "repeated": len(repeated),
+        "differing": len(differing),
+        "spread": _extreme(differing["repeat_max_ulp_spread"].max()) or 0.0,
+        "multiplicities": tuple(_multiplicities(right)),
+        "worst": records(worst[["case_id", "backend", "largest_error", "margin_min"]]),
+    }
 
 
 def _extreme(value: float) -> float | None:
@@ -235,32 +154,29 @@ def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
             yield Multiplicity(label, int(cells[number]), float(error[number]), float(bound[number]))
 
 
-def agreements(folder: Path) -> list[Agreement]:
-    """Return where standards and interval disagree, and how much there was to disagree on; per backend, worst first."""
+def agreements(folder: Path) -> list[Record]:
+    """Return where standards and interval disagree, and how much there was to disagree on; per backend, worst first.
+
+    Per backend and standard: the rows ``judged``, the right ones that it fails (``failed_right``), both by dtype, the
+    ``wrong`` ones, those that it passes (``passed_wrong``), the sum of ``disagreements``, and a case of either kind
+    (``false_alarm``, ``miss``), None where there are none.
+    """
     columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
     table = read_rows(folder, columns, HAS_STATISTICS & pc.field("standards_passed").is_valid())
     verdicts = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
-    found = []
+    found: list[Record] = []
     for (backend, standard), lines in verdicts.groupby(["backend", "standard"], sort=True):
         wrong, passed = lines["n_reject"] > 0, lines["passed"]
         alarms, misses = lines[~wrong & ~passed], lines[wrong & passed]
-        agreement = Agreement(
-            str(backend),
-            str(standard),
-            judged=_per_dtype(lines),
-            failed_right=_per_dtype(alarms),
-            passed_wrong=len(misses),
-            wrong=int(wrong.sum()),
-            false_alarm=_least_wrong(alarms),
-            miss=_least_wrong(misses),
-        )
-        found.append(agreement)
-    _add_calls(folder, [row for one in found for row in (one.false_alarm, one.miss) if row])
-    return sorted(found, key=lambda agreement: (agreement.backend, -agreement.disagreements))
+        about = {"backend": str(backend), "standard": str(standard), "wrong": int(wrong.sum())}
+        about |= {"passed_wrong": len(misses), "disagreements": len(alarms) + len(misses)}
+        counted = {"judged": _per_dtype(lines), "failed_right": _per_dtype(alarms)}
+        found.append(about | counted | {"false_alarm": _least_wrong(alarms), "miss": _least_wrong(misses)})
+    _add_calls(folder, [row for one in found for row in (one["false_alarm"], one["miss"]) if row])
+    return sorted(found, key=lambda one: (one["backend"], -one["disagreements"]))
 
 
 def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
-    """Return one line per row and standard that the list ``column`` names."""
     parents = pc.list_parent_indices(table[column])
     chosen = table.select(["backend", "dtype", "case_id", "n_reject"]).take(parents)
     names = pc.list_flatten(table[column])
@@ -277,40 +193,46 @@ def _least_wrong(lines: pd.DataFrame) -> Record | None:
     return next(iter(records(first)), None)
 
 
-def backend_comparisons(folder: Path) -> list[BackendComparison]:
-    """Compare every two backends on the cases that both ran."""
+def backend_comparisons(folder: Path) -> list[Record]:
+    """Compare every two backends on the cases of one operator and dtype that both ran, each with the exact sums.
+
+    ``wrong`` counts the cases in which an element of either lies outside its interval; all but ``cases`` leave them
+    out. What both backends have is a pair.
+    """
     columns = ["backend", "operator", "dtype", "case_id", "output_digest"]
     columns += ["mean_abs_err", "n", "n_bitexact", "n_reject"]
     rows = read_rows(folder, list(dict.fromkeys((*columns, *NEEDED))), HAS_STATISTICS)
     frame = add_quantities(rows).select([*columns, "largest_error"]).to_pandas()
     frame = frame.drop_duplicates(["backend", "case_id"])
-    found = []
+    found: list[Record] = []
     for first, second in combinations(sorted(frame["backend"].unique()), 2):
         both = frame[frame["backend"] == first].merge(
-            frame[frame["backend"] == second], on=["case_id", "operator", "dtype"], suffixes=("_1", "_2")
+            frame[frame["backend"] == second], on=["case_id", "operator", "dtype"], suffixes=_SIDES
         )
-        for (operator, dtype), rows in both.groupby(["operator", "dtype"], sort=True):
-            found.append(_compare_backends((first, second, str(operator), str(dtype)), rows))
+        for (operator, dtype), own in both.groupby(["operator", "dtype"], sort=True):
+            about = {"first": first, "second": second, "operator": str(operator), "dtype": str(dtype)}
+            found.append(about | _compare_backends(own))
     return found
 
 
-def _compare_backends(group: tuple[str, str, str, str], both: pd.DataFrame) -> BackendComparison:
-    wrong = both["n_reject_1"] > 0, both["n_reject_2"] > 0
+_SIDES = ("_1", "_2")
+
+
+def _compare_backends(both: pd.DataFrame) -> Record:
+    wrong = [both[f"n_reject{side}"] > 0 for side in _SIDES]
     rows = both[~(wrong[0] | wrong[1])]
-    return BackendComparison(
-        *group,
-        cases=len(both),
-        wrong=(int(wrong[0].sum()), int(wrong[1].sum())),
-        same_bits=int((rows["output_digest_1"] == rows["output_digest_2"]).sum()),
-        first_nearer=int((rows["mean_abs_err_1"] < rows["mean_abs_err_2"]).sum()),
-        second_nearer=int((rows["mean_abs_err_2"] < rows["mean_abs_err_1"]).sum()),
-        largest_error=(float(rows["largest_error_1"].max()), float(rows["largest_error_2"].max())),
-        exact=(_share_of(rows, "n_bitexact", "_1"), _share_of(rows, "n_bitexact", "_2")),
-    )
+    return {
+        "cases": len(both),
+        "wrong": [int(one.sum()) for one in wrong],
+        "same_bits": int((rows["output_digest_1"] == rows["output_digest_2"]).sum()),
+        "first_nearer": int((rows["mean_abs_err_1"] < rows["mean_abs_err_2"]).sum()),
+        "second_nearer": int((rows["mean_abs_err_2"] < rows["mean_abs_err_1"]).sum()),
+        "largest_error": [float(rows[f"largest_error{side}"].max()) for side in _SIDES],
+        "exact": [_share_of(rows, "n_bitexact", side) for side in _SIDES],
+    }
 
 
 def _share_of(rows: pd.DataFrame, column: str, suffix: str = "") -> float:
-    """Return the share of cells that a column counts."""
     return float(rows[column + suffix].sum() / max(rows["n" + suffix].sum(), 1))
 
 

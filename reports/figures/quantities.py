@@ -73,7 +73,6 @@ LEAST_MARGIN = Quantity(
 )
 
 QUANTITIES = (CORRECTLY_ROUNDED, BITS_OWED, LARGEST_ERROR, BIAS, LEAST_MARGIN)
-"""In the order in which they are shown."""
 
 ROUNDED = 1.0
 """Largest error, in ulp of S, of rows that say something about the rounding."""
@@ -86,15 +85,9 @@ def add_quantities(rows: pa.Table) -> pa.Table:
     """Add three columns: ``largest_error``, and ``outward`` and ``inexact``, whose sums make a bias."""
     inexact = pc.if_else(pc.less_equal(rows["max_ulp"], ROUNDED), rows["n_inexact"], 0)
     outward = pc.multiply(rows["bias_ulp"], inexact)
-    columns = {"largest_error": _greatest(rows["k_error"]), "inexact": inexact, "outward": outward}
+    errors, greatest = rows["k_error"], np.full(len(rows), np.nan)
+    np.fmax.at(greatest, pc.list_parent_indices(errors).to_numpy(), pc.list_flatten(errors).to_numpy())
+    columns = {"largest_error": pa.array(greatest, from_pandas=True), "inexact": inexact, "outward": outward}
     for name, values in columns.items():
         rows = rows.append_column(name, values)
     return rows
-
-
-def _greatest(lists: pa.ChunkedArray) -> pa.Array:
-    """Return the greatest number of each list; null of an empty one."""
-    values, rows = pc.list_flatten(lists), pc.list_parent_indices(lists)
-    greatest = np.full(len(lists), np.nan)
-    np.fmax.at(greatest, rows.to_numpy(), values.to_numpy())
-    return pa.array(greatest, from_pandas=True)

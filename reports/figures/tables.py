@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,6 @@ _ENDINGS: Mapping[str, Collection[Verdict]] = {
     "adapter_errors": {Verdict.ADAPTER_ERROR},
 }
 COUNTS = tuple(_ENDINGS)
-"""Columns of `counts`."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
@@ -54,22 +52,6 @@ WAS_SKIPPED = having("verdict", SKIPPED)
 
 Record = dict[str, Any]
 """One line of a frame; missing values are None."""
-
-
-@dataclass(frozen=True)
-class MatrixLine:
-    """One line of a verdict matrix: what happened in each aspect, as `counts` counts it."""
-
-    backend: str
-    operator: str
-    dtype: str
-    index_dtype: str
-    aspects: Mapping[str, Record]
-
-    @property
-    def total(self) -> Record:
-        """Sum the counts of all aspects."""
-        return total(self.aspects.values(), COUNTS)
 
 
 def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pd.DataFrame:
@@ -92,18 +74,17 @@ def records(frame: pd.DataFrame) -> list[Record]:
 
 
 def total(lines: Iterable[Record], names: Iterable[str]) -> Record:
-    """Sum the counts of some lines."""
     counted = list(lines)
     return {name: sum(line[name] for line in counted) for name in names}
 
 
-def matrix_lines(counted: pd.DataFrame) -> list[MatrixLine]:
-    """Arrange the verdict counts per `GROUP` as lines of a matrix."""
-    lines = defaultdict[tuple[str, str, str, str], dict[str, Record]](dict)
+def matrix_lines(counted: pd.DataFrame) -> dict[tuple[str, ...], dict[str, Record]]:
+    """Arrange the verdict counts per `GROUP` as lines of a matrix, with a square per aspect."""
+    lines = defaultdict[tuple[str, ...], dict[str, Record]](dict)
     for record in records(counted.reset_index()):
-        backend, operator, dtype, index_dtype, aspect = (record.pop(name) for name in GROUP)
-        lines[backend, operator, dtype, index_dtype][aspect] = record
-    return [MatrixLine(*key, aspects) for key, aspects in lines.items()]
+        *line, aspect = (record.pop(name) for name in GROUP)
+        lines[tuple(line)][aspect] = record
+    return lines
 
 
 def aspects_in_order(counted: pd.DataFrame) -> list[str]:
@@ -158,7 +139,6 @@ def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
 
 
 def times(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
-    """Return per group the median of ``call_seconds`` and the sum of ``seconds``."""
     measured = rows.group_by(list(by), use_threads=False)
     table = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
     table = table.rename(columns={"call_seconds_approximate_median": "call_seconds", "seconds_sum": "seconds"})

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from poolproof.reports.clusters import FailureCluster
-from poolproof.reports.clusters.reading import clusters_of
+from poolproof.reports.clusters.clustering import clusters_of
 from poolproof.reports.figures.history import Entries, connect
-from poolproof.reports.figures.tables import Record, records
+from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.store import NotARun
 
 IMPLEMENTATION = ("backend", "product", "library")
@@ -74,30 +74,6 @@ ORDER BY ALL
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Trends:
-    """A history in tables.
-
-    current
-        Counts of the newest run that asked a `MATRIX_CELL`, summed over its aspects and index dtypes; of the newest
-        `MAX_LIBRARIES` alone.
-    current_by_aspect
-        The same per index dtype and aspect.
-    overall, squares
-        Points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact`` (correctly rounded) in
-        percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the point.
-    last_two
-        Per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its library; empty where
-        there is none.
-    """
-
-    current: pd.DataFrame
-    current_by_aspect: pd.DataFrame
-    overall: pd.DataFrame
-    squares: pd.DataFrame
-    last_two: pd.DataFrame
-
-
 _LAST_TWO = f"""
 WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, plan FROM asked),
      newest AS (
@@ -112,25 +88,29 @@ GROUP BY ALL ORDER BY ALL
 """
 
 
-def read_trends(entries: Entries) -> Trends:
-    """Read a history that holds at least one run."""
-    with connect(entries) as connection:
-        connection.execute(_ASKED)
-        connection.execute(_SHOWN)
+class Trends:
+    """A history of at least one run in tables.
 
-        def current(by: Sequence[str]) -> pd.DataFrame:
-            return connection.sql(_CURRENT.format(by=", ".join(by))).df()
+    ``current`` has the counts of the newest run that asked a `MATRIX_CELL`, summed over its aspects and index dtypes,
+    of the newest `MAX_LIBRARIES` alone; ``current_by_aspect`` the same per index dtype and aspect. ``overall`` and
+    ``squares`` are points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact`` (correctly
+    rounded) in percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the
+    point. ``last_two`` has per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its
+    library; empty where there is none.
+    """
 
-        def trend(by: Sequence[str]) -> pd.DataFrame:
-            return connection.sql(_TREND.format(by=", ".join(by), most=MAX_POINTS)).df()
+    def __init__(self, entries: Entries) -> None:
+        with connect(entries) as connection:
+            connection.execute(_ASKED)
+            connection.execute(_SHOWN)
 
-        return Trends(
-            current=current(MATRIX_CELL),
-            current_by_aspect=current((*MATRIX_CELL, "index_dtype", "aspect")),
-            overall=trend(IMPLEMENTATION),
-            squares=trend(MATRIX_CELL),
-            last_two=connection.sql(_LAST_TWO).df(),
-        )
+            def table(query: str, by: Sequence[str] = ()) -> pd.DataFrame:
+                return connection.sql(query.format(by=", ".join(by), most=MAX_POINTS)).df()
+
+            self.current = table(_CURRENT, MATRIX_CELL)
+            self.current_by_aspect = table(_CURRENT, (*MATRIX_CELL, "index_dtype", "aspect"))
+            self.overall, self.squares = table(_TREND, IMPLEMENTATION), table(_TREND, MATRIX_CELL)
+            self.last_two = table(_LAST_TWO)
 
 
 MAX_RUNS = 60
@@ -175,19 +155,15 @@ def issue_histories(entries: Entries) -> list[IssueHistory]:
             if judged and key not in shown and issue.gone is None:
                 issue.gone = run["started"]
         for cluster in present:
-            _extend(issues, run, cluster)
+            key = cluster.backend, _condition(cluster)
+            if key not in issues or issues[key].gone is not None:
+                issues[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
+            issue, product = issues[key], str(cluster.smallest.get("product") or "")
+            issue.sentence, issue.last, issue.runs = cluster.sentence, run["started"], issue.runs + 1
+            issue.plans.add(run["plan"])
+            if product and product not in issue.products:
+                issue.products.append(product)
     return sorted(issues.values(), key=lambda issue: (issue.gone is not None, -issue.last))
-
-
-def _extend(issues: dict[tuple[str, Condition], IssueHistory], run: Record, cluster: FailureCluster) -> None:
-    key, product = (cluster.backend, _condition(cluster)), str(cluster.smallest.get("product") or "")
-    issue = issues.get(key)
-    if issue is None or issue.gone is not None:
-        issue = issues[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
-    issue.sentence, issue.last, issue.runs = cluster.sentence, run["started"], issue.runs + 1
-    issue.plans.add(run["plan"])
-    if product and product not in issue.products:
-        issue.products.append(product)
 
 
 def _condition(cluster: FailureCluster) -> Condition:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
 from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, issue_histories, read_trends
+from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, issue_histories
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
@@ -64,7 +64,6 @@ class Trend:
     most: float | None = None
 
     def scale(self, values: Sequence[float]) -> Spec:
-        """Return the vertical scale for these values."""
         if not values or self.least_span == 0.0:
             return {"zero": True}
         high = max(values) if self.most is None else self.most
@@ -119,59 +118,21 @@ MatrixCell = tuple[str, ...]
 """The values of the columns `MATRIX_CELL`, or of `IMPLEMENTATION`."""
 
 
-@dataclass(frozen=True)
-class Implementation:
-    """A backend on a product, with one library.
-
-    digest
-        The library by its content, as in `IMPLEMENTATION`; empty where a run does not tell.
-    squares
-        By operator and dtype, the counts of a square with its page and its paint.
-    changes
-        What its newest run changed; None where there is no earlier run of the same plan.
-    case_pages
-        Pages of its failing cases, by case id.
-    """
-
-    backend: str
-    product: str
-    digest: str
-    squares: Mapping[str, Mapping[str, Record]]
-    changes: Comparison | None
-    case_pages: Mapping[str, str]
-
-    @property
-    def label(self) -> str:
-        return label_of(self.backend, self.product, self.digest)
-
-    @property
-    def dtypes(self) -> list[str]:
-        return sorted({dtype for by_dtype in self.squares.values() for dtype in by_dtype})
-
-    @property
-    def totals(self) -> Record:
-        """Sum the counts of all squares."""
-        lines = [square for by_dtype in self.squares.values() for square in by_dtype.values()]
-        return tables.total(lines, ("judged", "violates", "waived", "refused", "undocumented", "missing"))
-
-    @property
-    def overall(self) -> Overall:
-        """Return the verdict of the newest runs of all squares."""
-        totals = self.totals
-        return gravest({Overall.VIOLATES: totals["violates"], Overall.INCOMPLETE: totals["missing"]})
-
-
 def write_dashboard(entries: Entries, site: Path) -> Path:
     """Write the pages into the folder ``site`` and return the first; replace an older dashboard there."""
     entries.check_any()
     _prepare(site)
-    _write_assets(site / "assets")  # first: they mark the folder as ours, should what follows be cut short
-    trends = read_trends(entries)
+    own = files("poolproof.reports").joinpath("pages/charts.js").read_text(encoding="utf-8")
+    mark = "A dashboard made by poolproof; it is replaced as a whole.\n"
+    for name, text in {_MARK: mark, "charts.js": own, "vega.js": _vega()}.items():
+        # first, for they mark the folder as ours, should what follows be cut short
+        (site / "assets" / name).write_text(text, encoding="utf-8")
+    trends = Trends(entries)
     cases = _failing_cases(entries, trends)
     implementations = _implementations(entries, trends, cases)
     points = _points(trends.overall)
-    for name, rows in cases.items():
-        _write_square_pages(site, name, rows, trends, entries)
+    for square, rows in cases.items():
+        _write_square_pages(site, square, rows, trends, entries)
     return write_page(
         site / "index.html",
         "dashboard.html.j2",
@@ -194,12 +155,10 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
 
 
 def label_of(*names: str) -> str:
-    """Join the values of `IMPLEMENTATION`, or the first of them."""
     return " ".join(filter(None, names))
 
 
 def page_name(*parts: str) -> str:
-    """Make a file name of names."""
     return "-".join(file_name(part) for part in parts if part) + ".html"
 
 
@@ -213,21 +172,29 @@ def _prepare(site: Path) -> None:
         (site / folder).mkdir(parents=True, exist_ok=True)
 
 
-def _implementations(
-    entries: Entries, trends: Trends, cases: Mapping[MatrixCell, list[Record]]
-) -> list[Implementation]:
-    squares = defaultdict[MatrixCell, dict[str, dict[str, Record]]](dict)
-    pages = defaultdict[MatrixCell, dict[str, str]](dict)
-    for line in records(trends.current):
-        square, implementation = _square_of(line), _implementation_of(line)
-        painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
-        squares[implementation].setdefault(line["operator"], {})[line["dtype"]] = painted
-        pages[implementation].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
+def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell, list[Record]]) -> list[Record]:
+    """Describe each backend on a product, with one library, by its content (``digest``, empty where no run tells).
+
+    ``squares`` are by operator and dtype the counts of a square with its page and its paint, ``totals`` their sums;
+    ``changes`` is what its newest run changed, None where there is no earlier run of the same plan; ``case_pages`` are
+    the pages of its failing cases, by case id.
+    """
+    found: dict[MatrixCell, Record] = {}
     changes = _changes(entries, trends.last_two)
-    return [
-        Implementation(key[0], key[1], key[2], operators, changes[key], pages[key])
-        for key, operators in squares.items()
-    ]
+    for line in records(trends.current):
+        square, key = _square_of(line), _implementation_of(line)
+        about = dict(zip(("backend", "product", "digest"), key, strict=True)) | {"label": label_of(*key)}
+        one = found.setdefault(key, about | {"squares": {}, "changes": changes[key], "case_pages": {}})
+        painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
+        one["squares"].setdefault(line["operator"], {})[line["dtype"]] = painted
+        one["case_pages"].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
+    for one in found.values():
+        lines = [square for by_dtype in one["squares"].values() for square in by_dtype.values()]
+        one["dtypes"] = sorted({square["dtype"] for square in lines})
+        one["totals"] = tables.total(lines, ("judged", "violates", "waived", "refused", "undocumented", "missing"))
+        causes = {Overall.VIOLATES: one["totals"]["violates"], Overall.INCOMPLETE: one["totals"]["missing"]}
+        one["overall"] = gravest(causes)
+    return list(found.values())
 
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
@@ -258,16 +225,10 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Re
     return cases
 
 
-def _implementation_of(line: Record) -> MatrixCell:
-    return tuple(line[name] for name in IMPLEMENTATION)
-
-
-def _square_of(line: Record) -> MatrixCell:
-    return tuple(line[name] for name in MATRIX_CELL)
+_implementation_of, _square_of = itemgetter(*IMPLEMENTATION), itemgetter(*MATRIX_CELL)
 
 
 def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], trends: Trends, entries: Entries) -> None:
-    """Write the page of a square, and those of its failing cases."""
     line = records(_of_square(trends.current, square))[0]
     points = _points(_of_square(trends.squares, square))
     about = {**line, "label": label_of(*_implementation_of(line)), "page": f"squares/{page_name(*square)}"}
@@ -288,7 +249,9 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
 
 def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None:
     drawn, complaint = _picture(run, row)
-    texts = {column: _format(row.get(column.name)) for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
+    shown = {column: row.get(column.name) for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
+    lists = {column: [] if value is None else np.ravel(value).tolist() for column, value in shown.items()}
+    texts = {column: ", ".join(str(figure(item)) for item in values) for column, values in lists.items()}
     write_page(
         site / row["page"],
         "case.html.j2",
@@ -304,7 +267,6 @@ def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None
 
 
 def _picture(run: Path, row: Record) -> tuple[Picture | None, str]:
-    """Draw the picture of a case, or say why there is none."""
     path = evidence_path(run, row["case_id"], row["backend"])
     if not path.exists():
         return None, "This case left no evidence to draw a picture from."
@@ -321,18 +283,8 @@ _SHOWN_ELSEWHERE = (
 )
 
 
-def _format(value: Any) -> str:
-    """Format a value for people; empty for what says nothing."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return str(figure(value)) if value is not None else ""
-    return ", ".join(str(figure(item)) for item in np.asarray(value).tolist())
-
-
 def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
-    chosen = pd.Series(True, index=frame.index)
-    for name, value in zip(MATRIX_CELL, square, strict=True):
-        chosen &= frame[name] == value
-    return frame[chosen]
+    return frame[frame[list(MATRIX_CELL)].eq(square).all(axis=1)]
 
 
 def _points(points: pd.DataFrame) -> list[Record]:
@@ -353,16 +305,8 @@ def _points(points: pd.DataFrame) -> list[Record]:
     return lines
 
 
-def _write_assets(assets: Path) -> None:
-    (assets / _MARK).write_text("A dashboard made by poolproof; it is replaced as a whole.\n", encoding="utf-8")
-    own = files("poolproof.reports").joinpath("pages/charts.js").read_text(encoding="utf-8")
-    (assets / "charts.js").write_text(own, encoding="utf-8")
-    (assets / "vega.js").write_text(_vega(), encoding="utf-8")
-
-
 @cache
 def _vega() -> str:
-    """Bundle Vega, Vega-Lite and Vega-Embed as one script."""
     try:
         import vl_convert
     except ImportError as error:

@@ -47,30 +47,22 @@ class Picture:
     drawings: Sequence[tuple[str, Markup]]
 
 
-@dataclass(frozen=True, eq=False)
 class _Crop:
-    """The part of a plane that is drawn, around the ``worst`` element.
+    """The part of a plane that is drawn, with the worst element as near to the middle as the edges allow.
 
-    leading
-        Coordinates of the plane.
-    first, size
-        The first row and column, and how many of each.
-    with_texts
-        Whether a cell has room for its number.
+    ``first`` and ``size`` are the first row and column, and how many of each.
     """
 
-    evidence: Evidence
-    worst: tuple[int, ...]
-    first: Place
-    size: Place
-    with_texts: bool
-
-    @property
-    def leading(self) -> tuple[int, ...]:
-        return self.worst[:-2]
+    def __init__(self, evidence: Evidence, most_cells: int, most_texts: int) -> None:
+        shape = evidence.arrays["got"].shape
+        self.evidence, self.worst = evidence, worst_element(evidence)
+        self.leading = self.worst[:-2]
+        self.size = min(shape[-2], most_cells), min(shape[-1], most_cells)
+        axes = zip(self.worst[-2:], self.size, shape[-2:], strict=True)
+        row, column = (min(max(at - drawn // 2, 0), length - drawn) for at, drawn, length in axes)
+        self.first, self.has_texts = (row, column), self.size[1] <= most_texts
 
     def place_of(self, element: tuple[int, ...]) -> Place | None:
-        """Return the row and column of an element; None where it is not drawn."""
         axes = zip(element[-2:], self.first, self.size, strict=True)
         is_drawn = element[:-2] == self.leading and all(0 <= at - start < size for at, start, size in axes)
         return (element[-2], element[-1]) if is_drawn else None
@@ -118,7 +110,7 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
     got = evidence.arrays["got"]
     if got.ndim < 2 or not got.size:
         return None
-    crop = _crop(evidence, most_cells, most_texts)
+    crop = _Crop(evidence, most_cells, most_texts)
     cells = _cells(crop)
     values = {
         "expected": [cell.expected for cell in cells],
@@ -156,17 +148,6 @@ def worst_element(evidence: Evidence) -> tuple[int, ...]:
     return tuple(map(int, np.unravel_index(np.where(rejected, outside, -np.inf).argmax(), shape)))
 
 
-def _crop(evidence: Evidence, most_cells: int, most_texts: int) -> _Crop:
-    """Cut out as much as may be drawn, with the worst cell as near to the middle as the edges allow."""
-    worst, shape = worst_element(evidence), evidence.arrays["got"].shape
-    rows, columns = (min(length, most_cells) for length in shape[-2:])
-    first = tuple(
-        min(max(at - drawn // 2, 0), length - drawn)
-        for at, drawn, length in zip(worst[-2:], (rows, columns), shape[-2:], strict=True)
-    )
-    return _Crop(evidence, worst, (first[0], first[1]), (rows, columns), columns <= most_texts)
-
-
 def _cells(crop: _Crop) -> list[_Cell]:
     arrays = crop.evidence.arrays
     low, high, got = (crop.part(arrays[name]) for name in ("low", "high", "got"))
@@ -194,7 +175,7 @@ def _cell(crop: _Crop, cell: _Cell, value: float, reach: float) -> str:
     frame = ""
     if cell.place == crop.worst[-2:] or cell.is_rejected:
         frame = _frame(x, y, "worst" if cell.place == crop.worst[-2:] else "wrong")
-    text = _text(*crop.centre(cell.place), _short(value)) if crop.with_texts else ""
+    text = _text(*crop.centre(cell.place), _short(value)) if crop.has_texts else ""
     return (
         f'<g><title>{escape(str(cell))}</title><rect class="{kind}" x="{x:g}" y="{y:g}" width="{_CELL:g}" '
         f'height="{_CELL:g}" style="fill-opacity:{ink:.2f}"/>{frame}{text}</g>'
@@ -210,9 +191,9 @@ def _text(x: float, y: float, text: str) -> str:
 
 
 def _misrouted(crop: _Crop) -> list[str]:
-    """Draw an arrow for each gradient of which the decoder knows where it went."""
     places = [
-        (crop.place_of(fault.home), crop.place_of(fault.cell), fault.is_copy) for fault in crop.evidence.misrouted
+        (crop.place_of(fault.home), crop.place_of(fault.cell), fault.kind == "copied")
+        for fault in crop.evidence.misrouted
     ]
     return [
         _arrow(crop.centre(home), crop.centre(cell), "arrived here, too" if is_copy else "arrived here, not there")
@@ -313,7 +294,6 @@ def _caption(crop: _Crop) -> str:
 
 
 def _short(value: float) -> str:
-    """Round a number until it fits into a cell."""
     texts = (f"{value:.{digits}g}" for digits in range(_DIGITS, 1, -1))
     short = next((text for text in texts if len(text) <= _LONGEST_TEXT), None)
     return short or f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")

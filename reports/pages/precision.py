@@ -1,32 +1,38 @@
-"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend."""
+"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend.
+
+Its charts are SVG in the page itself: Vega's script has a megabyte, and is an optional dependency.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+
+from markupsafe import Markup, escape
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Agreement, Precision, agreements, backend_comparisons
-from poolproof.reports.pages.drawing import error_over_multiplicity, logarithmic_width
+from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Multiplicity, agreements, backend_comparisons
+from poolproof.reports.figures.tables import Record
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.rows.failures import replay_line
-from poolproof.reports.rows.text import percent
+from poolproof.reports.rows.text import percent, raised
 
 
 def write_precision_page(digest: Digest, path: Path) -> Path:
     """Write the page of a run in which some backward ran; returns its path."""
     agreed = agreements(digest.folder)
-    backends: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    backends: dict[str, dict[str, list[Record]]] = {}
     for precision in digest.precision_details:
-        backends.setdefault(precision.backend, {}).setdefault(precision.operator, []).append(_card(precision))
+        backends.setdefault(precision["backend"], {}).setdefault(precision["operator"], []).append(_card(precision))
     return write_page(
         path,
         "precision.html.j2",
         run=digest.run,
         backends=backends,
-        standards={backend: _standards(list(lines)) for backend, lines in groupby(agreed, lambda one: one.backend)},
+        standards={backend: _standards(list(lines)) for backend, lines in groupby(agreed, itemgetter("backend"))},
         backend_comparisons=backend_comparisons(digest.folder),
         probes={
             backend: [account for account in found if account["disagreements"]]
@@ -36,20 +42,19 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
     )
 
 
-def _card(precision: Precision) -> dict[str, Any]:
-    title = f"largest errors and bounds of {precision.operator} {precision.dtype}"
+def _card(precision: Record) -> Record:
+    title = f"largest errors and bounds of {precision['operator']} {precision['dtype']}"
+    counts, bias = precision["counts"], precision["bias"]
     return {
         "precision": precision,
         "histogram": [
-            {"label": label, "count": precision.counts[column], "share": share, "width": logarithmic_width(share)}
+            {"label": label, "count": counts[column], "share": share, "width": logarithmic_width(share)}
             for column, label in HISTOGRAM
-            if (share := precision.counts[column] / precision.counts["n"]) or column in _ALWAYS
+            if (share := counts[column] / counts["n"]) or column in _ALWAYS
         ],
-        "drawing": error_over_multiplicity(precision.multiplicities, title),
-        "biased": precision.bias is not None
-        and abs(precision.bias) > 4.0 * precision.uncertainty
-        and abs(precision.bias) > 0.1,
-        "worst": [(row, replay_line(row)) for row in precision.worst],
+        "drawing": error_over_multiplicity(precision["multiplicities"], title),
+        "biased": bias is not None and abs(bias) > max(4.0 * precision["uncertainty"], 0.1),
+        "worst": [(row, replay_line(row)) for row in precision["worst"]],
     }
 
 
@@ -57,19 +62,95 @@ _ALWAYS = ("ulp_0", "ulp_le05")
 """Classes of the histogram that are shown empty, too."""
 
 
-def _standards(lines: Sequence[Agreement]) -> dict[str, Any]:
+def _standards(lines: Sequence[Record]) -> Record:
     """Return the standards that disagree with the interval as table lines, and the names of all others."""
-    dtypes = [dtype for dtype in DTYPES if any(dtype in line.judged for line in lines)]
-    disagreeing = [line for line in lines if line.disagreements]
+    dtypes = [dtype for dtype in DTYPES if any(dtype in line["judged"] for line in lines)]
+    disagreeing = [line for line in lines if line["disagreements"]]
     return {
         "dtypes": dtypes,
         "disagreeing": disagreeing,
-        "agreeing": [line.standard for line in lines if not line.disagreements],
-        "wrong": max((line.wrong for line in lines), default=0),
+        "agreeing": [line["standard"] for line in lines if not line["disagreements"]],
+        "wrong": max((line["wrong"] for line in lines), default=0),
         "examples": [
-            (line.standard, kind, replay_line(row))
+            (line["standard"], kind, replay_line(row))
             for line in disagreeing
-            for kind, row in (("fails a right result", line.false_alarm), ("passes a wrong result", line.miss))
+            for kind, row in (("fails a right result", line["false_alarm"]), ("passes a wrong result", line["miss"]))
             if row
         ],
     }
+
+
+WIDTH, HEIGHT = 270, 165
+_LEFT, _RIGHT, _BOTTOM, _TOP = 30, 10, 30, 6
+_MAX_LABELS = 7
+
+
+def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Markup:
+    """Draw largest errors as bars and largest bounds as lines above them, per number of gradients; logarithmic."""
+    marks = _marks([value for one in classes for value in (one.error, one.bound)])
+    lowest, highest = marks[0], marks[-1]
+    step = (WIDTH - _LEFT) / max(len(classes), 1)
+    width = min(0.62 * step, 34.0)
+
+    def height(value: float) -> float:
+        """Return the place of a value between the ends of the axis; zero is below its lowest mark."""
+        if value <= 0.0:
+            return HEIGHT - _BOTTOM
+        share = (math.log2(max(value, lowest)) - math.log2(lowest)) / (math.log2(highest) - math.log2(lowest))
+        return HEIGHT - _BOTTOM - 10 - share * (HEIGHT - _BOTTOM - 10 - _TOP)
+
+    parts = []
+    for value in marks:
+        y = height(value)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_text(_LEFT - 4, y + 3.5, _power(value), "end"))
+    labelled = -(-len(classes) // _MAX_LABELS)
+    for number, one in enumerate(classes):
+        middle = _LEFT + (number + 0.5) * step
+        parts.append(_column(one, middle, width, height))
+        if number % labelled == 0:
+            first, _, last = one.label.partition("-")  # the bound of a class is largest at its upper end
+            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, f"≤{last}" if last else first))
+    parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
+    parts.append(_text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
+    return Markup(
+        f'<svg class="drawing" viewBox="0 0 {WIDTH + _RIGHT} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _column(one: Multiplicity, middle: float, width: float, height: Callable[[float], float]) -> str:
+    left, top, ground = middle - width / 2, height(one.error), height(0.0)
+    said = f"k = {one.label}: {one.cells:,} cells, largest error {one.error:.3g} ulp, largest bound {one.bound:.3g} ulp"
+    bar = f'<rect class="bar" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{ground - top:.1f}"/>'
+    at = f'y1="{height(one.bound):.1f}" y2="{height(one.bound):.1f}"'
+    line = f'<line class="bound" x1="{left - 3:.1f}" x2="{left + width + 3:.1f}" {at}/>' if one.bound > 0.0 else ""
+    return f"<g><title>{escape(said)}</title>{bar}{line}</g>"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _marks(values: Sequence[float]) -> list[float]:
+    """Return powers of two around the positive values, at most seven, evenly apart."""
+    positive = [value for value in values if 0.0 < value < math.inf] or [1.0]
+    low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
+    low = max(low, high - 24)
+    high = max(high, low + 2)
+    stride = max(1, math.ceil((high - low) / 6))
+    return [2.0 ** (low + stride * number) for number in range((high - low + stride - 1) // stride + 1)]
+
+
+def _power(value: float) -> str:
+    exponent = round(math.log2(value))
+    if exponent >= 0:
+        return str(2**exponent) if exponent <= 13 else "2" + raised(exponent)
+    return {-1: "½", -2: "¼", -3: "⅛"}.get(exponent, "2" + raised(exponent))
+
+
+def logarithmic_width(share: float, least: float = 1e-7) -> float:
+    """Return the per cent of the full width for a share: 100 for all, 0 for none, a bit for one in ten million."""
+    if share <= 0.0:
+        return 0.0
+    return max(100.0 * (1.0 - math.log10(share) / math.log10(least)), 1.5)

@@ -47,7 +47,6 @@ PAGES = (
 
 
 def pages_of(digest: Digest) -> list[RunPage]:
-    """Return the pages that are applicable to a run."""
     return [page for page in PAGES if page.is_applicable(digest)]
 
 

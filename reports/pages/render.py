@@ -34,7 +34,6 @@ _SQUARE_CLASSES = (
 
 
 def paint(counts: Record) -> str:
-    """Return the style sheet's class for a square of a verdict matrix."""
     return next((paint for name, paint in _SQUARE_CLASSES if counts.get(name)), "none")
 
 
@@ -70,15 +69,11 @@ def _environment() -> Environment:
         "plain": lambda text: str(escape(text)).replace("*", "\\*").replace("\n", " "),
         "asides": asides,
         "anchor": lambda names: "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names),
-        "shade": _shade,
+        # from 0 for nothing to 1 for most, logarithmically: a single case is to be seen
+        "shade": lambda count, most: 0.15 + 0.85 * math.log1p(count) / math.log1p(most) if count else 0.0,
         "script_json": _script_json,
     }
     return environment
-
-
-def _shade(count: int, most: int) -> float:
-    """Scale a count from 0 for nothing to 1 for most, logarithmically: a single case is to be seen."""
-    return 0.0 if not count else 0.15 + 0.85 * math.log1p(count) / math.log1p(most)
 
 
 def _breakable(name: str) -> Markup:

@@ -23,8 +23,8 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.pages.drawing import error_over_multiplicity
 from poolproof.reports.pages.plane import Picture, picture
+from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
@@ -34,7 +34,6 @@ from poolproof.reports.rows.verdicts import FAILED
 from poolproof.reports.waivers.review import STALE
 
 MatrixCell = tuple[str, ...]
-"""The values of the columns of `GROUP`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,21 +56,18 @@ class Card:
 
 def cards(digest: Digest) -> list[Card]:
     """Make a card for each root cause, in the order of the terminal."""
-    clusters = digest.root_causes
-    squares = _squares(digest.folder, clusters)
-    return [_card(digest.folder, number, cluster, squares[number - 1]) for number, cluster in enumerate(clusters, 1)]
-
-
-def _card(folder: Path, number: int, cluster: FailureCluster, squares: Counter[MatrixCell]) -> Card:
-    case_id = _with_evidence(folder, cluster)
-    if not case_id:
-        return Card(number, cluster, squares)
-    own, shrunk = (path(folder, case_id, cluster.backend) for path in (evidence_path, shrunk_path))
-    drawing = None
-    with suppress(EvidenceError):
-        drawing = picture(read_evidence(shrunk if shrunk.exists() else own))
-    programs = program_lines(folder, case_id, cluster.backend)
-    return Card(number, cluster, squares, case_id, drawing, own.relative_to(folder).as_posix(), programs)
+    folder, clusters, made = digest.folder, digest.root_causes, []
+    for number, (cluster, squares) in enumerate(zip(clusters, _squares(folder, clusters), strict=True), 1):
+        card = Card(number, cluster, squares)
+        if case_id := _with_evidence(folder, cluster):
+            own, shrunk = (path(folder, case_id, cluster.backend) for path in (evidence_path, shrunk_path))
+            drawing = None
+            with suppress(EvidenceError):
+                drawing = picture(read_evidence(shrunk if shrunk.exists() else own))
+            programs = program_lines(folder, case_id, cluster.backend)
+            card = Card(number, cluster, squares, case_id, drawing, own.relative_to(folder).as_posix(), programs)
+        made.append(card)
+    return made
 
 
 def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
@@ -182,15 +178,13 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
         for square in card.squares:
             numbers.setdefault(square, []).append(card.number)
     matrix: dict[str, list[Record]] = {}
-    for line in matrix_lines(digest.supported_counts):
-        names = (line.backend, line.operator, line.dtype, line.index_dtype)
-        counted = {aspect: line.aspects.get(aspect, _NOTHING) for aspect in aspects}
-        squares = [
-            counts | {"kind": paint(counts), "cards": numbers.get((*names, aspect), ())}
-            for aspect, counts in counted.items()
-        ]
+    for names, counted in matrix_lines(digest.supported_counts).items():
+        squares = []
+        for aspect in aspects:
+            counts = counted.get(aspect, _NOTHING)
+            squares.append(counts | {"kind": paint(counts), "cards": numbers.get((*names, aspect), ())})
         described = dict(zip(GROUP[1:4], names[1:], strict=True))
-        matrix.setdefault(line.backend, []).append(described | {"squares": squares})
+        matrix.setdefault(names[0], []).append(described | {"squares": squares})
     return matrix
 
 

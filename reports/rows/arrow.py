@@ -6,21 +6,15 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from poolproof.reports.rows.schema import COLUMNS, SCHEMA_VERSION, ColumnType, Row, check_columns
+from poolproof.reports.rows.schema import COLUMNS, SCHEMA_VERSION, Column, Row, check_columns
 
-_TYPES = {
-    ColumnType.TEXT: pa.string(),
-    ColumnType.COUNT: pa.int64(),
-    ColumnType.REAL: pa.float64(),
-    ColumnType.FLAG: pa.bool_(),
-    ColumnType.WORDS: pa.list_(pa.string()),
-    ColumnType.COUNTS: pa.list_(pa.int64()),
-    ColumnType.REALS: pa.list_(pa.float64()),
-}
 
-SCHEMA = pa.schema(
-    [pa.field(column.name, _TYPES[column.kind]) for column in COLUMNS], {"poolproof": str(SCHEMA_VERSION)}
-)
+def _type(column: Column) -> pa.DataType:
+    value = pa.type_for_alias(column.kind.removeprefix("list<").removesuffix(">"))
+    return pa.list_(value) if column.kind.is_list else value
+
+
+SCHEMA = pa.schema([pa.field(column.name, _type(column)) for column in COLUMNS], {"poolproof": str(SCHEMA_VERSION)})
 
 
 def to_table(rows: Iterable[Row]) -> pa.Table:

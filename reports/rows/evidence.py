@@ -102,16 +102,15 @@ class Meta(TypedDict, total=False):
     call: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class MisroutedGradient:
+class MisroutedGradient(msgspec.Struct, frozen=True):
     """A coded gradient that arrived in the cell ``cell``, and belongs into ``home`` (coordinates of grad_input).
 
-    ``is_copy`` where it arrived there as well.
+    It was "copied" where it arrived there as well.
     """
 
+    kind: Literal["misrouted", "copied"]
     cell: tuple[int, ...]
     home: tuple[int, ...]
-    is_copy: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,6 @@ class Evidence:
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
-        """Judge again, from what was stored, which elements are not admissible."""
         return rejected(self.arrays, self.meta.get("limit", np.inf))
 
     @property
@@ -141,9 +139,9 @@ class Evidence:
         read = []
         for fault in faults if isinstance(faults, list) else ():
             with suppress(msgspec.ValidationError):  # a fault of another kind, or no record of one
-                found = msgspec.convert(fault, _Fault)
+                found = msgspec.convert(fault, MisroutedGradient)
                 if _lies_in(found.cell, shape) and _lies_in(found.home, shape):
-                    read.append(MisroutedGradient(found.cell, found.home, found.kind == "copied"))
+                    read.append(found)
         return read
 
 
@@ -186,7 +184,6 @@ def read_evidence(path: Path) -> Evidence:
 
 
 def case_name(case_id: str, backend: str) -> str:
-    """Return the name of what a case left, as a file or a folder."""
     return f"{file_name(backend)}-{case_id}"
 
 
@@ -216,14 +213,6 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
 def file_name(backend: str) -> str:
     """Make a backend's name a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
-
-
-class _Fault(msgspec.Struct):
-    """A fault of one of the kinds in which a gradient arrived elsewhere."""
-
-    kind: Literal["misrouted", "copied"]
-    cell: tuple[int, ...]
-    home: tuple[int, ...]
 
 
 def _lies_in(place: tuple[int, ...], shape: tuple[int, ...]) -> bool:

@@ -18,7 +18,6 @@ SHOWN = ("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", 
 
 
 def kind_of(row: Row) -> tuple[str, ...]:
-    """Return the values of `KIND` of a failed row."""
     return row["backend"], row["operator"], row["verdict"], violated_text(row["checks_violated"])
 
 

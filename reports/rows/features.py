@@ -335,5 +335,4 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a text; missing values of tables are none."""
     return value if isinstance(value, str) else ""

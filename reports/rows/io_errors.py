@@ -55,7 +55,6 @@ def environment_errors() -> Iterator[None]:
 
 
 def describe(error: OSError) -> str:
-    """Describe an error of the system, and what to do about it."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; {_remedy(error)}"
 

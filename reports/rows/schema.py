@@ -27,7 +27,7 @@ class ColumnType(StrEnum):
 
     @property
     def is_list(self) -> bool:
-        return self in _LISTS
+        return self.startswith("list")
 
 
 _LISTS = (ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS)

@@ -14,13 +14,15 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from poolproof.reports.rows.io_errors import replacing, writing
 from poolproof.reports.rows.records import read_record
-from poolproof.reports.rows.run_record import ENTRIES, objection
 from poolproof.reports.rows.schema import COLUMNS, Row
 from poolproof.reports.rows.verdicts import BadInput
 
@@ -45,28 +47,12 @@ class InUse(BadInput):
     """Another process writes to the folder; the text names it."""
 
 
-def lock(folder: Path) -> None:
+def lock(folder: Path, other: str = "another --report folder") -> int | None:
     """Keep other sessions out of a folder until this process ends, however it ends. `InUse` if one is in it.
 
-    The lock is the system's (flock on the folder itself), so nothing is left behind. File systems that know no such
-    locks keep nobody out.
+    The lock is the system's (flock on the folder itself), so nothing is left behind; it ends before where the
+    descriptor that is returned is closed. File systems that know no such locks keep nobody out: None.
     """
-    _locked(folder, "another --report folder")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other sessions out of a folder for as long as the context lasts."""
-    descriptor = _locked(folder, "another folder")
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _locked(folder: Path, other: str) -> int | None:
-    """Lock a folder for as long as the returned descriptor is open; None where there are no locks."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,6 +63,17 @@ def _locked(folder: Path, other: str) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other sessions out of a folder for as long as the context lasts."""
+    descriptor = lock(folder, "another folder")
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 class RowWriter:
@@ -105,7 +102,6 @@ class RowWriter:
             self.compact()
 
     def compact(self) -> None:
-        """Turn the journal into a Parquet part."""
         if self._end is not None:
             self._end.close()
             self._end = None
@@ -142,7 +138,6 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
 
 
 def having(column: str, values: Iterable[str]) -> pc.Expression:
-    """Select rows whose text in a column is one of ``values``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -265,3 +260,88 @@ def _unused(folder: Path, name: str) -> Path:
     while any((folder / f"{name}-{number:04d}").with_suffix(suffix).exists() for suffix in (".jsonl", ".parquet")):
         number += 1
     return folder / f"{name}-{number:04d}.jsonl"
+
+
+Time = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+"""Unix time in seconds, before the year 9999."""
+
+Texts = dict[str, str]
+
+
+class SuiteRecord(msgspec.Struct):
+    version: str
+    content_hash: str
+
+
+class GroupRecord(msgspec.Struct):
+    """The number of rows of a mandatory group, whose other entries are columns with the text that rows have there."""
+
+    planned: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class PluginRecord(msgspec.Struct):
+    kind: str
+    name: str
+    package: str
+    fault: str
+
+
+class BudgetRecord(msgspec.Struct):
+    """Seconds, how many it took, when they end, and per block [cases asked, of how many] and cases beyond."""
+
+    seconds: Time
+    took: Time
+    until: Time
+    asked: dict[str, tuple[int, int]] = {}
+    beyond: dict[str, Annotated[int, msgspec.Meta(gt=0)]] = {}
+
+    def __post_init__(self) -> None:
+        if not all(0 < cases < total for cases, total in self.asked.values()):
+            raise ValueError("a part has at least one case, and not all")
+
+
+class MergedRecord(msgspec.Struct):
+    shard: str
+    id: str
+    host: Texts
+    started: Time
+    rows: int
+    finished: Time | None = None
+
+
+ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
+    "id": ("a text", str),
+    "plan": ("a text", str),
+    "seed": ("an integer", int),
+    "arguments": ("a list of texts", list[str]),
+    "started": ("a Unix time", Time),
+    "finished": ("a Unix time, or null while the run goes on", Time | None),
+    "mandatory": ("a list of groups with the number of their cases", list[GroupRecord], list[dict[str, str | int]]),
+    "suite": ("a version and a content_hash", SuiteRecord, Texts),
+    "host": ("an object of texts", Texts),
+    "backends": ("an object of objects of texts", dict[str, Texts]),
+    "waivers": ("a list of waivers", list[dict[str, Any]]),
+    "waivers_judged_on": ("a day like 2027-03-31", date),
+    "strict_waivers": ("true or false", bool),
+}
+"""Entries of every run.json: what each should be, and the types that its value has to have."""
+
+OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
+    "plan_cases": ("an integer", int),
+    "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", BudgetRecord),
+    "selection": ("an object", dict[str, Any]),
+    "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRecord]),
+    "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
+}
+"""Entries of some run.json."""
+
+
+def objection(record: Mapping[str, Any]) -> str:
+    """Return what is wrong with the entries of a record that has them all; empty if nothing is."""
+    for name, (expected, *kinds) in (ENTRIES | OPTIONAL).items():
+        try:
+            for kind in kinds if name in ENTRIES or name in record else ():
+                msgspec.convert(record[name], kind)
+        except msgspec.ValidationError:
+            return f"entry {name!r} should be {expected}"
+    return ""

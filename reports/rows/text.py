@@ -56,5 +56,4 @@ def percent(part: float, whole: float = 1.0) -> str:
 
 
 def spelled_value(value: int | str) -> str:
-    """Format a number, with commas where it is long."""
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)

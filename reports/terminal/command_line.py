@@ -125,6 +125,5 @@ def _refuse(error: click.UsageError) -> NoReturn:
 
 
 def give_up(reason: str) -> NoReturn:
-    """End the command with one sentence."""
     click.echo(without_commands(f"poolproof: {visible(reason)}"), err=True)
     sys.exit(Overall.COULD_NOT_RUN)

@@ -22,7 +22,6 @@ STYLES = {
     Overall.INCOMPLETE: "yellow",
     Overall.COULD_NOT_RUN: "red",
 }
-"""Terminal styles of overall verdicts."""
 
 
 def ending(word: str, overall: Overall, text: str) -> Text:

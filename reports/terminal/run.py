@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import pandas as pd
 from rich import box
@@ -15,7 +16,8 @@ from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS, group_text
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.figures.tables import COUNTS as VERDICTS
+from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records, total
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
@@ -27,6 +29,7 @@ _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State
 
 
 _MARGIN = "   "
+_folded = partial(Text, overflow="fold")
 
 _MARKED = (
     ("violates", "✗", "bold red", "violated, crashed or timed out"),
@@ -59,12 +62,12 @@ def summary(digest: Digest, console: Console) -> list[RenderableType]:
     for (backend, name), group in digest.list_results.groupby(["backend", "list"]):  # verdicts beside its standards
         parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
     lines = (
-        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], Text(skip["reason"], overflow="fold"))
+        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], _folded(skip["reason"]))
         for skip in records(digest.skips)
     )
     parts += _listing("Not judged", lines)
     parts += _waivers(digest.relevant_waivers)
-    parts += _listing("Plugins", ((Text(fault, overflow="fold"),) for fault in digest.plugin_faults))
+    parts += _listing("Plugins", ((_folded(fault),) for fault in digest.plugin_faults))
     parts += _failures(digest)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
@@ -127,14 +130,14 @@ def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
     for aspect in aspects:
         table.add_column(aspect.replace("_", "\n"), justify="right", no_wrap=True)
     table.add_column("all", justify="right", no_wrap=True)
-    backend = ""
-    for line in matrix_lines(counts):
-        if line.backend != backend:
+    shown = ""
+    for (backend, *names), counted in matrix_lines(counts).items():
+        if backend != shown:
             table.add_section()
-            table.add_row(Text(line.backend, style="bold"))
-            backend = line.backend
-        squares = [_square(line.aspects[aspect]) if aspect in line.aspects else Text("") for aspect in aspects]
-        table.add_row(line.operator, line.dtype, line.index_dtype, *squares, _square(line.total))
+            table.add_row(Text(backend, style="bold"))
+            shown = backend
+        squares = [_square(counted[aspect]) if aspect in counted else Text("") for aspect in aspects]
+        table.add_row(*names, *squares, _square(total(counted.values(), VERDICTS)))
     return table
 
 
@@ -179,7 +182,7 @@ def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
             line["backend"],
             line["operator"],
             line["clause"] or "legal",
-            Text(line["statement"], overflow="fold"),
+            _folded(line["statement"]),
         )
         for line in records(chosen.head(_MOST_CLAUSES))
     )
@@ -203,28 +206,17 @@ _LIST_HEADINGS = {
 
 
 def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
-    lines = (
-        (
-            f"{review.cases:>6}",
-            Text(review.description, style=_STYLES_OF_STATES.get(review.state, "")),
-            review.waiver.id,
-            Text(review.waiver.reason, overflow="fold"),
-        )
-        for review in reviews
-    )
+    lines: list[tuple[RenderableType, ...]] = []
+    for review in reviews:
+        state = Text(review.description, style=_STYLES_OF_STATES.get(review.state, ""))
+        lines.append((f"{review.cases:>6}", state, review.waiver.id, _folded(review.waiver.reason)))
     return _listing("Waivers", lines)
 
 
 def _never_run(never: pd.DataFrame) -> list[RenderableType]:
+    names = ("backend", "operator", "dtype", "class")
     lines = (
-        (
-            f"{line['refused']:>6,}",
-            line["backend"],
-            line["operator"],
-            line["dtype"],
-            line["class"],
-            Text(line["because"], overflow="fold"),
-        )
+        (f"{line['refused']:>6,}", *(line[name] for name in names), _folded(line["because"]))
         for line in records(never.head(_MAX_GAPS))
     )
     title = "Never run, only refused, though no document is known that allows it"
@@ -239,12 +231,7 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
     together = gaps.groupby([*columns, "because"], dropna=False, as_index=False)[["missing", "planned"]].sum()
     worst = together.sort_values("missing", ascending=False, kind="stable")
     lines = (
-        (
-            f"{gap['missing']:>6,}",
-            f"of {gap['planned']:,}",
-            group_text(gap),
-            Text(gap["because"]),
-        )
+        (f"{gap['missing']:>6,}", f"of {gap['planned']:,}", group_text(gap), Text(gap["because"]))
         for gap in records(worst.head(_MAX_GAPS))
     )
     return _listing("Planned, but not judged", lines) + _more(len(worst) - _MAX_GAPS, "       and {}", "line")
@@ -275,8 +262,8 @@ def _explained(digest: Digest) -> list[RenderableType]:
         (
             f"{row['cases']:>6,}",
             row["backend"],
-            Text(row["operator"], overflow="fold"),
-            Text(what_failed(row), overflow="fold"),
+            _folded(row["operator"]),
+            _folded(what_failed(row)),
             Text(row["case_id"], style="dim"),
         )
         for row in records(digest.failures.head(_MOST_FAILURES))

@@ -60,7 +60,6 @@ class Review:
 
     @property
     def description(self) -> str:
-        """Return the state in words, and whether the waiver is wide."""
         return f"{self.state}, wide" if self.is_wide else str(self.state)
 
 
@@ -92,7 +91,6 @@ def review(
 
 
 def _kinds(rows: pa.Table) -> dict[str, set[tuple[str, ...]]]:
-    """Return the kinds of failure that each waiver covers, by its id."""
     kinds: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     waived = rows.filter(pc.equal(rows["verdict"], str(Verdict.WAIVED))).select(list(REVIEWED))
     for row in waived.to_pylist():
@@ -102,7 +100,6 @@ def _kinds(rows: pa.Table) -> dict[str, set[tuple[str, ...]]]:
 
 
 def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
-    """Return the columns that the waivers' scopes name."""
     return list(dict.fromkeys(column for waiver in waivers for column in waiver.scope))
 
 

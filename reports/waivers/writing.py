@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -19,35 +18,24 @@ _VERSION = re.compile(r"v?\d+\.\w+")
 """A value of an environment that is a version, such as 2.13.0+cpu or 8.0.RC1."""
 
 
-@dataclass(frozen=True)
-class Approval:
-    """Data that a person adds to a failing row to make it accepted; ``scope`` names columns to take from the row."""
+def waiver_for(
+    row: Row, environment: Mapping[str, str], scope: Sequence[str] = ("case_id",), **accepted: Any
+) -> Waiver:
+    """Make the narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope given.
 
-    reason: str
-    owner: str
-    expires: date
-    issue: str = ""
-    scope: Sequence[str] = ("case_id",)
-
-
-def waiver_for(row: Row, environment: Mapping[str, str], accepted: Approval) -> Waiver:
-    """Make the narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope given."""
-    foreign = sorted(set(accepted.scope) - set(SCOPE_COLUMNS))
+    ``scope`` names columns to take from the row; ``accepted`` is what a person adds: reason, owner, expires, issue.
+    """
+    foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
     if foreign:
         known = ", ".join(SCOPE_COLUMNS)
         raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
-    columns = dict.fromkeys(("backend", *accepted.scope))
     checks = tuple(row["checks_violated"] or (SURVIVAL,))
-    versions = {name: (_literal(value),) for name, value in environment.items() if _VERSION.match(value)}
     return Waiver(
         id=f"{row['operator']}-{'-'.join(checks)}-{row['case_id']}",
-        reason=accepted.reason,
-        owner=accepted.owner,
-        issue=accepted.issue,
-        expires=accepted.expires,
-        scope={name: (_literal("" if row[name] is None else str(row[name])),) for name in columns},
+        scope={name: (_literal("" if row[name] is None else str(row[name])),) for name in ("backend", *scope)},
         checks=checks,
-        versions=versions,
+        versions={name: (_literal(value),) for name, value in environment.items() if _VERSION.match(value)},
+        **accepted,
     )
 
 

@@ -2,7 +2,7 @@
 
 Cases that differ from a failing one in a few respects are judged: on both sides of a threshold, halving the distance
 between values that fail and conform; at random, some that meet the condition of the failures and some that miss it by
-one term. The condition itself comes with a `OpenCluster`; it is refined from the rows of all cases.
+one term. The condition itself comes with a `FailureCluster`; it is refined from the rows of all cases.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -19,8 +18,8 @@ from typing import NamedTuple
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
-from poolproof.reports.clusters.cluster import Bound
-from poolproof.reports.clusters.reading import OpenCluster, open_clusters_of
+from poolproof.reports.clusters.cluster import Bound, FailureCluster
+from poolproof.reports.clusters.clustering import clusters_of, open_clusters
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS, held_to
 from poolproof.reports.rows.io_errors import environment_errors
@@ -67,7 +66,7 @@ def diagnose(
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
         with environment_errors():
-            narrow_down(partial(open_clusters_of, folder), ask, subjects, seconds, say, known)
+            narrow_down(lambda: open_clusters(clusters_of(folder)), ask, subjects, seconds, say, known)
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
@@ -76,7 +75,7 @@ def diagnose(
 
 
 def narrow_down(
-    find: Callable[[], Sequence[OpenCluster]],
+    find: Callable[[], Sequence[FailureCluster]],
     ask: Ask,
     subjects: Sequence[Subject],
     seconds: float,
@@ -103,7 +102,7 @@ def narrow_down(
             ConditionSearch(condition, case, subjects, ask, cases, end, known).run()
 
 
-def _start(condition: OpenCluster) -> Case | None:
+def _start(condition: FailureCluster) -> Case | None:
     """Return the smallest case that meets a condition; None if its failures are not of cases."""
     aspect = _aspect_of(condition)
     try:
@@ -125,7 +124,7 @@ class WantedRange(NamedTuple):
 class ConditionSearch:
     """A search around a failing case, ``start``, by at most ``left`` cases, ``until`` a monotonic time."""
 
-    condition: OpenCluster
+    condition: FailureCluster
     start: Case
     subjects: Sequence[Subject]
     ask: Ask
@@ -203,7 +202,7 @@ class ConditionSearch:
     def _fails(self, case: Case) -> bool | None:
         """Tell whether a case fails with one of 2 seeds, or 6; None if nothing is learned."""
         seen: set[bool | None] = set()
-        for more in range(2 if self.condition.fails_always else 6):
+        for more in range(6 if self.condition.conforming else 2):
             if self._has_room and True not in seen:
                 seen.add(self._judged(replace(case, seed=case.seed + more)))
         return None if seen <= {None} else True in seen
@@ -265,8 +264,8 @@ class ConditionSearch:
         return True if verdict in FAILED else False if verdict == Verdict.CONFORMS else None
 
 
-def _aspect_of(condition: OpenCluster) -> str:
-    return held_to(condition.failing["aspect"], condition.failing["block"] or "")
+def _aspect_of(condition: FailureCluster) -> str:
+    return held_to(condition.smallest["aspect"], condition.smallest["block"] or "")
 
 
 def _plainer(case: Case) -> Iterable[Case]:

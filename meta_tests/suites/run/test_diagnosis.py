@@ -19,7 +19,7 @@ from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.clusters import FailureCluster, cluster_failures
-from poolproof.reports.clusters.reading import OpenCluster, open_clusters
+from poolproof.reports.clusters.clustering import open_clusters
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.recorder import Done
@@ -82,7 +82,7 @@ class Kernel:
     def suspects(self) -> tuple[FailureCluster, ...]:
         return cluster_failures(pd.DataFrame(self.kernel_rows))
 
-    def inquiries(self) -> list[OpenCluster]:
+    def inquiries(self) -> list[FailureCluster]:
         return open_clusters(self.suspects())
 
     def diagnose(self, seconds: float = 60.0, able: Abilities = ALL, known: set[str] | None = None) -> FailureCluster:
