@@ -284,7 +284,7 @@ _SHOWN_ELSEWHERE = (
 
 
 def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
-    return frame[frame[list(MATRIX_CELL)].eq(square).all(axis=1)]
+    return frame[frame[list(MATRIX_CELL)].eq(list(square)).all(axis=1)]
 
 
 def _points(points: pd.DataFrame) -> list[Record]:
