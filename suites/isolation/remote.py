@@ -26,14 +26,14 @@ from poolproof.suites.judging.faults import AdapterError, HostDied, Interrupted
 _T = TypeVar("_T")
 
 
-class TransferBuffer:
+class StagingBuffer:
     """The part of the arena through which small tensors pass: copied there when calls are requested, and back after it.
 
     So the tensors of one request at a time, and nothing that is judged, lie where implementations write.
     """
 
     def __init__(self) -> None:
-        self._memory = allocate(_TRANSFER_BYTES)
+        self._memory = allocate(_STAGING_BYTES)
         self.start, _ = shared_arena().place(self._memory)
         self._copied: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
 
@@ -69,7 +69,7 @@ class TransferBuffer:
         self._copied.clear()
 
 
-_TRANSFER_BYTES = 1 << 20
+_STAGING_BYTES = 1 << 20
 """Its size: more than there are in the calls of a request that are small."""
 
 
@@ -83,7 +83,7 @@ class RemoteBackend(Backend):
         self._said = said
         self._ask_host = ask
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
-        self._transfer = TransferBuffer()
+        self._staging = StagingBuffer()
         self.renew()
         self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
         self.modes, self.variants, self.tags = said.modes, said.variants, said.tags
@@ -104,7 +104,7 @@ class RemoteBackend(Backend):
     @property
     def in_flight(self) -> Call | None:
         """The last call that was begun, of those that were requested and are not done."""
-        begun = self._requested[: self._transfer.begun]
+        begun = self._requested[: self._staging.begun]
         return begun[-1] if begun else None
 
     def send(self, calls: Sequence[Call], send: Callable[[Message], None]) -> None:
@@ -138,8 +138,8 @@ class RemoteBackend(Backend):
         return self.ask(self._request_of(calls, how), lambda done: self._read_run(done, calls))
 
     def _request_of(self, calls: Sequence[Call], how: Message) -> Message:
-        self._requested, self._transfer.begun = calls, 0
-        return {"do": "run", "calls": self._transfer.write(calls), "begun": self._transfer.start, **how}
+        self._requested, self._staging.begun = calls, 0
+        return {"do": "run", "calls": self._staging.write(calls), "begun": self._staging.start, **how}
 
     def _read_run(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
         if "declared" in done:
@@ -191,7 +191,7 @@ class RemoteBackend(Backend):
     def written(self, calls: Sequence[Call]) -> list[Message]:
         """Write calls for a request, which has to be the next that is asked."""
         self._finish_sent()
-        return self._transfer.write(calls)
+        return self._staging.write(calls)
 
     def ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
         """Send a request and read the reply; `AdapterError` if the adapter raised, or gave what it may not."""
@@ -202,7 +202,7 @@ class RemoteBackend(Backend):
         try:
             reply = self._ask_host(request)
         finally:
-            self._transfer.take_back()
+            self._staging.take_back()
         self._requested = ()
         return reply
 

@@ -102,7 +102,7 @@ class CaseQuestion(Question):
         if makes_others or takes_own_indices or not_judged(self, backend):
             return None
         trial = trial_of(self, backend)
-        return (trial.first_calls, partial(judge, self, backend, trial)) if trial.is_small else None
+        return (trial.call_batch, partial(judge, self, backend, trial)) if trial.is_small else None
 
     def auxiliary_calls(self) -> tuple[Question, ...]:
         cases = auxiliary_cases(self.case) if "state" in self.aspect.checks else []

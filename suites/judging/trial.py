@@ -127,7 +127,7 @@ class Trial:
         return FORMATS[self.case.dtype]
 
     @cached_property
-    def first_calls(self) -> list[Call]:
+    def call_batch(self) -> list[Call]:
         """The case as it is, on memory filled with the first poison, and variations of it that checks need anyway.
 
         Those only if the inputs are small: to ask a host takes longer than they do.
@@ -140,12 +140,12 @@ class Trial:
     @property
     def is_small(self) -> bool:
         """Whether no first call lies in memory that implementations see before it is made."""
-        return all(sum(len(tensor.buffer) for tensor in call.tensors.values()) <= SMALL for call in self.first_calls)
+        return all(sum(len(tensor.buffer) for tensor in call.tensors.values()) <= SMALL for call in self.call_batch)
 
     @cached_property
     def baseline(self) -> ExecutedCall:
         """The case as it is; the other first calls are made along with it."""
-        (call, *varied), (outcome, *others) = self.first_calls, self.backend.run_all(self.first_calls)
+        (call, *varied), (outcome, *others) = self.call_batch, self.backend.run_all(self.call_batch)
         ahead = zip(self._foreseen, varied, others, strict=False)
         self._made_ahead = {key: ExecutedCall(call, outcome) for key, call, outcome in ahead}
         return ExecutedCall(call, outcome, self._before)

@@ -97,7 +97,7 @@ def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> N
         calls, judge = QUESTIONS[0].prepare(remote) or pytest.fail("it is small")
         remote.send(calls, sandbox._host.send)
         remote.receive()
-        remote._transfer._memory[:] = 0x5A
+        remote._staging._memory[:] = 0x5A
         assert judge()["verdict"] == Verdict.CONFORMS
 
 
@@ -123,7 +123,7 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
             try:
                 return ask(request)
             finally:
-                remote._transfer.begun = remote._transfer.begun if counted is None else counted
+                remote._staging.begun = remote._staging.begun if counted is None else counted
 
         monkeypatch.setattr(remote, "_ask_host", ask_and_count)
         (row,) = sandbox.judge([CaseQuestion(QUESTIONS[0].case, holding("interval", "repeat"), "block")])

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from poolproof.backends.base import Status
+from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import maxima, memory, sums, variants  # noqa: F401  (they register their checks)
 from poolproof.suites.judging.checks.registry import REGISTERED, CaseCondition, Check
@@ -26,7 +27,8 @@ _ORDER = (
 """The order in which checks judge and rows name them; `results` decides whether there is anything to judge."""
 
 CHECKS = {name: REGISTERED[name] for name in _ORDER}
-assert CHECKS.keys() == REGISTERED.keys()
+assert CHECKS.keys() == REGISTERED.keys(), f"no place in the order of checks: {REGISTERED.keys() - CHECKS.keys()}"
+assert CHECKS.keys() <= CHECK_IDS, f"not in CHECK_IDS of reports/rows/checks.py: {CHECKS.keys() - CHECK_IDS}"
 
 CALLS_AUXILIARIES = ("state", "round_trip")
 """Checks that make calls of other cases in the process of the call that they judge: neighbours, and producers."""
