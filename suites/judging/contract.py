@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import cast
 
 from poolproof.backends.base import Attempt, Backend, ContractBackend
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.changes import models, nearest, sentence
 from poolproof.references.contract.expectation import Expectation, Follows, expectations, may_run
+from poolproof.references.formats import FORMATS
+from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -57,6 +60,11 @@ class ContractQuestion(Question):
 
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
+        operator = OPERATORS[self.call.api.removeprefix("aclnn")]
+        reasons = [backend.unsupported(operator, *pair) for pair in product(FORMATS, operator.indices.dtypes)]
+        if all(reasons):
+            row = self.describe() | verdict(Verdict.NOT_RUN, str(reasons[0]))
+            return row | {"checks_judged": [], "judged_at": time.time()}
         expected = expectations(self.product, self.call)
         made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
         row = self.describe() | {"status_code": made.phase_two or made.phase_one}

@@ -8,13 +8,16 @@ import pytest
 
 from holding import holding
 from poolproof.backends.base import Backend, Call, Outcome, Status
+from poolproof.references.contract.examples import legal_calls
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.expected import unsupported
+from poolproof.suites.plan.aspects import CONTRACT
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
 LEGAL = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
@@ -100,3 +103,10 @@ def test_what_the_contract_forbids_is_not_asked() -> None:
     reason = unsupported(for_a2, operator, "float16", "int32")
     assert reason is not None and reason.startswith("A2: self is FLOAT on A2 and A3; FLOAT, FLOAT16 or BF16 on 950")
     assert unsupported(Stubborn(Status.COMPLETED), operator, "float16", "int32") is None
+
+
+def test_an_interface_that_a_library_lacks_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stubborn, "unsupported", lambda *_: "symbol is not exported")
+    call = next(iter(legal_calls(PRODUCTS["A2"], f"aclnn{BACKWARD}").values()))
+    row = contract_question(call, PRODUCTS["A2"], CONTRACT).judge(Stubborn(Status.COMPLETED, PRODUCTS["A2"]))
+    assert (row["verdict"], row["reason"], row["checks_judged"]) == (Verdict.NOT_RUN, "symbol is not exported", [])
