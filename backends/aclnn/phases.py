@@ -75,10 +75,6 @@ class ScenarioContext:
         return ScenarioResult(None, reason, applicable=False)
 
 
-Runner = Callable[[ScenarioContext], ScenarioResult | None]
-"""Runs a scenario; None: what was called succeeded, and the first call's tensors hold what phase two computed."""
-
-
 def _workspace_null(context: ScenarioContext) -> ScenarioResult | None:
     with context.prepared() as (size, executor):
         if not size:
@@ -205,7 +201,7 @@ def _interleaved(context: ScenarioContext) -> ScenarioResult:
     return ScenarioResult(SUCCESS, ran=2)
 
 
-RUNNERS: Mapping[str, Runner] = {
+RUNNERS: Mapping[str, Callable[[ScenarioContext], ScenarioResult | None]] = {
     "phase_two.workspace_null": _workspace_null,
     "phase_two.workspace_unasked": _workspace_null_unasked,
     "phase_two.workspace_understated": _workspace_understated,
@@ -223,6 +219,9 @@ RUNNERS: Mapping[str, Runner] = {
     "phase_two.descriptors_destroyed_behind": _destroyed_behind,
     "phase_two.interleaved": _interleaved,
 }
+"""What runs a scenario; it returns None where what was called succeeded, and the first call's tensors hold what phase
+two computed. No name for the type of it: Python 3.9, which hosts may run, cannot evaluate one.
+"""
 
 
 class AclnnPhases:

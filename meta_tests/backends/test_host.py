@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import platform
 import shutil
@@ -389,3 +390,13 @@ def test_no_call_is_made_in_the_rounding_mode_that_another_left(leaving: HostCli
         for mode, made in (("", 2), ("rounding up", 1), ("", 2)):
             worker.send(leaving.to_run(*calls, mode=mode))
             assert len(worker.receive()["done"]["outcomes"]) == made
+
+
+def test_no_alias_of_a_type_is_more_than_an_old_python_can_evaluate() -> None:
+    """Where none is there to run a host: `A | B` inside of brackets, outside of annotations, is beyond Python 3.9."""
+    for path in (*ROOT.glob("references/**/*.py"), *ROOT.glob("backends/**/*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            inside = [node.value] if isinstance(node, ast.Assign) else []
+            brackets = [part for value in inside for part in ast.walk(value) if isinstance(part, ast.Subscript)]
+            unions = [part for each in brackets for part in ast.walk(each) if isinstance(part, ast.BitOr)]
+            assert not unions, f"{path}:{node.lineno}"
