@@ -6,6 +6,7 @@ A builder returns the clause with its breach, so that a row of a clause table is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from poolproof.references.contract.call import ContractCall
@@ -13,14 +14,12 @@ from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
     PRE_950,
     Breach,
-    BreachOf,
     Clause,
     Decides,
     Earlier,
     PageReading,
     Products,
     Reach,
-    Wording,
     always,
 )
 from poolproof.references.contract.facts import (
@@ -220,10 +219,7 @@ def at_least(least: int, name: str, breach: Breach, **fields: Any) -> Clause:
 KERNEL_POSITIVE = at_least(1, "kernelSize", Breach(template={"kernel_size": last_is(0)}))
 STRIDE_POSITIVE = at_least(1, "stride", Breach(lists={"stride": (0,)}))
 PADDING_NOT_NEGATIVE = at_least(0, "padding", Breach(template={"padding": last_is(-1)}))
-
-
-def dilation_positive(**fields: Any) -> Clause:
-    return at_least(1, "dilation", Breach(template={"dilation": last_is(0)}), **fields)
+dilation_positive = partial(at_least, 1, "dilation", Breach(template={"dilation": last_is(0)}))
 
 
 def padding_at_most_half(page: PageReading | None = None) -> Clause:
@@ -295,11 +291,11 @@ def empty_exit(wording: str, tensors: tuple[str, ...], page: PageReading | None 
 # After the argument checks.
 
 
-def assembly(name: str, wording: Wording, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Clause:
-    """Refuse while assembling the operators of a call that passed its checks."""
-    return Clause(
-        name, wording, decides, breach, status=ReturnCode.INTERNAL_NULL, source="code", stage="assembly"
-    ).with_fields(**fields)
+assembly = partial(Clause, status=ReturnCode.INTERNAL_NULL, source="code", stage="assembly")
+"""A refusal while the operators of a call that passed its checks are assembled."""
+
+tiling = partial(Clause, status=ReturnCode.INTERNAL_NULL, source="observed", stage="tiling", phase=2)
+"""A refusal in an operator's tiling; in phase two, unless the fields say otherwise."""
 
 
 def views_inside(*tensors: str) -> Clause:
@@ -321,13 +317,6 @@ def tag_rank_fits(**fields: Any) -> Clause:
         lambda call, product: not tag_fits(call.tensor("self")),
         Breach(template={"tag": "NCHW"}),
         page=PageReading("refuses", "C1"),
-    ).with_fields(**fields)
-
-
-def tiling(name: str, wording: Wording, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Clause:
-    """Refuse in an operator's tiling; in phase two, unless the fields say otherwise."""
-    return Clause(
-        name, wording, decides, breach, status=ReturnCode.INTERNAL_NULL, source="observed", stage="tiling", phase=2
     ).with_fields(**fields)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Union
 
@@ -138,10 +138,6 @@ class ContractCall:
         }
 
     def to_json(self) -> str:
-        return self._json
-
-    @cached_property
-    def _json(self) -> str:
         return json.dumps(self.to_record(), separators=(",", ":"))
 
     @classmethod

@@ -104,7 +104,7 @@ def differences(call: ContractCall, model: ContractCall) -> Changes:
         if values != model.lists[name]:
             found.append(Change(name, "null") if values is None else Change(name, "values", values))
     if call.ceil_mode != model.ceil_mode:
-        found.append(_ceil_mode(bool(call.ceil_mode)))
+        found.append(Change("ceilMode", "flag", bool(call.ceil_mode)))
     return (*found, *(Change(name, "null") for name in OUT_POINTERS if name in call.null_outputs))
 
 
@@ -126,10 +126,6 @@ def _of_tensor(name: str, tensor: TensorArgument, model: TensorArgument) -> Iter
         yield Change(name, "dtype", tensor.dtype)
     if tensor.format != model.format:
         yield Change(name, "format", tensor.format)
-
-
-def _ceil_mode(is_set: bool) -> Change:
-    return Change("ceilMode", "flag", is_set)
 
 
 def _contiguous(tensor: TensorArgument, shape: Shape) -> TensorArgument:
@@ -181,7 +177,13 @@ def _is_defined(product: Product, model: ContractCall, changes: Changes) -> bool
 def single_changes(call: ContractCall) -> tuple[Changes, ...]:
     """List every change of one field of a call without null pointers, in one argument or in several together."""
     nulls = ((Change(name, "null"),) for name in pointers(call.signature))
-    return _distinct((*_of_tensors(call), *_of_lists(call), *nulls))
+    views = (view for name in call.tensors for view in _viewed(name, call.tensor(name)))
+    return _distinct((*_effective(call, _of_tensors(call)), *views, *_effective(call, _of_lists(call)), *nulls))
+
+
+def _effective(call: ContractCall, made: Iterable[Changes]) -> Iterator[Changes]:
+    """Leave out the changes that leave the call as it is."""
+    return filter(None, (tuple(change for change in changes if change.applied(call) != call) for changes in made))
 
 
 def _distinct(changes: Iterable[Changes]) -> tuple[Changes, ...]:
@@ -206,12 +208,10 @@ def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
 def _of_tensors(call: ContractCall) -> Iterator[Changes]:
     for names in together(call):
         for dtype in DTYPES:
-            yield from _unless_unchanged(call, tuple(Change(name, "dtype", dtype) for name in names))
+            yield tuple(Change(name, "dtype", dtype) for name in names)
         for tag in TAGS:
-            yield from _unless_unchanged(call, tuple(Change(name, "format", tag) for name in names))
-        yield from _reshaped(call, names)
-    for name in call.tensors:
-        yield from _viewed(name, call.tensor(name))
+            yield tuple(Change(name, "format", tag) for name in names)
+        yield from _reshaped({name: call.tensor(name).shape for name in names})
 
 
 def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
@@ -224,17 +224,14 @@ def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(groups))
 
 
-def _reshaped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
-    shapes = {name: call.tensor(name).shape for name in names}
+def _reshaped(shapes: Mapping[str, Shape]) -> Iterator[Changes]:
     for rank in RANKS:
-        yield from _unless_unchanged(call, tuple(Change(name, "shape", of_rank(rank)(shapes[name])) for name in names))
+        yield tuple(Change(name, "shape", of_rank(rank)(shape)) for name, shape in shapes.items())
     for axis in range(min(map(len, shapes.values()))):
-        others = (_other_lengths(shape[axis], disagrees=len(names) == 1) for shape in shapes.values())
+        others = (_other_lengths(shape[axis], disagrees=len(shapes) == 1) for shape in shapes.values())
         for lengths in zip(*others, strict=True):
             resized = map(_with_value, shapes.values(), repeat(axis), lengths)
-            yield from _unless_unchanged(
-                call, tuple(Change(name, "shape", shape) for name, shape in zip(names, resized, strict=True))
-            )
+            yield tuple(Change(name, "shape", shape) for name, shape in zip(shapes, resized, strict=True))
 
 
 def _other_lengths(length: int, *, disagrees: bool) -> tuple[int, ...]:
@@ -260,9 +257,9 @@ def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
 def _of_lists(call: ContractCall) -> Iterator[Changes]:
     for name in call.lists:
         for values in _lists_like(call.attribute(name)):
-            yield from _unless_unchanged(call, (Change(name, "values", values),))
+            yield (Change(name, "values", values),)
     if call.ceil_mode is not None:
-        yield (_ceil_mode(not call.ceil_mode),)
+        yield (Change("ceilMode", "flag", not call.ceil_mode),)
 
 
 def _lists_like(values: Shape) -> Iterator[Shape]:
@@ -312,10 +309,3 @@ def _breaches(call: ContractCall) -> Iterator[Change]:
 
 def _with_value(values: Shape, axis: int, value: int) -> Shape:
     return (*values[:axis], min(max(value, INT64_MIN), INT64_MAX), *values[axis + 1 :])
-
-
-def _unless_unchanged(call: ContractCall, changes: Changes) -> Iterator[Changes]:
-    """Yield the changes that alter the call, if any."""
-    effective = tuple(change for change in changes if change.applied(call) != call)
-    if effective:
-        yield effective
