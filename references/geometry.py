@@ -67,24 +67,14 @@ class Axis:
         return np.add.reduce(self.valid, axis=1, dtype=np.int64)
 
     @cached_property
-    def first_taps(self) -> Int64:
-        """The first tap of each window that lies inside the input, 0 where none does; shape (windows,)."""
-        return self.valid.argmax(axis=1)
-
-    @cached_property
     def first_cells(self) -> Int64:
-        """The first coordinate inside the input that each window visits, shape (windows,)."""
-        return self.positions[:, 0] + self.step * self.first_taps
+        """The first coordinate inside the input that each window visits, shape (windows,); any where it has none."""
+        return self.positions[:, 0] + self.step * self.valid.argmax(axis=1)
 
     @cached_property
     def step(self) -> int:
         """Distance between consecutive coordinates of a window."""
         return int(self.positions[0, 1] - self.positions[0, 0]) if self.positions.shape[1] > 1 else 1
-
-    @cached_property
-    def overlaps(self) -> bool:
-        """Whether some coordinate is visited by several windows."""
-        return bool(np.count_nonzero(self.coverage() > 1))
 
 
 _MOST_TAPS = 1 << 28

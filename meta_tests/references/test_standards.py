@@ -14,7 +14,7 @@ from poolproof.references.criterion import scatter_sums
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.operators import BACKWARDS
-from poolproof.references.standards import APPLICATIONS, STANDARDS, applications_of, judge_all
+from poolproof.references.standards import APPLICATIONS, STANDARDS, judge_all
 
 p = float.fromhex
 
@@ -137,7 +137,8 @@ def test_every_standard_is_applied_by_somebody() -> None:
     for application in APPLICATIONS:
         assert set(application.operators) <= known and application.source
     for operator in known:
-        assert any("ecosystem-2026-09" in application.standards for application in applications_of(operator))
+        applied = (each for each in APPLICATIONS if not each.operators or operator in each.operators)
+        assert any("ecosystem-2026-09" in application.standards for application in applied)
 
 
 def compare(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def measure_standards(trial: Trial) -> Row:
     """
     landing = trial.operands.landing
     second = sequential_sums(landing.cells, trial.operands.terms, landing.size, trial.fmt)
-    deviations = trial.deviations.beside(second, trial.case.plane_windows)
+    deviations = replace(trial.deviations, second=second, windows_per_plane=trial.case.plane_windows)
     verdicts, plugged = judge_all(deviations), opinions(deviations)
     return {
         "standards_passed": [name for name, passes in verdicts.items() if passes] + plugged.passed,
