@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.references.geometry import misses_input, pooled_size
+from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
@@ -326,9 +326,9 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
         if pooled_size(length, kernel, stride, padding, dilation, ceil_mode) < 1:
             length = max(size, dilation * (kernel - 1) + 1 - 2 * padding)
         axis = _WindowedAxis(length, kernel, stride, padding, dilation)
-        if not misses_input(length, kernel, stride, padding, dilation, ceil_mode):
-            return axis
-    raise AssertionError(f"undilated windows always meet their input, yet {axis} does not")
+        if dilation == 1 or not windowed_axis(length, kernel, stride, padding, dilation, ceil_mode).has_empty_window:
+            break  # undilated windows always meet their input
+    return axis
 
 
 def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
