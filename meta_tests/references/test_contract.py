@@ -8,15 +8,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
-from contract_calls import AD2, AD3, CALL_FIELDS, MASK, MP2, MP3, WINDOWED_APIS, made, observed_call, observed_rows
+from contract_calls import AD2, AD3, CALL_FIELDS, MASK, MP2, MP3, made, observed_call, observed_rows
 from observed_statuses import disagreements
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
 from poolproof.references.contract.clause import ERRATA, always
 from poolproof.references.contract.examples import (
-    Template,
     base_template,
     legal_calls,
     supporting_products,
@@ -24,11 +21,8 @@ from poolproof.references.contract.examples import (
     violating_pair,
 )
 from poolproof.references.contract.expectation import Follows, all_clauses, contract_of, expectations, predict
-from poolproof.references.contract.facts import leaves_storage
-from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES, TAGS, ReturnCode
-from poolproof.references.geometry import pooled_size
+from poolproof.references.contract.vocabulary import SIGNATURES, ReturnCode
 from poolproof.references.products import PRODUCTS, Product
-from poolproof.references.windows import Windowed
 
 A2, A3, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["A3"], PRODUCTS["950"]
 
@@ -357,99 +351,3 @@ def test_calls_cannot_be_changed() -> None:
 def test_what_is_impossible_is_refused(ask: Any) -> None:
     with pytest.raises(ContractError):
         ask()
-
-
-# Any call at all.
-
-LEGAL = {api: tuple(legal_calls(supporting_products(api)[0], api).values()) for api in SIGNATURES}
-LENGTHS = st.one_of(st.integers(-1, 5), st.sampled_from((7, 2**31, 2**62)))
-SHAPES = st.lists(LENGTHS, max_size=6).map(tuple)
-LISTS = st.none() | st.lists(st.integers(-2, 4) | st.just(2**62), max_size=4).map(tuple)
-TENSORS = st.none() | st.builds(
-    TensorArgument.contiguous,
-    SHAPES,
-    st.sampled_from(("FLOAT", "FLOAT16", "INT32", "INT64", "INT8")) | st.sampled_from(DTYPES),
-    st.sampled_from(("ND", "NCHW", "NHWC", "NCL", "NCDHW")) | st.sampled_from(TAGS),
-)
-
-
-@st.composite
-def any_call(draw: st.DrawFn) -> ContractCall:
-    """A legal call with up to three arguments replaced by anything."""
-    api = draw(st.sampled_from(tuple(SIGNATURES)))
-    call = draw(st.sampled_from(LEGAL[api]))
-    for _ in range(draw(st.integers(0, 3))):
-        name = draw(st.sampled_from((*SIGNATURES[api].tensors, *SIGNATURES[api].lists)))
-        if name in call.tensors:
-            call = call.with_tensors({name: draw(TENSORS)})
-        else:
-            call = call.with_lists({name: draw(LISTS)})
-    return call
-
-
-@given(any_call(), st.sampled_from(list(PRODUCTS.values())))
-@settings(max_examples=300, deadline=None)
-def test_every_call_gets_an_answer(call: ContractCall, product: Product) -> None:
-    expected = expectations(product, call)
-    assert predict(product, call) == expected.code.phase_one
-    assert expected.followed(expected.code.phase_one) in (Follows.BOTH, Follows.CODE)
-    if expected.code.phase == 2:
-        assert expected.followed(0, expected.code.status) in (Follows.BOTH, Follows.CODE)
-    assert (expected.page is expected.earlier is None) == (expected.erratum is None)
-    assert expectations(A2, call) == expectations(A3, call)
-    assert ContractCall.from_json(call.to_json()) == call
-
-
-@given(any_call(), st.sampled_from(list(PRODUCTS.values())), st.integers(0, 9), st.lists(st.integers(1, 9), max_size=2))
-@settings(max_examples=100, deadline=None)
-def test_layouts_change_nothing(call: ContractCall, product: Product, offset: int, storage: list[int]) -> None:
-    """As long as what they reach lies in the storage, which that of negative lengths need not do even if dense."""
-    assume(not any(leaves_storage(tensor) for tensor in call.tensors.values() if tensor is not None))
-    laid_out = {
-        name: TensorArgument(
-            shape=tensor.shape,
-            dtype=tensor.dtype,
-            format=tensor.format,
-            strides=(0,) * tensor.rank,
-            offset=offset,
-            storage=(offset + 1, *storage),
-        )
-        for name, tensor in call.tensors.items()
-        if tensor is not None
-    }
-    assert expectations(product, call) == expectations(product, call.with_tensors(laid_out))
-
-
-@st.composite
-def legal_templates(draw: st.DrawFn) -> Template:
-    """Windowed calls that are legal by construction: every axis has room for a window."""
-    api = draw(st.sampled_from(WINDOWED_APIS))
-    rank = SIGNATURES[api].spatial_rank
-    kernel = draw(st.tuples(*(st.integers(1, 5),) * rank))
-    padding = tuple(draw(st.integers(0, size // 2)) for size in kernel)
-    room = zip(kernel, padding, strict=True)
-    spatial = tuple(draw(st.integers(max(1, size - 2 * pad), size + 6)) for size, pad in room)
-    return base_template(api).changed(
-        {
-            "shape": (*draw(st.tuples(st.integers(1, 3), st.integers(1, 3))), *spatial),
-            "kernel_size": kernel,
-            "stride": draw(st.just(()) | st.tuples(*(st.integers(1, 4),) * rank)),
-            "padding": padding,
-            "ceil_mode": draw(st.booleans()),
-        }
-    )
-
-
-@given(legal_templates())
-@settings(max_examples=100, deadline=None)
-def test_windowed_calls_that_fit_are_accepted(template: Template) -> None:
-    call = template.call()
-    rank, given = call.signature.spatial_rank, template.windows
-    assert isinstance(given, Windowed)
-    kernel = given.kernel_size
-    axes = zip(template.shape[2:], kernel, given.stride or kernel, given.padding, strict=True)
-    windows = tuple(pooled_size(*axis, 1, given.ceil_mode) for axis in axes)
-    assert call.tensor(call.signature.pooled).shape[-rank:] == windows
-    for product in supporting_products(template.api):
-        if product.name in ("910", "310P") or kernel != (1, 1):
-            assert expectations(product, call).code.status == ReturnCode.SUCCESS

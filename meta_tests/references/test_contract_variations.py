@@ -30,7 +30,16 @@ from poolproof.references.contract.changes import (
     variations,
 )
 from poolproof.references.contract.examples import supporting_products, violating_call
-from poolproof.references.contract.expectation import Expectation, all_clauses, expectations, may_ask, may_run
+from poolproof.references.contract.expectation import (
+    Expectation,
+    Follows,
+    all_clauses,
+    expectations,
+    may_ask,
+    may_run,
+    predict,
+)
+from poolproof.references.contract.facts import leaves_storage
 from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS, Product
@@ -143,10 +152,31 @@ def test_what_is_not_defined_is_not_run_and_what_kills_a_library_not_asked() -> 
 
 
 @everywhere
-def test_every_drawn_call_has_an_answer_and_may_be_asked(product: Product, api: str) -> None:
+def test_every_drawn_call_may_be_asked_and_has_an_answer_whatever_its_layout(product: Product, api: str) -> None:
     drawn = drawn_calls(product, api, 40, 7)
     assert len(set(drawn)) == 40
-    assert all(may_ask(call, expectations(product, call)) for call in drawn)
+    for call in drawn:
+        expected = expectations(product, call)
+        assert may_ask(call, expected)
+        assert predict(product, call) == expected.code.phase_one
+        assert expected.followed(expected.code.phase_one) in (Follows.BOTH, Follows.CODE)
+        if expected.code.phase == 2:
+            assert expected.followed(0, expected.code.status) in (Follows.BOTH, Follows.CODE)
+        assert (expected.page is expected.earlier is None) == (expected.erratum is None)
+        assert ContractCall.from_json(call.to_json()) == call
+        tensors = {name: tensor for name, tensor in call.tensors.items() if tensor is not None}
+        if not any(map(leaves_storage, tensors.values())):  # whose views are refused
+            spread = {
+                name: replace(tensor, strides=(0,) * tensor.rank, offset=5, storage=(6, 2))
+                for name, tensor in tensors.items()
+            }
+            assert expectations(product, call.with_tensors(spread)) == expected
+
+
+@pytest.mark.parametrize("api", SIGNATURES)
+def test_a_call_means_the_same_on_a2_and_a3(api: str) -> None:
+    for call in drawn_calls(A2, api, 100, 8):
+        assert expectations(A2, call) == expectations(PRODUCTS["A3"], call)
 
 
 def test_drawn_calls_follow_from_the_seed_and_are_legal_and_illegal_in_one_field_and_in_several() -> None:
