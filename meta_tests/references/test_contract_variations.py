@@ -13,15 +13,13 @@ import pytest
 
 from contract_calls import AD2, MASK, MP2, MP3
 from poolproof.backends.base import Attempt, Backend, Call, Outcome, Status
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import Change, ContractCall, changed
 from poolproof.references.contract.changes import (
     BASE,
     INT64_MAX,
     INT64_MIN,
     LENGTHS,
     RANKS,
-    Change,
-    changed,
     differences,
     models,
     nearest,

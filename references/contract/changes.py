@@ -10,84 +10,16 @@ clause is tried. Two broken fields at once show which is checked first: each fie
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, repeat
-from typing import Any, Literal
 
 from poolproof.references.contract.builders import of_rank
-from poolproof.references.contract.call import ContractCall, TensorArgument, row_major_strides
+from poolproof.references.contract.call import Change, Changes, ContractCall, TensorArgument, changed, row_major_strides
 from poolproof.references.contract.examples import base_template, legal_calls
 from poolproof.references.contract.expectation import expectations, may_ask
-from poolproof.references.contract.facts import Shape, wrapped
+from poolproof.references.contract.facts import Shape
 from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, TAGS, Signature
 from poolproof.references.products import Product
-
-Field = Literal["dtype", "format", "shape", "view", "values", "flag", "null"]
-"""What a change sets: of a tensor its dtype, tag, shape (then contiguous) or view (strides, offset in elements, storage
-shape), the values of a list, ceilMode, or a null pointer in place of the argument."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One field of one argument, and its new value."""
-
-    argument: str
-    field: Field
-    value: Any = None
-
-    def applied(self, call: ContractCall) -> ContractCall:
-        """Change the call; it stays as it is where the argument is a null pointer without such a field."""
-        match self.field:
-            case "flag":
-                return replace(call, ceil_mode=self.value)
-            case "values":
-                return call.with_lists({self.argument: self.value})
-            case "null":
-                return call.with_null(self.argument)
-        tensor = call.tensors[self.argument]
-        if tensor is None:
-            return call
-        match self.field:
-            case "shape":
-                tensor = _contiguous(tensor, self.value)
-            case "view":
-                strides, offset, storage = self.value
-                if len(strides) == tensor.rank:
-                    tensor = replace(tensor, strides=strides, offset=offset, storage=storage)
-            case _:
-                tensor = replace(tensor, **{self.field: self.value})
-        return call.with_tensors({self.argument: tensor})
-
-    def __str__(self) -> str:
-        """Describe the change as a clause of a sentence."""
-        match self.field:
-            case "dtype":
-                return f"{self.argument} has dtype {self.value}"
-            case "format":
-                return f"{self.argument} is tagged {self.value}"
-            case "shape":
-                return f"{self.argument} has shape {list(self.value)}"
-            case "view":
-                strides, offset, storage = self.value
-                layout = f"strides {list(strides)} and offset {offset}"
-                return f"{self.argument} has {layout} in a storage of shape {list(storage)}"
-            case "values":
-                return f"{self.argument} is {list(self.value)}"
-            case "flag":
-                return f"{self.argument} is {str(self.value).lower()}"
-            case "null":
-                return f"{self.argument} is a null pointer"
-
-
-Changes = tuple[Change, ...]
-"""Changes that are made together, in this order."""
-
-
-def changed(call: ContractCall, changes: Changes) -> ContractCall:
-    for change in changes:
-        call = change.applied(call)
-    return call
 
 
 def sentence(changes: Changes) -> str:
@@ -118,21 +50,13 @@ def nearest(call: ContractCall, named: Mapping[str, ContractCall]) -> tuple[str,
 def _of_tensor(name: str, tensor: TensorArgument, model: TensorArgument) -> Iterator[Change]:
     if tensor.shape != model.shape:
         yield Change(name, "shape", tensor.shape)
-        model = _contiguous(model, tensor.shape)
-    view = tensor.strides, tensor.offset, tensor.storage
-    if view != (model.strides, model.offset, model.storage):
-        yield Change(name, "view", view)
+        model = model.reshaped(tensor.shape)
+    if tensor.view != model.view:
+        yield Change(name, "view", tensor.view)
     if tensor.dtype != model.dtype:
         yield Change(name, "dtype", tensor.dtype)
     if tensor.format != model.format:
         yield Change(name, "format", tensor.format)
-
-
-def _contiguous(tensor: TensorArgument, shape: Shape) -> TensorArgument:
-    """Return the contiguous tensor of that shape, with the strides that 64 bits hold."""
-    reshaped = tensor.reshaped(shape)
-    strides = tuple(map(wrapped, reshaped.strides))
-    return reshaped if strides == reshaped.strides else replace(reshaped, strides=strides)
 
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

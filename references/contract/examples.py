@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import cache
 from math import prod
 from typing import Any, assert_never
 
 from poolproof.references.contract.builders import unbatched
-from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
+from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, changed, row_major_strides
 from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
     ONLY_950,
@@ -301,16 +301,11 @@ _OWN: dict[str, dict[str, Reach | None]] = {
 """Edges of each API, and where each is legal; None: everywhere."""
 
 
-def _require_variants() -> None:
-    """Raise `ContractError` for an API without examples, or a product without a value in an example's reach."""
-    require_apis("base of its examples", _BASES)
-    require_apis("legal calls of its own", _OWN)
-    for api, reaches in _OWN.items():
-        for name, reach in reaches.items():
-            require_values(supporting_products(api), reach or PRE_950, f"of legal calls {name!r}", api)
-
-
-_require_variants()
+require_apis("base of its examples", _BASES)
+require_apis("legal calls of its own", _OWN)
+for _api, _reaches in _OWN.items():
+    for _name, _reach in _reaches.items():
+        require_values(supporting_products(_api), _reach or PRE_950, f"of legal calls {_name!r}", _api)
 
 
 # Views, on which no status depends.
@@ -348,18 +343,7 @@ def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]
 def _broken(base: Template, *breaches: Breach) -> ContractCall:
     for breach in breaches:
         base = base.changed(breach.template)
-    call = base.call()
-    for breach in breaches:
-        patched = {name: _patched(call.tensor(name), patch) for name, patch in breach.tensors.items()}
-        call = reduce(ContractCall.with_null, breach.nulls, call.with_tensors(patched).with_lists(breach.lists))
-    return call
-
-
-def _patched(tensor: TensorArgument, patch: Mapping[str, Any]) -> TensorArgument:
-    for name, change in patch.items():
-        value = _changed(getattr(tensor, name), change)
-        tensor = tensor.reshaped(value) if name == "shape" else replace(tensor, **{name: value})
-    return tensor
+    return changed(base.call(), tuple(change for breach in breaches for change in breach.changes))
 
 
 def _changed(old: Any, change: Any) -> Any:
@@ -368,13 +352,10 @@ def _changed(old: Any, change: Any) -> Any:
 
 def _touched(breach: Breach) -> set[tuple[str, str]]:
     """List the fields of arguments that a breach changes; all fields of a null pointer."""
-    touched = {(name, "value") for name in breach.lists}
-    for name in breach.template:
-        touched.add((_LISTS[name], "value") if name in _LISTS else ("template", name))
-    for name, patch in breach.tensors.items():
-        touched |= {(name, field) for field in patch}
-    for name in breach.nulls:
-        touched |= {(name, field) for field in ("value", "shape", "strides", "dtype", "format")}
+    touched = {(_LISTS[name], "values") if name in _LISTS else ("template", name) for name in breach.template}
+    for change in breach.changes:
+        fields = ("values", "shape", "view", "dtype", "format") if change.field == "null" else (change.field,)
+        touched |= {(change.argument, field) for field in fields}
     return touched
 
 

@@ -16,15 +16,12 @@ from functools import cache, partial
 from itertools import combinations
 from typing import TypeVar
 
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import Change, Changes, ContractCall, changed
 from poolproof.references.contract.changes import (
     INT64_MAX,
     INT64_MIN,
     LENGTHS,
     RANKS,
-    Change,
-    Changes,
-    changed,
     models,
     sentence,
     single_changes,

@@ -10,7 +10,7 @@ from typing import Any
 from poolproof.references.contract import builders as require
 from poolproof.references.contract import facts
 from poolproof.references.contract.builders import FLOATS, UNNAMED, longer
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import Change, ContractCall
 from poolproof.references.contract.clause import (
     ALWAYS_ON_BLOCKS,
     ONLY_310,
@@ -22,6 +22,7 @@ from poolproof.references.contract.clause import (
     ClauseTable,
     PageReading,
     Products,
+    altered,
 )
 from poolproof.references.contract.clauses import windowed
 from poolproof.references.contract.vocabulary import OUT_POINTERS, ReturnCode
@@ -38,7 +39,7 @@ def _mask_fits(status: ReturnCode | None, page: PageReading | None) -> Clause:
         "shape.indices",
         "indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
         lambda call, product: call.tensor("indices").shape != facts.mask_shape(call),
-        Breach(tensors={"indices": {"shape": longer}}),
+        altered("shape", longer, "indices"),
         status=status,
         page=page,
     )
@@ -76,7 +77,7 @@ MASK_BACKWARD = ClauseTable.of(
         "length.kernelSize.null-lists",
         "Where kernelSize holds neither one nor two values, stride, padding and dilation are not null.",
         _length_that_kills,
-        Breach(lists={"kernelSize": (1, 1, 1)}, nulls=("stride",)),
+        Breach({}, (Change("kernelSize", "values", (1, 1, 1)), Change("stride", "null"))),
         status=ReturnCode.NULL_POINTER,
         source="observed",
         page=PageReading("refuses", "C9"),

@@ -21,7 +21,7 @@ from poolproof.references.contract.builders import (
     of_rank,
     unbatched,
 )
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import ContractCall, wrapped
 from poolproof.references.contract.clause import (
     BEFORE_A2,
     ONLY_950,
@@ -34,6 +34,7 @@ from poolproof.references.contract.clause import (
     PageReading,
     Products,
     Reach,
+    altered,
 )
 from poolproof.references.contract.vocabulary import OUT_POINTERS, ReturnCode
 from poolproof.references.products import Product
@@ -97,7 +98,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
         "rank.equal",
         "self and gradOutput have the same rank.",
         lambda call, product: call.tensor("self").rank != call.tensor("gradOutput").rank,
-        Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
+        altered("shape", unbatched, "gradOutput", "indices"),
         source="observed",
         page=PageReading("refuses", "E38"),
     ),
@@ -106,14 +107,14 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
         "shape.batch",
         "gradOutput and self agree in N and C.",
         lambda call, product: call.tensor("self").shape[:-3] != call.tensor("gradOutput").shape[:-3],
-        Breach(tensors={"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}),
+        altered("shape", more_batches, "gradOutput", "indices"),
         page=PageReading("refuses", "E38"),
     ),
     require.tiling(
         "shape.gradOutput",
         "gradOutput has the pooled lengths of self along D, H and W.",
         lambda call, product: call.tensor("gradOutput").shape[-3:] != facts.pooled_shape(call)[-3:],
-        Breach(tensors={"gradOutput": {"shape": longer}, "indices": {"shape": longer}}),
+        altered("shape", longer, "gradOutput", "indices"),
         page=PageReading("refuses", "E38"),
     ),
 )
@@ -124,7 +125,7 @@ def _result_fits(tensor: str) -> Clause:
         f"shape.{tensor}",
         f"{tensor} has the pooled shape of self.",
         lambda call, product: not facts.same_or_single(call.tensor(tensor).shape, facts.pooled_shape(call)),
-        Breach(tensors={tensor: {"shape": longer}}),
+        altered("shape", longer, tensor),
         stage="assembly",
     )
 
@@ -197,7 +198,7 @@ def pool_fits(tensor: str, *alike: str) -> Clause:
         f"shape.{tensor}",
         f"{tensor} has the pooled shape of self; NHWC is read with channels last.",
         lambda call, product: call.tensor(tensor).shape != facts.pooled_shape(call),
-        Breach(tensors={name: {"shape": longer} for name in (tensor, *alike)}),
+        altered("shape", longer, tensor, *alike),
     )
 
 
@@ -236,7 +237,7 @@ def channels_last_fits(tensor: str, **fields: Any) -> Clause:
 def _padding_exceeds_effective(call: ContractCall, product: Product) -> bool:
     padding, kernel, dilation = (facts.attribute(call, name) for name in ("padding", "kernelSize", "dilation"))
     axes = zip(padding, kernel, dilation, strict=True)
-    return any(2 * pad > facts.wrapped((size - 1) * step + 1) for pad, size, step in axes)
+    return any(2 * pad > wrapped((size - 1) * step + 1) for pad, size, step in axes)
 
 
 def _result_tag_wording(products: Products) -> str:
@@ -332,7 +333,7 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
             "padding.at-most-half-effective",
             "Padding is at most half the dilated kernel, in signed 64-bit arithmetic.",
             _padding_exceeds_effective,
-            Breach(lists={"dilation": (2**62, 1)}),
+            altered("values", (2**62, 1), "dilation"),
             reach=ONLY_950,
             source="observed",
         ),
@@ -342,9 +343,9 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
         "indices has self's rank; on 950 only where self has rank 3.",
         _indices_of_other_rank,
         lambda product: (
-            Breach(tensors={"indices": {"shape": unbatched}})
+            altered("shape", unbatched, "indices")
             if product.value_in(PRE_950)
-            else Breach(template={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
+            else altered("shape", of_rank(4), "indices", shape=(3, 6, 7), tag="ND")
         ),
         source="observed",
         page=PageReading("refuses", "E17"),
@@ -362,7 +363,7 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
         "shape.indices",
         "indices has gradOutput's shape.",
         lambda call, product: call.tensor("indices").shape != call.tensor("gradOutput").shape,
-        Breach(tensors={"indices": {"shape": longer}}),
+        altered("shape", longer, "indices"),
         page=PageReading("refuses", "E17"),
     ),
     *BACKWARD_PLANAR_TILING,
@@ -448,7 +449,7 @@ MAX_POOL_2D = ClauseTable.of(
         "format.indices",
         "indices has the tag of a result that is not ND; at rank 3 on A2 and A3 a tag of that rank.",
         _indices_tag_misfits,
-        Breach(tensors={"indices": {"format": "HWCN"}}),
+        altered("format", "HWCN", "indices"),
         page=PageReading("allows", "F6"),
     ),
 )
