@@ -10,15 +10,15 @@ from math import prod
 
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
 from poolproof.references.contract.clause import COMPLETE_TABLES, Clause, Contract, require_values
-from poolproof.references.contract.clauses import adaptive, mask, windowed
+from poolproof.references.contract.clauses import adaptive, windowed
 from poolproof.references.contract.facts import mask_shape
 from poolproof.references.contract.vocabulary import MASK_APIS, SIGNATURES, ReturnCode
 from poolproof.references.products import PRODUCTS, Product
 
 _TABLES = (
-    *(windowed.MAX_POOL_3D_BACKWARD, windowed.MAX_POOL_2D_BACKWARD, mask.MASK_BACKWARD),
+    *(windowed.MAX_POOL_3D_BACKWARD, windowed.MAX_POOL_2D_BACKWARD, windowed.MASK_BACKWARD),
     *(adaptive.ADAPTIVE_2D_BACKWARD, adaptive.ADAPTIVE_3D_BACKWARD),
-    *(windowed.MAX_POOL_3D, windowed.MAX_POOL_2D, mask.MASK_FORWARD, adaptive.ADAPTIVE_2D, adaptive.ADAPTIVE_3D),
+    *(windowed.MAX_POOL_3D, windowed.MAX_POOL_2D, windowed.MASK_FORWARD, adaptive.ADAPTIVE_2D, adaptive.ADAPTIVE_3D),
 )
 
 
