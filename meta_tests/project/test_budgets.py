@@ -16,7 +16,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_330,
+    "references": 7_090,
     "backends": 4_850,
     "suites": 14_600,
     "suites/cases": 4_700,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 900,
     "suites/fleet": 550,
     "reports": 9_350,
-    "meta_tests": 23_550,
+    "meta_tests": 23_190,
 }
 
 CLASSES, FRAMES = 25, 22

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from poolproof.references.forward import forward_maximum
-from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import FORWARDS, OPERATORS, Operator
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.operands import make_operands
@@ -36,29 +33,6 @@ def test_forward_agrees_with_torch(operator: Operator, dtype: str) -> None:
         maxima, flat = forward_maximum(values.reshape(case.planes, *case.spatial_shape), case.axes)
         np.testing.assert_array_equal(out.double().numpy().ravel(), maxima.ravel(), case.to_json())
         np.testing.assert_array_equal(indices.numpy().ravel(), flat.ravel(), case.to_json())
-
-
-@given(
-    size=st.integers(1, 40),
-    kernel=st.integers(1, 9),
-    stride=st.integers(1, 9),
-    dilation=st.integers(1, 4),
-    ceil_mode=st.booleans(),
-    data=st.data(),
-)
-def test_pooled_size_agrees_with_torch(
-    size: int, kernel: int, stride: int, dilation: int, ceil_mode: bool, data: st.DataObject
-) -> None:
-    padding = data.draw(st.integers(0, kernel // 2))
-    expected = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
-    pool = torch.nn.MaxPool1d(kernel, stride, padding, dilation, ceil_mode=ceil_mode)
-    if expected < 1:
-        with pytest.raises(RuntimeError):
-            pool(torch.zeros(1, 1, size))
-        with pytest.raises(ValueError, match="has no window"):
-            windowed_axis(size, kernel, stride, padding, dilation, ceil_mode)
-    else:
-        assert pool(torch.zeros(1, 1, size)).shape[-1] == expected
 
 
 def test_every_backward_has_a_producer_of_its_geometry() -> None:
