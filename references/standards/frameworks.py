@@ -10,15 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poolproof.references.deviations import Deviations
-from poolproof.references.standards.base import (
-    Specials,
-    Standard,
-    Thresholds,
-    agree,
-    largest,
-    leaves_unanswered,
-    share,
-)
+from poolproof.references.standards.base import Specials, Standard, Thresholds, agree, largest, leaves_unanswered, share
 
 # torch_npu, test case class, assertRtolEqual: the guard added to max(|a|, |g|).
 NPU_GUARD: Thresholds = {"float16": 6e-8, "float32": 1e-9, "float64": 1e-9}
