@@ -13,7 +13,7 @@ from poolproof.backends.aclnn.execution import TwoPhase
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.modes import MODES
 from poolproof.backends.aclnn.phases import AclnnPhases
-from poolproof.backends.aclnn.status import AclError, Blame, blame
+from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, PROVES_NOTHING, AclError
 from poolproof.backends.aclnn.streams import AclnnStreams
 from poolproof.backends.base import (
     WORKER_VARIABLE,
@@ -69,7 +69,7 @@ class Aclnn(Backend):
         return replace(self.product.accumulation(call.operator.name, call.dtype), saturates=self._device.saturates)
 
     def route(self, call: Call) -> str:
-        return self._libraries.route()
+        return self._device.route()
 
     def is_deterministic(self, call: Call) -> bool:
         """Declare as the pages do: forwards always are; backwards in the deterministic mode only."""
@@ -110,10 +110,9 @@ class Aclnn(Backend):
 
     def _outcome_of(self, error: AclError) -> Outcome:
         """Blame the operator for its own status; a lack of memory or of an installation proves nothing."""
-        who = blame(error.code)
-        self._usable &= who is not Blame.CONTEXT
-        at_fault = who in (Blame.OPERATOR, Blame.CONTEXT)
-        return Outcome(Status.REFUSED if at_fault else Status.UNAVAILABLE, error.code, str(error))
+        self._usable &= error.code not in LOSES_THE_CONTEXT
+        status = Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED
+        return Outcome(status, error.code, str(error))
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:

@@ -21,9 +21,7 @@ _Int64s = POINTER(c_int64)
 
 RUNTIME: dict[str, Prototype] = {
     "aclInit": (Status, (c_char_p,)),
-    "aclFinalize": (Status, ()),
     "aclrtSetDevice": (Status, (c_int32,)),
-    "aclrtResetDevice": (Status, (c_int32,)),
     "aclrtGetCurrentContext": (Status, (_Out,)),
     "aclrtSetCurrentContext": (Status, (_Handle,)),
     "aclrtGetDeviceCount": (Status, (POINTER(c_uint32),)),
@@ -46,17 +44,16 @@ RUNTIME: dict[str, Prototype] = {
     "aclrtDestroyEvent": (Status, (_Handle,)),
     "aclrtRecordEvent": (Status, (_Handle, _Handle)),
     "aclrtStreamWaitEvent": (Status, (_Handle, _Handle)),
-    "aclrtSynchronizeEvent": (Status, (_Handle,)),
     "aclrtEventElapsedTime": (Status, (POINTER(c_float), _Handle, _Handle)),
 }
 
 OPTIONAL_RUNTIME: dict[str, Prototype] = {
     "aclsysGetVersionStr": (Status, (c_char_p, c_char_p)),
-    "aclsysGetCANNVersion": (Status, (c_int, c_void_p)),
     "aclrtGetVersion": (Status, (POINTER(c_int32), POINTER(c_int32), POINTER(c_int32))),
     "aclrtGetDeviceSatMode": (Status, (POINTER(c_int),)),
+    "poolproof_emulator_last_route": (c_char_p, ()),
 }
-"""Functions of only some generations of the runtime."""
+"""Functions of only some generations of the runtime, and one of the emulator's."""
 
 BASE: dict[str, Prototype] = {
     "aclCreateTensor": (
