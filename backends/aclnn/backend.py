@@ -36,6 +36,7 @@ DEVICE_VARIABLE = "POOLPROOF_NPU"
 class Aclnn(Backend):
     """One NPU, or whatever exports its interface. BackendUnavailable when a library or the device is missing.
 
+    ``environment`` names the libraries, by the variable of ``--aclnn-library`` or by CANN's own, and the NPU;
     ``product`` is the device's, unless another is named for it.
     """
 
@@ -123,8 +124,3 @@ def _number(environment: Mapping[str, str], count: int) -> int:
     if not named.isdecimal():
         raise BackendUnavailable(f"{DEVICE_VARIABLE} must be the number of an NPU, not {named!r}")
     return int(named)
-
-
-def npu() -> Aclnn:
-    """Create the backend from the environment: ``--aclnn-library``, or CANN's own variables."""
-    return Aclnn()

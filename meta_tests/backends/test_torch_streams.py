@@ -67,7 +67,7 @@ class Simulated(TorchEager):
     def __init__(self) -> None:
         super().__init__("cpu")
         self.module = Module()
-        self.streams = torch_streams.TorchStreams(self, self.module)
+        self.streams = torch_streams.TorchStreams(self)
 
     def compute(self, call, views):  # type: ignore[no-untyped-def]
         self.module.note("called")
