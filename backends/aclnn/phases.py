@@ -213,28 +213,22 @@ two computed. No name for the type of it: Python 3.9, which hosts may run, canno
 """
 
 
+@dataclass(frozen=True)
 class AclnnPhases:
     """`poolproof.backends.base.Phases` of one device. ``outcome_of`` gives the outcome of a status that is not 0."""
 
-    def __init__(
-        self,
-        device: Device,
-        operators: Mapping[str, TwoPhase],
-        streams: AclnnStreams,
-        outcome_of: Callable[[AclError], Outcome],
-    ) -> None:
-        self._device = device
-        self._operators = operators
-        self._streams = streams
-        self._outcome_of = outcome_of
+    device: Device
+    operators: Mapping[str, TwoPhase]
+    streams: AclnnStreams
+    outcome_of: Callable[[AclError], Outcome]
 
     def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
         try:
-            self._device.set_deterministic(call.deterministic)
-            self._device.recent_error()  # forget what earlier calls left: reading it clears it
-            operator = self._operators[call.operator.name]
-            context = ScenarioContext(self._device, operator, self._streams.queue, call, other)
+            self.device.set_deterministic(call.deterministic)
+            self.device.recent_error()  # forget what earlier calls left: reading it clears it
+            operator = self.operators[call.operator.name]
+            context = ScenarioContext(self.device, operator, self.streams.queue, call, other)
             return RUNNERS[scenario.id](context) or ScenarioResult(SUCCESS, ran=1)
         except AclError as error:
-            is_answer = error.code != SUCCESS and self._outcome_of(error).status is Status.REFUSED
+            is_answer = error.code != SUCCESS and self.outcome_of(error).status is Status.REFUSED
             return ScenarioResult(error.code if is_answer else None, str(error))

@@ -189,34 +189,31 @@ _HAZARDS: dict[Hazard, Callable[[QueuedCall], None]] = {
 }
 
 
+@dataclass(frozen=True)
 class AclnnStreams:
     """`poolproof.backends.base.Streams` of one device. ``outcome_of`` gives the outcome of a status that is not 0."""
 
+    device: Device
+    operators: Mapping[str, TwoPhase]
+    outcome_of: Callable[[AclError], Outcome]
     hazards = tuple(_HAZARDS)
-
-    def __init__(
-        self, device: Device, operators: Mapping[str, TwoPhase], outcome_of: Callable[[AclError], Outcome]
-    ) -> None:
-        self._device = device
-        self._operators = operators
-        self._outcome_of = outcome_of
 
     def run(self, call: Call, hazard: Hazard) -> Outcome:
         try:
             with self._resources(call.deterministic) as resources:
-                queued = QueuedCall(resources, self.queue, self._operators[call.operator.name], call)
+                queued = QueuedCall(resources, self.queue, self.operators[call.operator.name], call)
                 _HAZARDS[hazard](queued)
                 return queued.outcome()
         except AclError as error:
-            return self._outcome_of(error)
+            return self.outcome_of(error)
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
         try:
             with self._resources(first.deterministic) as resources:
-                other_queue = replace(self.queue, stream=resources.enter_context(self._device.another_stream()))
-                event = resources.enter_context(self._device.event())
+                other_queue = replace(self.queue, stream=resources.enter_context(self.device.another_stream()))
+                event = resources.enter_context(self.device.event())
                 one, other = (
-                    QueuedCall(resources, queue, self._operators[call.operator.name], call, _ROUNDS)
+                    QueuedCall(resources, queue, self.operators[call.operator.name], call, _ROUNDS)
                     for queue, call in ((self.queue, first), (other_queue, second))
                 )
                 self.queue.hold_up()
@@ -226,19 +223,19 @@ class AclnnStreams:
                     other.launch()
                 return one.outcome(), other.outcome()
         except AclError as error:
-            outcome = self._outcome_of(error)
+            outcome = self.outcome_of(error)
             return outcome, outcome
 
     @contextmanager
     def _resources(self, deterministic: bool) -> Iterator[ExitStack]:
         """Set the mode; at the end, whatever happens, wait for the whole device before anything is freed."""
-        self._device.set_deterministic(deterministic)
+        self.device.set_deterministic(deterministic)
         with ExitStack() as resources:
             try:
                 yield resources
             finally:
                 with suppress(AclError):
-                    self._device.call("aclrtSynchronizeDevice")
+                    self.device.call("aclrtSynchronizeDevice")
 
     @cached_property
     def queue(self) -> Queue:
@@ -247,8 +244,8 @@ class AclnnStreams:
         How many copies last `_DELAY_SECONDS` is measured, after one copy that warms up.
         """
         queue = Queue(
-            self._device, self._device.stream, self._device.pointer("aclrtMalloc", 2 * _BLOCK, MALLOC_HUGE_FIRST)
+            self.device, self.device.stream, self.device.pointer("aclrtMalloc", 2 * _BLOCK, MALLOC_HUGE_FIRST)
         )
         queue.hold_up()
-        seconds = self._device.timed(queue.stream, queue.hold_up)
+        seconds = self.device.timed(queue.stream, queue.hold_up)
         return replace(queue, copies=min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES)

@@ -60,7 +60,7 @@ class TorchRoute(CopyingBackend):
             pool = partial(getattr(functional, f"adaptive_max_pool{rank}d"), output_size=call.output_size)
         else:
             names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-            pool = partial(getattr(functional, f"max_pool{rank}d"), **dict(zip(names, _windows(call))))
+            pool = partial(getattr(functional, f"max_pool{rank}d"), **dict(zip(names, call.windows)))
         return partial(pool, return_indices=return_indices)
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
@@ -133,7 +133,7 @@ class TorchCompile(TorchRoute):
     def backward(self, call: ArrayCall) -> NDArray:
         """Compute by the operator that autograd calls."""
         operator = getattr(self.torch.ops.aten, str(call.operator.aten))
-        passed = () if call.output_size else _windows(call)
+        passed = () if call.output_size else call.windows
         given = (self.tensor(array, call) for array in (call.gradient, call.values, call.indices))
 
         def backward(gradient: torch.Tensor, values: torch.Tensor, indices: torch.Tensor) -> Any:
@@ -155,7 +155,7 @@ class TorchCompile(TorchRoute):
 
     def _compiled(self, call: ArrayCall, what: object, function: Callable[..., Any]) -> Callable[..., Any]:
         tensors = call.values.shape, call.values.dtype, self.memory_format(call)
-        key = (what, call.operator, call.output_size, _windows(call), *tensors)
+        key = (what, call.operator, call.output_size, call.windows, *tensors)
         if key not in self._cache:
             if len(self._cache) == _MAX_CACHED:
                 self._cache.clear()
@@ -170,11 +170,6 @@ class TorchCompile(TorchRoute):
 
 _MAX_CACHED = 6
 """Compiled functions in the cache: fewer than torch compiles of one source (``recompile_limit``, 8)."""
-
-
-def _windows(call: ArrayCall) -> tuple[Any, ...]:
-    """List a windowed operator's arguments after its tensors."""
-    return call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
 
 
 def _unless_indices(indices: torch.Tensor, saved: torch.Tensor) -> torch.Tensor:

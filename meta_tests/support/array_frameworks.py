@@ -37,8 +37,7 @@ def _pool(call: ArrayCall, base: IndexBase) -> tuple[NDArray, NDArray]:
     if call.output_size:
         axes = Adaptive(call.output_size).axes(tuple(spatial))
     else:
-        windows = call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
-        axes = Windowed(*windows).axes(tuple(spatial))
+        axes = Windowed(*call.windows).axes(tuple(spatial))
     maxima, indices = forward_maximum(values.reshape(batch * channels, *spatial), axes)
     if base is IndexBase.TENSOR:
         indices = indices + np.arange(len(indices)).reshape(-1, *(1,) * len(spatial)) * int(np.prod(spatial))
