@@ -55,7 +55,6 @@ _EXPORTS = "{ global: acl*; Acl*; poolproof_emulator_*; _Z*8emulator*; local: *;
 
 _ABI_ONLY = "{ global: acl*; Acl*; poolproof_emulator_*; local: *; };"
 
-
 _MAX_PER_UNIT = 16
 """Sources that are compiled as one, so that the standard library's headers are read once. Names, also those in unnamed
 namespaces, are therefore unique in a component; the compiler rejects duplicates."""
@@ -188,14 +187,9 @@ def _link(folder: Path, layout: Layout, objects: Path, flags: Sequence[str]) -> 
     earlier: list[str] = []
     for name, components in _LAYOUTS[layout].items():
         inputs = [str(path) for component in components for path in sorted(objects.glob(f"{component}.*.o"))]
-        options = [
-            "-shared",
-            "-pthread",
-            f"-Wl,-soname,{name}",
-            "-Wl,-rpath,$ORIGIN",
-            f"-Wl,--version-script,{exports}",
-        ]
-        _run([_compiler(), *flags, *options, "-o", str(libraries / name), *inputs, *earlier])
+        linking = ["-shared", "-pthread", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN"]
+        exported = f"-Wl,--version-script,{exports}"
+        _run([_compiler(), *flags, *linking, exported, "-o", str(libraries / name), *inputs, *earlier])
         earlier.append(str(libraries / name))
 
 

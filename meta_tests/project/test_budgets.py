@@ -17,7 +17,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_330,
-    "backends": 4_850,
+    "backends": 4_570,
     "suites": 14_600,
     "suites/cases": 4_700,
     "suites/judging": 3_160,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 900,
     "suites/fleet": 550,
     "reports": 9_350,
-    "meta_tests": 23_550,
+    "meta_tests": 23_130,
 }
 
 CLASSES, FRAMES = 25, 22
