@@ -100,7 +100,6 @@ OF_A_STRANGER = "{'status': 'completed', 'results': {'gradient': [[1], 'float32'
 @pytest.mark.parametrize(
     ("backend", "verdict", "reason"),
     [
-        ("GivesNoOutcome", Verdict.ADAPTER_ERROR, NONE_RETURNED),
         ("StatusIsText", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {IS_NONE}"),
         ("NamesAStranger", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {OF_A_STRANGER}"),
         ("LosesItsDevice", Verdict.VIOLATES, None),
