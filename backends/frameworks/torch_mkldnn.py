@@ -36,6 +36,9 @@ class TorchMkldnn(TorchRoute):
             return "oneDNN has gradients of maxima over windows alone"
         if dtype not in ("float32", "bfloat16"):
             return "torch has no pool of oneDNN for this dtype"
+        is_narrow = dtype == "bfloat16"
+        if is_narrow and not self.torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001  (torch asks so itself)
+            return "oneDNN's bfloat16 needs AVX512 (bw, vl, dq), which this processor does not have"
         return None if index_dtype == "int64" else "no indices are given to oneDNN: one dtype of them is enough"
 
     def backward(self, call: ArrayCall) -> NDArray:
