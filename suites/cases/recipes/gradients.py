@@ -117,7 +117,7 @@ def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) ->
 
     @wraps(draw)
     def recipe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
-        return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count, own: draw(landing, count, fmt, own))
+        return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream))
 
     return recipe
 
@@ -320,4 +320,4 @@ OF_SELF: dict[str, Recipe] = {pointed.__name__: pointed}
 def gradient_recipe(name: str) -> Recipe:
     """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
     spread = parse_spread(name)
-    return _each(lambda _, size, fmt, own: spread.draw(size, fmt, own)) if spread else (GRADIENTS | OF_SELF)[name]
+    return _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream)) if spread else (GRADIENTS | OF_SELF)[name]

@@ -29,13 +29,11 @@ def forward(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int6
 
 def in_window(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
     """Draw any cell of the window, all equally likely."""
-    windows = [axis.windows for axis in axes]
-    indices = np.zeros((len(values), *windows), np.int64)
-    for chunk, own in stream.chunks(indices.size, prod(windows)):
-        cells, repeats = indices.reshape(-1)[chunk], prod(windows)
-        for axis in axes:
-            repeats //= axis.windows
-            fill_any(*own.draw(cells.size), axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
+    indices = np.zeros((len(values), *(axis.windows for axis in axes)), np.int64)
+    cells, repeats = indices.reshape(-1), prod(indices.shape[1:])
+    for axis in axes:
+        repeats //= axis.windows
+        fill_any(*stream.draw(cells.size), axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
     return indices
 
 

@@ -1,8 +1,8 @@
 """Compiled loops that draw numbers and place gradients, for a few elements as for many.
 
 Numbers are those of Philox4x64-10 (Salmon et al., 2011) as numpy's ``random_raw`` gives them: number i of a key is word
-``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number, so that it can be made in chunks.
-A key's two words, of which numpy makes unsigned integers, are here signed ones of the same bits.
+``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number. A key's two words, of which numpy
+makes unsigned integers, are here signed ones of the same bits.
 
 All that is compiled here has its helpers here or in `poolproof.references.kernels`: the cache of compiled code looks at
 this file and at those alone to know whether it is up to date.
@@ -26,6 +26,9 @@ _ROUNDS = 10
 _HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _DROPPED = np.uint64(11)
 """Bits of a raw number that float64 has no place for."""
+
+_AT_ONCE = 1 << 16
+"""Raw numbers that are kept of a draw for as many elements as a call has."""
 
 Words = NDArray[np.unsignedinteger[Any]]
 """Raw numbers, uint64."""
@@ -90,12 +93,12 @@ def fill_uniform(low: int, high: int, first: int, out: Floats) -> None:
 
 
 @compiled
-def fill_normal(low: int, high: int, first: int, stride: int, out: Floats) -> None:
-    """Sum twelve uniforms, less six; their draws begin ``stride`` numbers apart."""
+def fill_normal(low: int, high: int, first: int, out: Floats) -> None:
+    """Sum twelve uniforms, less six; the first of each element come first."""
     for i in range(len(out)):
         out[i] = 0.0
     for draw in range(12):
-        words = raw(low, high, first + draw * stride, len(out))
+        words = raw(low, high, first + draw * len(out), len(out))
         for i in range(len(out)):
             out[i] += _uniform(words[i])
     for i in range(len(out)):
@@ -111,12 +114,14 @@ def fill_any(
     The element's window is the next after every ``repeats`` elements, and the first after the last; it visits
     ``choices`` cells from ``firsts`` on, ``step`` apart.
     """
-    words = raw(low, high, first, len(cells))
+    words = raw(low, high, first, 0)
     i = 0
     while i < len(cells):
         for window in range(len(choices)):
             for _ in range(repeats):
-                cells[i] = cells[i] * size + firsts[window] + step * _below(words[i], choices[window])
+                if i % _AT_ONCE == 0:
+                    words = raw(low, high, first + i, min(_AT_ONCE, len(cells) - i))
+                cells[i] = cells[i] * size + firsts[window] + step * _below(words[i % _AT_ONCE], choices[window])
                 i += 1
 
 
