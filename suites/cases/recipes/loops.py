@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.kernels.compiled import Floats, Ints, compiled, helper
-from poolproof.references.kernels.numbers import power
 
 _MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _KEY_STEPS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
@@ -126,19 +125,6 @@ def fill_any(
 
 
 @compiled
-def fill_nearest(peak: int, distance: int, choices: Ints, firsts: Ints, step: int, coordinates: Ints) -> None:
-    """Find the first of each window's cells along an axis that is nearest to one of the peaks ``distance`` apart."""
-    for window in range(len(choices)):
-        least, coordinates[window] = distance, firsts[window]
-        for tap in range(choices[window]):
-            coordinate = firsts[window] + tap * step
-            beyond = (coordinate - peak) % distance
-            away = min(beyond, distance - beyond)
-            if away < least:
-                least, coordinates[window] = away, coordinate
-
-
-@compiled
 def fill_best(scores: Ints, choices: Ints, firsts: Ints, step: int, coordinates: Ints) -> None:
     """Find the first of each window's cells along an axis that has the highest score."""
     for window in range(len(choices)):
@@ -186,25 +172,3 @@ def most_in_one_cell(indices: Ints, windows: int, plane_size: int) -> int:
         for i in range(plane, plane + windows):
             counts[indices[i]] = 0
     return largest
-
-
-@compiled
-def fill_colours(residue: Ints, residues: int, drawn: int, base: int, digits: int, gradients: Floats) -> None:
-    """Write one more than the window's number, in one of its digits, where its residue is the plane's; else zero."""
-    windows = max(len(residue), 1)
-    for plane in range(len(gradients) // windows):
-        place = base ** (plane // residues % digits)
-        for window in range(windows):
-            is_chosen = residue[window] == (plane + drawn) % residues
-            gradients[plane * windows + window] = window // place % base + 1.0 if is_chosen else 0.0
-
-
-@compiled
-def fill_weights(residue: Ints, groups: int, drawn: int, digits: int, bits: int, gradients: Floats) -> None:
-    """Write 2**(bits * r) where r is the window's residue among the ``digits`` that the plane is for; else zero."""
-    windows = max(len(residue), 1)
-    for plane in range(len(gradients) // windows):
-        least = (plane + drawn) % groups * digits
-        for window in range(windows):
-            digit = residue[window] - least
-            gradients[plane * windows + window] = power(bits * digit) if 0 <= digit < digits else 0.0
