@@ -239,11 +239,10 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
     able = profile.abilities
     if profile.known_geometries:
-        fitting = (geometry for geometry in known_geometries(rank) if geometry.cells <= remaining)
-        known = [geometry for geometry in fitting if able.have(geometry.attributes)]
+        fitting = (known for known in known_geometries(rank) if prod(known.spatial) <= remaining)
+        known = [(spatial, windows.passed()) for _, spatial, windows in fitting if able.have(windows.passed())]
         if known and draw.between(0, 3) == 3:
-            geometry = draw.choose(known)
-            return geometry.spatial, geometry.attributes
+            return draw.choose(known)
     ceil_mode = draw.flip() and able.ceil_mode
     isotropic = draw.flip()
     axes: list[_WindowedAxis] = []
