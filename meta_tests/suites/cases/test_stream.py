@@ -43,7 +43,11 @@ KEYS = [(0, 0), (-1, -1), (2**63 - 1, -(2**63)), (-0x61C8864680B583EB, 0x0123456
 
 @pytest.fixture
 def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn and placed runs as it is written, not compiled; places outside an array are errors there."""
+    """What is drawn and placed runs as it is written, not compiled, and keeps few numbers at a time.
+
+    Places outside an array are errors there.
+    """
+    monkeypatch.setattr(loops, "_AT_ONCE", 4)
     for function in (*vars(loops).values(), *vars(core).values()):
         if isinstance(function, Compiled):
             monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))
@@ -101,16 +105,6 @@ def test_contents_uncompiled_are_those_compiled(operator: str, request: pytest.F
         again = make_operands(case)
         for name in ("values", "indices", "gradient"):
             assert getattr(again, name).tobytes() == getattr(compiled, name).tobytes(), (case.id, name)
-
-
-def test_indices_of_which_few_numbers_are_kept_at_a_time_are_the_same(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    axes = (windowed_axis(6, 3, 1, 1, 1, False), windowed_axis(5, 2, 1, 0, 2, False))
-    whole = INDICES["in_window"](axes, np.zeros((7, 6, 5)), RandomStream(2, "indices"))
-    request.getfixturevalue("in_python")
-    monkeypatch.setattr(loops, "_AT_ONCE", 40)
-    np.testing.assert_array_equal(INDICES["in_window"](axes, np.zeros((7, 6, 5)), RandomStream(2, "indices")), whole)
 
 
 LARGE = (1, 300, 64, 64)

@@ -26,8 +26,8 @@ _HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _DROPPED = np.uint64(11)
 """Bits of a raw number that float64 has no place for."""
 
-_AT_ONCE = 1 << 16
-"""Raw numbers that are kept of a draw for as many elements as a call has."""
+_AT_ONCE = 1 << 13
+"""Raw numbers of a draw that are kept at a time: benchmarks/large_cases.py shows what it takes to keep them all."""
 
 Words = NDArray[np.unsignedinteger[Any]]
 """Raw numbers, uint64."""
@@ -78,30 +78,34 @@ def _uniform(word: Any) -> float:
 @compiled
 def fill_below(low: int, high: int, first: int, bound: int, out: Ints) -> None:
     """Draw integers in [0, bound)."""
-    words = raw(low, high, first, len(out))
-    for i in range(len(out)):
-        out[i] = _below(words[i], bound)
+    for start in range(0, len(out), _AT_ONCE):
+        words = raw(low, high, first + start, min(_AT_ONCE, len(out) - start))
+        for i in range(len(words)):
+            out[start + i] = _below(words[i], bound)
 
 
 @compiled
 def fill_uniform(low: int, high: int, first: int, out: Floats) -> None:
     """Draw multiples of 2**-53 in [0, 1)."""
-    words = raw(low, high, first, len(out))
-    for i in range(len(out)):
-        out[i] = _uniform(words[i])
+    for start in range(0, len(out), _AT_ONCE):
+        words = raw(low, high, first + start, min(_AT_ONCE, len(out) - start))
+        for i in range(len(words)):
+            out[start + i] = _uniform(words[i])
 
 
 @compiled
 def fill_normal(low: int, high: int, first: int, out: Floats) -> None:
-    """Sum twelve uniforms, less six; the first of each element come first."""
-    for i in range(len(out)):
-        out[i] = 0.0
-    for draw in range(12):
-        words = raw(low, high, first + draw * len(out), len(out))
-        for i in range(len(out)):
-            out[i] += _uniform(words[i])
-    for i in range(len(out)):
-        out[i] -= 6.0
+    """Sum twelve uniforms, less six: all elements' first ones are drawn before their second ones."""
+    for start in range(0, len(out), _AT_ONCE):
+        count = min(_AT_ONCE, len(out) - start)
+        for i in range(count):
+            out[start + i] = 0.0
+        for draw in range(12):
+            words = raw(low, high, first + draw * len(out) + start, count)
+            for i in range(count):
+                out[start + i] += _uniform(words[i])
+        for i in range(count):
+            out[start + i] -= 6.0
 
 
 @compiled
