@@ -41,7 +41,7 @@ from poolproof.references.contract.facts import leaves_storage
 from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS, Product
-from poolproof.suites.cases.calls import CallPart, DrawnCalls, VariedCalls, call_parts, drawn_calls
+from poolproof.suites.cases.calls import CallPart, call_parts, drawn_calls, drawn_part
 from poolproof.suites.cases.shrinking import smaller_call
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.plan.aspects import CONTRACT
@@ -195,7 +195,7 @@ def answered(call: ContractCall) -> Expectation:
 
 @cache
 def questions(api: str, part: CallPart) -> list[ContractQuestion]:
-    return contract_questions(ASCEND_950, api, part, CONTRACT, "block")
+    return contract_questions(ASCEND_950, part, CONTRACT, "block")
 
 
 @dataclass
@@ -259,7 +259,7 @@ def violations(api: str, errs: Errs, asked: Iterable[CallPart]) -> list[tuple[Co
 
 
 def varied(api: str) -> list[CallPart]:
-    return [part for part in call_parts(ASCEND_950, api, 80, 0) if isinstance(part, VariedCalls)]
+    return [part for part in call_parts(ASCEND_950, api, 80, 0) if part.id.startswith("variations")]
 
 
 @every_fault
@@ -271,7 +271,8 @@ def test_a_library_that_misses_one_way_is_found_by_the_variations(told: str, api
 
 @every_fault
 def test_and_by_what_is_drawn_and_shrinks_to_one_sentence(told: str, api: str, errs: Errs) -> None:
-    found = next(filter(None, (violations(api, errs, [DrawnCalls(number, 500, number)]) for number in range(20))))
+    parts = (drawn_part(ASCEND_950, api, number, 500, number) for number in range(20))
+    found = next(filter(None, (violations(api, errs, [part]) for part in parts)))
     backend, named = Modelled(errs), models(ASCEND_950, api)
 
     def still_fails(call: ContractCall) -> bool:
@@ -284,7 +285,7 @@ def test_and_by_what_is_drawn_and_shrinks_to_one_sentence(told: str, api: str, e
 
 def test_who_answers_by_the_model_is_not_accused() -> None:
     for api in (MP2, AD2):
-        assert violations(api, lambda call: False, [DrawnCalls(0, 500, 0), *varied(api)]) == []
+        assert violations(api, lambda call: False, [drawn_part(ASCEND_950, api, 0, 500, 0), *varied(api)]) == []
 
 
 def test_the_reason_names_clause_field_and_value() -> None:

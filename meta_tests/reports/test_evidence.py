@@ -22,7 +22,7 @@ from poolproof.reports.rows.evidence import evidence_path, program_lines, read_e
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
-from poolproof.suites.cases.calls import ListedCalls
+from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import evidence
@@ -215,7 +215,8 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
 
 def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none(tmp_path: Path) -> None:
     folder = EvidenceFolder(tmp_path, "scatter")
-    calls = contract_questions(PRODUCTS["A2"], f"aclnn{BACKWARD}", ListedCalls("clauses"), CONTRACT, "block")
+    part = next(call_parts(PRODUCTS["A2"], f"aclnn{BACKWARD}", 0, 0))
+    calls = contract_questions(PRODUCTS["A2"], part, CONTRACT, "block")
     folder.write_unfinished({"verdict": Verdict.CRASHED, "case": calls[0].describe()["case"]})
     assert not list(tmp_path.rglob("*.npz"))
     for operator in (BACKWARD, FORWARD):

@@ -78,12 +78,9 @@ class ContractQuestion(Question):
         return f"{self.clause or 'no clause'} decides ({self.title}), for {fields}, else as the legal call {legal!r}"
 
 
-def contract_questions(
-    product: Product, api: str, part: CallPart, aspect: Aspect, block: str
-) -> list[ContractQuestion]:
+def contract_questions(product: Product, part: CallPart, aspect: Aspect, block: str) -> list[ContractQuestion]:
     """Make the questions of one part of those about one API, for a block of that id."""
-    calls = part.calls(product, api)
-    return [ContractQuestion(call, product, clause, title, aspect, block) for clause, title, call in calls]
+    return [ContractQuestion(call, product, clause, title, aspect, block) for clause, title, call in part.make()]
 
 
 def contract_question(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:

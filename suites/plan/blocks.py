@@ -287,18 +287,17 @@ class ContractAspect(Aspect):
         assert subject.product is not None
         api = f"aclnn{subject.operator.name}"
         for part in call_parts(subject.product, api, plan.cases, seed):
-            yield ContractBlock(subject, self, part, subject.product, api)
+            yield ContractBlock(subject, self, part, subject.product)
 
 
 @dataclass(frozen=True)
 class ContractBlock(Block):
-    """A part of the questions about one ``api`` on the ``product`` of one backend."""
+    """A part of the questions about one API on the ``product`` of one backend."""
 
     subject: Subject
     aspect: ContractAspect
     part: CallPart
     product: Product
-    api: str
 
     @property
     def id(self) -> str:
@@ -306,7 +305,7 @@ class ContractBlock(Block):
 
     @property
     def count(self) -> int:
-        return self.part.count(self.product, self.api)
+        return self.part.count
 
     @property
     def min_batch(self) -> int:
@@ -314,10 +313,10 @@ class ContractBlock(Block):
 
     @property
     def clauses(self) -> Counter[str]:
-        return self.part.by_clause(self.product, self.api)
+        return self.part.clauses
 
     def questions(self) -> list[ContractQuestion]:
-        return contract_questions(self.product, self.api, self.part, self.aspect.alone, self.id)
+        return contract_questions(self.product, self.part, self.aspect.alone, self.id)
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
