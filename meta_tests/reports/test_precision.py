@@ -117,7 +117,7 @@ def test_errors_stay_below_their_bounds_in_every_class(run: Path) -> None:
 
 def test_errors_of_all_operators_are_together_by_dtype(run: Path) -> None:
     one = group_of(run, "native", "float16")
-    least, many = one["multiplicities"][0], Multiplicity("1025-2048", 3, 0.1, 0.2)
+    least, many = one["multiplicities"][0], Multiplicity(2048, 3, 0.1, 0.2)
     others = (replace(least, cells=7, error=100.0), many)
     other = one | {"operator": "AdaptiveMaxPool2dBackward", "multiplicities": others}
     alone, together = (errors_by_dtype(found)["native"][0][2] for found in ([one], [one, other]))
@@ -197,7 +197,7 @@ def test_the_page_fits_a_phone_and_a_desk(run: Path) -> None:
 
 
 def test_drawings_stay_inside_their_frame_and_shares_never_round_to_nothing_or_all() -> None:
-    classes = [("1", 5, 0.0, 0.0), ("2", 5, 0.25, 0.5), ("3-4", 9, 2.0**40, 2.0**41)]
+    classes = [(1, 5, 0.0, 0.0), (2, 5, 0.25, 0.5), (4, 9, 2.0**40, 2.0**41)]
     text = str(error_over_multiplicity([Multiplicity(*each) for each in classes], "a <title>"))
     assert "a &lt;title&gt;" in text
     assert all(float(y) >= 0.0 for y in re.findall(r'\by1?="([-0-9.]+)"', text))

@@ -10,14 +10,14 @@ it takes to name the condition and f is subtracted, which accounts for the numbe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import factorial, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term, literals, thresholds
+from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term, literals
 
 MAX_TERMS = 3
 
@@ -52,7 +52,7 @@ class ClusterCondition:
     failing: int
     conforming: int
     margin: float
-    ties: tuple[tuple[Term, ...], ...] = ()
+    ties: tuple[tuple[Term, ...], ...]
 
     @property
     def is_significant(self) -> bool:
@@ -70,9 +70,18 @@ def best_condition(columns: Sequence[FeatureColumn], failing: Mask) -> ClusterCo
     if not kept:
         return None
     chosen = _shortest(dict(_candidates(kept, labels)), kept, labels)
-    by_feature = {column.feature: column for column in columns}
-    moved = _at_best_places([kept[number][0] for number in chosen], by_feature, labels)
-    return _condition(moved, distinct, labels)
+    moved = _at_best_places([kept[number][0] for number in chosen], columns, labels)
+    mask = _all(moved)
+    met, failing_met = int(mask.sum()), int((mask & failing).sum())
+    bits = sum(literal.bits for literal in moved) - log2(factorial(len(moved)))
+    return ClusterCondition(
+        terms=tuple(literal.term for literal in moved),
+        mask=mask,
+        failing=failing_met,
+        conforming=met - failing_met,
+        margin=labels.saved_by(mask) - bits,
+        ties=tuple(islice(_ties(moved, mask, distinct), _MAX_TIES)),
+    )
 
 
 def _shortest(found: dict[Chosen, float], kept: DistinctLiterals, labels: _Labels) -> Chosen:
@@ -97,7 +106,7 @@ def _first(near: list[Chosen], found: dict[Chosen, float]) -> Chosen:
 
 def _exceptions(chosen: Chosen, kept: DistinctLiterals, labels: _Labels) -> int:
     """Count the rows that meet a condition and conform, or fail and do not meet it."""
-    return int((_all([kept[number][0].mask for number in chosen], labels) != labels.failing).sum())
+    return int((_all([kept[number][0] for number in chosen]) != labels.failing).sum())
 
 
 class _Labels:
@@ -151,19 +160,18 @@ def _most_promising(distinct: DistinctLiterals, labels: _Labels) -> DistinctLite
     return [distinct[number] for number in sorted(dict.fromkeys(order), key=order.index)[:_MAX_LITERALS]]
 
 
-Counted = tuple[NDArray[np.float32], NDArray[np.float32]]
-"""Per condition the failing rows that meet it, and the others: 1 or 0, so that a product counts them."""
-
-
 def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chosen, float]]:
     """Yield (numbers of literals, margin): the best of one term, of two, and of three."""
-    masks = np.stack([literal.mask for literal, _ in kept]).astype(np.float32)
+    masks = np.stack([literal.mask for literal, _ in kept]).astype(np.float32)  # a product counts what meets both
     bits = np.array([literal.bits for literal, _ in kept])
-    single = masks[:, labels.failing], masks[:, ~labels.failing]
     chosen: list[Chosen] = [()]
-    for breadth in (_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS)[:MAX_TERMS]:
-        met = [np.stack([part[list(numbers)].min(axis=0, initial=1.0) for numbers in chosen]) for part in single]
-        margins = _margins((met[0], met[1]), single, chosen, bits, labels)
+    for terms, breadth in enumerate((_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS), 1):
+        met = np.stack([masks[list(numbers)].min(axis=0, initial=1.0) for numbers in chosen])
+        failing, passing = (
+            (met[:, part] @ masks[:, part].T).round().astype(np.int64) for part in (labels.failing, ~labels.failing)
+        )
+        named = np.array([bits[list(numbers)].sum() for numbers in chosen])[:, None] + bits
+        margins = labels.saved(failing + passing, failing) - named + log2(factorial(terms))
         found = dict(_best(margins, chosen, breadth))
         yield from found.items()
         chosen = list(found)
@@ -171,61 +179,40 @@ def _candidates(kept: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Chose
             break
 
 
-def _margins(left: Counted, right: Counted, chosen: list[Chosen], bits: Real, labels: _Labels) -> Real:
-    """Return the margin of every chosen condition with every further literal."""
-    failing, passing = ((a @ b.T).round().astype(np.int64) for a, b in zip(left, right, strict=True))
-    named = np.array([bits[list(numbers)].sum() for numbers in chosen])[:, None] + bits
-    return labels.saved(failing + passing, failing) - named + log2(factorial(len(chosen[0]) + 1))
-
-
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
     """Yield the best conditions that a further literal makes, each once, the best first."""
-    values, most = margins.ravel(), breadth * MAX_TERMS
-    least = np.partition(values, -most)[-most] if most < len(values) else -np.inf  # the rest is not sorted
-    near = np.flatnonzero(values >= least)
-    order = near[np.argsort(-values[near], kind="stable")][:most]
+    order = np.argsort(-margins.ravel(), kind="stable")[: breadth * MAX_TERMS]
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
     longer = [(numbers, margin) for numbers, margin in made if len(numbers) > len(chosen[0])]
     yield from islice(dict(longer).items(), breadth)
 
 
-def _at_best_places(chosen: list[Literal], columns: dict[str, FeatureColumn], labels: _Labels) -> list[Literal]:
-    """Move each threshold in turn to where the condition saves most, the others as they are."""
+def _at_best_places(chosen: list[Literal], columns: Sequence[FeatureColumn], labels: _Labels) -> list[Literal]:
+    """Move each threshold in turn to the observed value where the condition saves most, the others as they are."""
+    by_feature = {column.feature: column for column in columns}
     for number, literal in enumerate(chosen):
-        column = columns[literal.term.feature]
-        others = _all([literal.mask for other, literal in enumerate(chosen) if other != number], labels)
-        places = [literal.term, *thresholds(column, literal.term)]
-        best = max(places, key=lambda term: labels.saved_by(others & term.holds(column)))
-        chosen[number] = Literal(best, best.holds(column), literal.bits)
+        if literal.term.is_threshold:
+            column, others = by_feature[literal.term.feature], _all(chosen[:number] + chosen[number + 1 :])
+            observed = column.distinct(column.present)[1:]
+            places = [literal.term, *(replace(literal.term, value=int(value)) for value in observed)]
+            best = max(places, key=lambda term: labels.saved_by(others & term.holds(column)))
+            chosen[number] = Literal(best, best.holds(column), literal.bits)
     return chosen
 
 
-def _all(masks: list[Mask], labels: _Labels) -> Mask:
-    return np.logical_and.reduce(masks) if masks else np.ones(labels.rows, np.bool_)
+def _all(literals: Sequence[Literal]) -> Mask:
+    """Return in which rows all hold; where there are none, just true."""
+    return np.logical_and.reduce([literal.mask for literal in literals])
 
 
-def _condition(chosen: list[Literal], distinct: DistinctLiterals, labels: _Labels) -> ClusterCondition:
-    mask = _all([literal.mask for literal in chosen], labels)
-    bits = sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
-    failing = int((mask & labels.failing).sum())
-    return ClusterCondition(
-        terms=tuple(literal.term for literal in chosen),
-        mask=mask,
-        failing=failing,
-        conforming=int(mask.sum()) - failing,
-        margin=labels.saved_by(mask) - bits,
-        ties=tuple(islice(_ties(chosen, mask, distinct, labels), _MAX_TIES)),
-    )
-
-
-def _ties(chosen: list[Literal], mask: Mask, distinct: DistinctLiterals, labels: _Labels) -> Iterator[tuple[Term, ...]]:
+def _ties(chosen: list[Literal], mask: Mask, distinct: DistinctLiterals) -> Iterator[tuple[Term, ...]]:
     """Yield the condition with one term replaced, where the same rows meet it."""
     every = sorted(
         (literal for first, others in distinct for literal in (first, *others)), key=lambda literal: literal.bits
     )
     for number, literal in enumerate(chosen):
-        others = _all([literal.mask for other, literal in enumerate(chosen) if other != number], labels)
+        others = _all(chosen[:number] + chosen[number + 1 :])
         for other in every:
             if other.term.feature != literal.term.feature and np.array_equal(others & other.mask, mask):
                 yield tuple(other.term if place == number else literal.term for place, literal in enumerate(chosen))

@@ -88,9 +88,8 @@ def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) 
     its data and colours, which are variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
     """
     scale = trend.scale([point[trend.column] for point in points if trend.column in point])
-    legend = (
-        {"orient": "top", "columns": 1, "labelLimit": 0} if len({point["series"] for point in points}) > 1 else None
-    )
+    has_series = len({point["series"] for point in points}) > 1
+    legend = {"orient": "top", "columns": 1, "labelLimit": 0} if has_series else None
     axis = {"tickCount": 5}
     return {
         "height": 170,
@@ -142,11 +141,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
         sources={_POINTS: points},
         runs=[
-            run
-            | {
-                "backends": ", ".join(json.loads(run["backends"])),
-                "verdict_class": VERDICT_CLASSES[Overall.of_word(run["verdict"])],
-            }
+            run | {"backends": ", ".join(json.loads(run["backends"])), "overall": Overall.of_word(run["verdict"])}
             for run in records(entries.runs.tail(MAX_RUNS))[::-1]
         ],
         total_runs=len(entries.runs),
@@ -199,14 +194,11 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
     """Compare per implementation the newest run with the one before it; None where its plan has no earlier run."""
-    compared: dict[tuple[str, str], Comparison] = {}
+    compared = cache(compare)
     changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
-        runs = pair["before"], pair["last"]
-        if runs[0] and runs not in compared:
-            compared[runs] = compare(*(entries.paths[run] for run in runs))
-        comparison = compared.get(runs)
-        changes[_implementation_of(pair)] = comparison.of_backend(pair["backend"]) if comparison else None
+        paths = [entries.paths[run] for run in (pair["before"], pair["last"]) if run]
+        changes[_implementation_of(pair)] = compared(*paths).of_backend(pair["backend"]) if pair["before"] else None
     return changes
 
 

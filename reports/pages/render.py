@@ -78,10 +78,7 @@ def _environment() -> Environment:
 
 def _breakable(name: str) -> Markup:
     """Let a name break before its capitals and after its dots on a narrow screen."""
-    return Markup("").join(
-        Markup("<wbr>") + letter if before == "." or (letter.isupper() and before.islower()) else Markup.escape(letter)
-        for before, letter in zip(" " + name, name, strict=False)
-    )
+    return Markup(re.sub(r"(?<=\.)(?=.)|(?<=[a-z])(?=[A-Z])", "<wbr>", str(escape(name))))
 
 
 def _script_json(value: Mapping[str, Any] | Sequence[Any]) -> Markup:

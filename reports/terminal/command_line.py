@@ -6,9 +6,9 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import click
@@ -86,10 +86,7 @@ class Late:
     short_help: str
 
     def load(self) -> click.Command:
-        module, _, attribute = self.place.partition(":")
-        command = getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
+        return resolve_name(self.place)
 
 
 class LateGroup(CommandGroup):
