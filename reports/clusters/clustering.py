@@ -106,7 +106,7 @@ def _speaks_of(broken: set[str], judged: Any) -> bool:
     return len(checks := _checks(judged)) > 0 and (SURVIVAL in broken or not broken.isdisjoint(checks))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Candidate:
     """A cluster, the failing rows that are its cases, and the failing rows that do not meet its condition."""
 
@@ -134,7 +134,7 @@ class _Search:
         for found in distinct:
             others = [other.cases for other in distinct if other is not found]
             explained = np.logical_or.reduce(others or [~self._failing])
-            members = _cluster_of(self._rows[found.cases], has_condition=True)
+            members = _cluster_of(self._rows[found.cases])
             yield replace(
                 found.cluster,
                 failing_others=int((found.others & ~explained).sum()),
@@ -153,13 +153,13 @@ class _Search:
         distinct: list[_Candidate] = []
         for found in candidates:
             kinds = dict(found.cluster.kinds).keys()
-            alike = [number for number, other in enumerate(distinct) if kinds <= dict(other.cluster.kinds).keys()]
-            vague = [number for number in alike if not distinct[number].cluster.is_sharp]
+            alike = [other for other in distinct if kinds <= dict(other.cluster.kinds).keys()]
+            vague = [other for other in alike if not other.cluster.is_sharp]
             if found.cluster.is_sharp or not alike:
                 distinct.append(found)
             elif vague:
-                distinct[vague[0]] = replace(distinct[vague[0]], cases=distinct[vague[0]].cases | found.cases)
-            elif any(found.cluster.failing <= _MIN_SHARE * distinct[number].cluster.failing for number in alike):
+                vague[0].cases = vague[0].cases | found.cases
+            elif any(found.cluster.failing <= _MIN_SHARE * other.cluster.failing for other in alike):
                 self._unassigned |= found.cases
             else:
                 distinct.append(found)
@@ -182,7 +182,7 @@ class _Search:
         judged = np.flatnonzero(group | self._conforming(group))
         fails = group[judged]
         if fails.all():
-            everything = _Candidate(_cluster_of(self._rows[group], has_condition=True), group, np.zeros_like(group))
+            everything = _Candidate(_cluster_of(self._rows[group]), group, np.zeros_like(group))
             return everything if group.sum() >= MIN_FAILING else None
         columns = [part for column in self._columns if (part := column.at(judged)).varies]
         found = best_condition(columns, fails)
@@ -192,7 +192,6 @@ class _Search:
         taken[judged[found.mask & fails]] = True
         cluster = _cluster_of(
             self._rows[taken],
-            has_condition=True,
             terms=found.terms,
             conforming=found.conforming,
             failing_others=int(fails.sum()) - found.failing,
@@ -249,7 +248,7 @@ def size_of(row: Row) -> tuple[bool, float, float, int]:
     return not is_shrunk(row), elements, windows, len(line)
 
 
-def _cluster_of(rows: pd.DataFrame, *, has_condition: bool, **about: Any) -> FailureCluster:
+def _cluster_of(rows: pd.DataFrame, *, has_condition: bool = True, **about: Any) -> FailureCluster:
     """Make a cluster of failing rows, with what is known ``about`` its condition and the other rows."""
     sizes = [size_of(dict(zip(SIZED, row, strict=True))) for row in rows.reindex(columns=SIZED).to_numpy(object)]
     (smallest,) = rows.iloc[[sizes.index(min(sizes))]].to_dict("records")
@@ -286,8 +285,6 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
 
 
 def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
-    if not len(rows):
-        return cluster
     kinds = Counter(dict(cluster.kinds)) + Counter(_kinds(rows))
     cases = cluster.cases | frozenset(rows["case_id"])
     return replace(cluster, failing=cluster.failing + len(rows), kinds=tuple(kinds.most_common()), cases=cases)
