@@ -17,7 +17,6 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Multiplicity, agreements, backend_comparisons
 from poolproof.reports.figures.tables import Record
 from poolproof.reports.pages.render import write_page
-from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.text import percent, raised
 
 
@@ -34,10 +33,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
         backends=backends,
         standards={backend: _standards(list(lines)) for backend, lines in groupby(agreed, itemgetter("backend"))},
         backend_comparisons=backend_comparisons(digest.folder),
-        probes={
-            backend: [account for account in found if account["disagreements"]]
-            for backend, found in digest.run.get("probes", {}).items()
-        },
+        probes=digest.run.get("probes", {}),
         percent=percent,
     )
 
@@ -54,7 +50,6 @@ def _card(precision: Record) -> Record:
         ],
         "drawing": error_over_multiplicity(precision["multiplicities"], title),
         "biased": bias is not None and abs(bias) > max(4.0 * precision["uncertainty"], 0.1),
-        "worst": [(row, replay_line(row)) for row in precision["worst"]],
     }
 
 
@@ -72,7 +67,7 @@ def _standards(lines: Sequence[Record]) -> Record:
         "agreeing": [line["standard"] for line in lines if not line["disagreements"]],
         "wrong": max((line["wrong"] for line in lines), default=0),
         "examples": [
-            (line["standard"], kind, replay_line(row))
+            (line["standard"], kind, row)
             for line in disagreeing
             for kind, row in (("fails a right result", line["false_alarm"]), ("passes a wrong result", line["miss"]))
             if row

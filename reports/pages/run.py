@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup
@@ -98,7 +97,7 @@ _MAX_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
 
 
-def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = MappingProxyType({})) -> Path:
+def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None = None) -> Path:
     """Write the page, whose links to evidence hold in the run's folder; return its path.
 
     ``links`` maps the names of files beside it to their titles.
@@ -117,7 +116,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         quantities=QUANTITIES,
         contract=_contract(digest),
         list_results=records(digest.list_results),
-        links=links,
+        links=links or {},
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},
