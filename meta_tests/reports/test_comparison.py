@@ -150,9 +150,6 @@ def test_the_command_says_it_three_times(tmp_path: Path) -> None:
         assert "1 newly failing, 0 fixed, 1 newly not judged, 540 cases in both runs" in text
         assert "Time that drifted" in text
         assert "no device is free" in text
-    missing = CliRunner().invoke(main, ["compare", str(tmp_path / "before"), str(tmp_path / "b")])
-    assert missing.exit_code == Overall.COULD_NOT_RUN
-    assert missing.output.endswith("is no run: it has no run.json\n")
 
 
 @pytest.mark.parametrize(("options", "status"), [([], Overall.CONFORMS), (["--fail-on-drift"], Overall.VIOLATES)])

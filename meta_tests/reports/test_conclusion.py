@@ -126,12 +126,6 @@ def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:
     assert digest.coverage["missing"].to_list() == [0, 1]
 
 
-def test_bad_input_is_refused_with_status_3() -> None:
-    for arguments in (["show", "nowhere"], ["show"], ["show", "--colour", "."], ["shwo"]):
-        result = CliRunner().invoke(main, arguments)
-        assert (result.exit_code, "Traceback" in result.output) == (Overall.COULD_NOT_RUN, False), arguments
-
-
 def test_damaged_files_are_named(tmp_path: Path) -> None:
     run = make_run(tmp_path) / "run.json"
     part = next((tmp_path / "rows").glob("*.parquet"))

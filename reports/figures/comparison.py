@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,7 @@ class Comparison:
     @property
     def libraries(self) -> tuple[str, str]:
         """Name the library that each backend judged, in the run before and in the run after."""
-        before, after = (
-            (library_text(*backend) for backend in run["backends"].items()) for run in (self.before, self.after)
-        )
+        before, after = (starmap(library_text, run["backends"].items()) for run in (self.before, self.after))
         return ", ".join(before), ", ".join(after)
 
     def of_backend(self, backend: str) -> Comparison:
