@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from poolproof.reports.terminal.command_line import EXIT_STATUSES, Late, LateGroup
+from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, Late
 
 _BEFORE, _AFTER = "poolproof.suites.commands", "poolproof.reports.commands"
 
@@ -42,8 +42,8 @@ pytest --pyargs poolproof.suites --help   (group "poolproof")
 
 
 @click.group(
-    cls=LateGroup,
-    late=COMMANDS,
+    cls=CommandGroup,
+    commands=COMMANDS,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_STATUSES,

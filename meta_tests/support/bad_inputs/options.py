@@ -13,6 +13,7 @@ from bad_inputs import HONEST, Ending, Given, session, small_session
 from bad_inputs.materials import BUNDLE, FAILING_CASE, HISTORY, RUN, copies, odd_things, together
 from poolproof.backends.emulator.defects import defects
 from poolproof.reports import recorder
+from poolproof.reports.terminal.command_line import Late
 from poolproof.suites import plugin
 from poolproof.suites.cli import main
 
@@ -114,6 +115,7 @@ def commands(group: click.Group = main, above: str = "") -> Iterator[tuple[str, 
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
+        command = command.load() if isinstance(command, Late) else command
         words = f"{above} {name}".strip()
         if isinstance(command, click.Group):
             yield from commands(command, words)
