@@ -36,6 +36,8 @@ from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_records
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from poolproof.reports.figures.digest import Digest
 
 _STOPPED = "the session cannot go on"
@@ -119,11 +121,8 @@ class SessionFaults:
 
 
 def sentence(error: Exception) -> str:
-    match error:
-        case CannotWrite():
-            return f"{error}, and go on with --resume"
-        case OSError():
-            return f"{describe(error)}, and go on with --resume"
+    if isinstance(error, CannotWrite | OSError):
+        return f"{describe(error) if isinstance(error, OSError) else error}, and go on with --resume"
     *_, last = traceback.extract_tb(error.__traceback__)
     said = " ".join(traceback.format_exception_only(error)[-1].split())
     return (
@@ -137,12 +136,13 @@ class CannotOpen(BadInput):
 
 
 class _Run:
-    """``run.json`` while the run lasts, the progress of its workers, and the digest of the finished run.
+    """Plugin of the controlling process: ``run.json`` while the run lasts, its progress, and its digest at the end.
 
     ``planned`` and ``to_do`` say how many cases each aspect has, and how many of them were left to do at its begin.
     """
 
-    def __init__(self, folder: Path, record: dict[str, Any], to_do: Mapping[str, int]) -> None:
+    def __init__(self, config: pytest.Config, folder: Path, record: dict[str, Any], to_do: Mapping[str, int]) -> None:
+        self._config = config
         self.folder = folder
         self.record = record
         self.digest: Digest | None = None
@@ -154,14 +154,43 @@ class _Run:
     def progress_of(self, to_do: Mapping[str, int]) -> Progress:
         return Progress(to_do, until=self.record.get("budget", {}).get("until"))
 
-    def finish(self, pytest_status: int, faults: SessionFaults, service: str) -> int:
-        """Close the run, publish it, tell the CI ``service``, and return the exit status of the session.
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test that has ended, and print a line of progress when it is time for one."""
+        if report.when != "call":
+            return
+        for name, counts in report.user_properties:
+            if name == "poolproof":
+                cases, failed = cast("tuple[dict[str, int], int]", counts)
+                self.progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
+        line, reporter = self.progress.line(), self._config.pluginmanager.get_plugin("terminalreporter")
+        if line and reporter is not None:
+            reporter.write_line(f"\n{line}")
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        if self.digest is None:
+            return
+        from poolproof.reports.terminal import run as terminal
+        from poolproof.reports.terminal.painting import SafeConsole
+
+        terminalreporter.section("poolproof")
+        writer = config.get_terminal_writer()
+        width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
+        text = StringIO()
+        shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
+        terminal.show(self.digest, shown, config.stash[_FAULTS].first)
+        writer.write(text.getvalue())
+        page = self.folder / "index.html"
+        for line in (f"rows, evidence, summary.md and junit.xml: {self.folder}, page: {page}", *self.remarks):
+            terminalreporter.write_line(line)
+
+    def finish(self, pytest_status: int, faults: SessionFaults) -> int:
+        """Close the run, publish it, tell the CI service, and return the exit status of the session.
 
         The rows decide. Where they have nothing against the implementation, pytest's status still counts, for other
         tests may run in the same session; finding nothing to do, all having been done before, does not. A fault of the
         system outweighs all: something is not on record, or not published.
         """
-        from poolproof.reports.ci.services import annotate
+        from poolproof.reports.ci.services import annotate, service
         from poolproof.reports.figures.digest import read_digest
         from poolproof.reports.pages.publishing import publish
 
@@ -174,7 +203,9 @@ class _Run:
             self.digest = read_digest(self.folder)
             with faults.collecting():
                 publish(self.digest, self.folder)
-            annotate(self.digest, service, os.environ, self.remarks.append)
+            chosen = self._config.getoption("ci")
+            name = service(os.environ) if chosen == "auto" else chosen
+            annotate(self.digest, name, os.environ, self.remarks.append)
         if self.digest is None or faults.first or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall
@@ -229,14 +260,14 @@ def run_folder(given: Path | None, resume: bool) -> Path:
             store.read_run(folder)
         except store.NotARun as error:
             raise CannotOpen(f"nothing to resume: {error}") from error
-        store.lock(folder)
-        return folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotOpen(f"{folder} is no folder for a run ({error.strerror}): name another --report folder") from error
+    else:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"{folder} is no folder for a run ({error.strerror})"
+            raise CannotOpen(f"{reason}: name another --report folder") from error
     store.lock(folder)
-    if any(folder.iterdir()):
+    if not resume and any(folder.iterdir()):
         if given is not None:
             raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
         try:
@@ -253,19 +284,23 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 
 def finished_work(folder: Path) -> Done:
     """Read from the rows in a folder what is done; nothing in a new one."""
-    blocks = store.finished_blocks(folder)
     if not (folder / "rows").is_dir():
-        return Done(blocks)
+        return Done()
     from poolproof.reports.figures import tables
 
+    def distinct(rows: pd.DataFrame, *names: str) -> frozenset[Any]:
+        return frozenset(rows[list(names)].itertuples(index=False, name=None))
+
+    blocks = store.finished_blocks(folder)
     rows = tables.load(folder, ["block", "case_id", "backend", "operator", "dtype", "index_dtype"])
     rest = rows[rows["block"].notna() & ~rows["block"].isin(blocks)]
-    unsupported = rows[rows["block"].isna()][["backend", "operator", "dtype", "index_dtype"]]
-    cases = frozenset(zip(rest["block"], rest["case_id"], strict=True))
-    unplanned = rows[rows["block"] == ""]
-    unplanned_calls = frozenset(zip(unplanned["backend"], unplanned["case_id"], strict=True))
-    recorded = frozenset(zip(rest["backend"], rest["block"], rest["case_id"], strict=True))
-    return Done(blocks, cases, frozenset(unsupported.itertuples(index=False, name=None)), unplanned_calls, recorded)
+    return Done(
+        blocks,
+        cases=distinct(rest, "block", "case_id"),
+        unsupported=distinct(rows[rows["block"].isna()], "backend", "operator", "dtype", "index_dtype"),
+        unplanned=distinct(rows[rows["block"] == ""], "backend", "case_id"),
+        recorded=distinct(rest, "backend", "block", "case_id"),
+    )
 
 
 def spent(folder: Path) -> tuple[float, float]:
@@ -313,7 +348,8 @@ def begin(
         "waivers_judged_on": waivers.today.isoformat(),
         "strict_waivers": config.getoption("strict_waivers"),
     }
-    config.stash[_RUN] = _Run(folder, {**record, **identity, **added}, to_do)
+    config.stash[_RUN] = run = _Run(config, folder, {**record, **identity, **added}, to_do)
+    config.pluginmanager.register(run)
 
 
 def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
@@ -376,29 +412,6 @@ def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], 
     return count
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    global _config
-    _config = session.config
-
-
-_config: pytest.Config | None = None
-"""Config of the session, which pytest does not give to the hook below."""
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count a test that has ended, and print a line of progress when it is time for one."""
-    if _config is None or report.when != "call" or _RUN not in _config.stash:
-        return
-    progress = _config.stash[_RUN].progress
-    for name, counts in report.user_properties:
-        if name == "poolproof":
-            cases, failed = cast("tuple[dict[str, int], int]", counts)
-            progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
-    line, reporter = progress.line(), _config.pluginmanager.get_plugin("terminalreporter")
-    if line and reporter is not None:
-        reporter.write_line(f"\n{line}")
-
-
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
     """Close what this process recorded, and the run, behind all other plugins and whatever becomes of them."""
@@ -412,40 +425,12 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
     except Exception as error:
         faults.note(error)
     finally:
-        _finish(session, faults)
+        with faults.collecting():
+            session.config.stash[_ROWS].close()
+        run = session.config.stash.get(_RUN, None)
+        if run is not None:
+            session.exitstatus = run.finish(session.exitstatus, faults)
     return None
-
-
-def _finish(session: pytest.Session, faults: SessionFaults) -> None:
-    with faults.collecting():
-        session.config.stash[_ROWS].close()
-    run = session.config.stash.get(_RUN, None)
-    if run is not None:
-        from poolproof.reports.ci import services as ci
-
-        chosen = session.config.getoption("ci")
-        service = ci.service(os.environ) if chosen == "auto" else chosen
-        session.exitstatus = run.finish(session.exitstatus, faults, service)
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    run = config.stash.get(_RUN, None)
-    if run is None or run.digest is None:
-        return
-    from poolproof.reports.terminal import run as terminal
-    from poolproof.reports.terminal.painting import SafeConsole
-
-    terminalreporter.section("poolproof")
-    writer = config.get_terminal_writer()
-    width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
-    text = StringIO()
-    shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
-    terminal.show(run.digest, shown, config.stash[_FAULTS].first)
-    writer.write(text.getvalue())
-    say = terminalreporter.write_line
-    say(f"rows, evidence, summary.md and junit.xml: {run.folder}, page: {run.folder / 'index.html'}")
-    for remark in run.remarks:
-        say(remark)
 
 
 _AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
