@@ -32,7 +32,7 @@ def test_rows_are_readable_the_moment_they_are_written(tmp_path: Path) -> None:
     for number in range(3):
         writer.append(row(number))
         assert numbers(tmp_path) == list(range(number + 1))
-    writer.compact()
+    writer.close()
     writer.append(row(3))
     for end in (lambda: None, writer.close):
         end()

@@ -30,9 +30,6 @@ class ColumnType(StrEnum):
         return self.startswith("list")
 
 
-_LISTS = (ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS)
-
-
 @dataclass(frozen=True)
 class Column:
     """One column; ``unit`` is empty for plain counts and names.
@@ -49,7 +46,7 @@ class Column:
 
 
 _TEXT, _COUNT, _REAL, _FLAG = ColumnType.TEXT, ColumnType.COUNT, ColumnType.REAL, ColumnType.FLAG
-_WORDS, _COUNTS, _REALS = _LISTS
+_WORDS, _COUNTS, _REALS = ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS
 
 IDENTITY = (
     Column("case_id", _TEXT, "content hash of the case"),
@@ -182,20 +179,8 @@ COLUMNS = (*IDENTITY, *GEOMETRY, *JUDGEMENT, *STATISTICS, *STANDARDS, *LISTS, *E
 Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""
 
-
 GROUP = ("backend", "operator", "dtype", "index_dtype", "aspect")
 """Columns of one square of a verdict matrix; what had to be judged is counted per group, too."""
 
 COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
 """Columns that combine over rows, and how."""
-
-
-_KNOWN = frozenset(column.name for column in COLUMNS)
-
-
-def check_columns(row: Row) -> None:
-    """Raise ValueError for a column that the schema does not have, TypeError for what is no row."""
-    if not isinstance(row, dict):
-        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
-    if not _KNOWN.issuperset(row):
-        raise ValueError(f"rows have no column {sorted(set(row) - _KNOWN)[0]!r}")
