@@ -14,9 +14,19 @@ from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
-from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, loads, matches_any, shipped
+from poolproof.reports.waivers import (
+    WaiverError,
+    Waivers,
+    append,
+    check_terms,
+    load,
+    loads,
+    matches_any,
+    shipped,
+    to_toml,
+    waiver_for,
+)
 from poolproof.reports.waivers.review import State
-from poolproof.reports.waivers.writing import append, to_toml, waiver_for
 from poolproof.suites.cli import main
 from poolproof.suites.plan.aspects import ALL_CHECKS
 from reports_made_up import Recipe, make_run

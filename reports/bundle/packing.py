@@ -28,7 +28,7 @@ from poolproof.reports.rows.evidence import case_name, program_lines, programs
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
 from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
-from poolproof.reports.waivers.writing import to_toml
+from poolproof.reports.waivers import to_toml
 
 SUMS = "SHA256SUMS"
 VERDICT = "verdict.json"
