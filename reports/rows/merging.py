@@ -185,7 +185,6 @@ def _check_outcomes(sources: Sequence[MergeInput], firsts: list[Row], others: li
 
 
 def _copy_evidence(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
-    copied = False
     names = ("case_id", "backend", "part")
     for case_id, backend, number in zip(*(rows[name].to_pylist() for name in names), strict=True):
         for path in (evidence_path, shrunk_path):
@@ -195,18 +194,15 @@ def _copy_evidence(sources: Sequence[MergeInput], rows: pa.Table, output: Path) 
                 with writing(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source, target)
-                copied = True
-    if copied:
+    if (output / "evidence").exists():
         write_programs(output)
 
 
 def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Mandatory) -> dict[str, Any]:
     """Return run.json of the whole, which names its parts."""
     records = [source.record for source in sources]
-    first = dict(records[0])
+    first = {name: value for name, value in records[0].items() if name not in ("budget", "selection")}
     budget = _budget(sources)
-    for name in ("budget", "selection"):
-        first.pop(name, None)
     names = dict.fromkeys(name for record in records for name in record["host"])
     hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
     ended = {source.place[0] for source in sources if source.record["finished"]}
