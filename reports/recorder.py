@@ -315,7 +315,7 @@ def spent(folder: Path) -> tuple[float, float]:
 def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
     before = store.read_run(folder)
-    for name in _FIXED:
+    for name in ("suite", "selection", "backends"):
         if found := first_difference(name, before.get(name), record.get(name)):
             path, was, now = found
             raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {_AS_BEGUN}")
@@ -334,9 +334,8 @@ def begin(
     ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
     ``to_do`` says how many cases of each aspect are left to do. A resumed run keeps its id and its start.
     """
-    sizes = {"planned_cases": sum(to_do.values())}
-    record = {**record, **sizes, "suite": suite_identity(), "waivers": to_records(waivers.all)}
-    identity = {"id": uuid4().hex, "started": time.time()}
+    whole = {"planned_cases": sum(to_do.values()), "suite": suite_identity(), "waivers": to_records(waivers.all)}
+    record, identity = {**record, **whole}, {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same_run(folder, record)
         before = store.read_run(folder)
@@ -434,9 +433,6 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
 
 
 _AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
-
-_FIXED = ("suite", "selection", "backends")
-"""Entries of run.json that stay the same when a run is resumed."""
 
 
 def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
