@@ -44,23 +44,25 @@ _STOPPED = "the session cannot go on"
 _OUTPUT = "poolproof_fault"
 
 
-class SessionFaults:
-    """Faults that end the session of a process and are nobody's verdict: a full disk, a hook of another plugin.
+class ProcessRecorder:
+    """Plugin of every process of a run: its ``rows``, and what ends its session and is nobody's verdict.
 
-    The ``first``, in one sentence, stops the tests and is the session's conclusion; rows recorded before it stand. That
-    of an xdist worker is passed to the process that controls it.
+    That is a full disk, or a hook of another plugin. The first such ``fault``, in one sentence, stops the tests and is
+    the session's conclusion; rows recorded before it stand. That of an xdist worker is passed to the process that
+    controls it.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, folder: Path, worker: str) -> None:
+        self.rows = store.RowWriter(folder, worker)
+        self.fault = ""
         self._config = config
         self._session: pytest.Session | None = None
-        self.first = ""
 
     def note(self, fault: Exception | str) -> None:
         """Stop the session for that reason, unless it has one already."""
-        self.first = self.first or (fault if isinstance(fault, str) else sentence(fault))
+        self.fault = self.fault or (fault if isinstance(fault, str) else sentence(fault))
         if hasattr(self._config, "workeroutput"):
-            self._config.workeroutput[_OUTPUT] = self.first
+            self._config.workeroutput[_OUTPUT] = self.fault
         if self._session is not None:
             self._session.shouldstop = _STOPPED
 
@@ -88,13 +90,29 @@ class SessionFaults:
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         if isinstance(excinfo.value, CannotWrite):
             self.note(excinfo.value)
-            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+            raise pytest.exit.Exception(self.fault, returncode=Overall.COULD_NOT_RUN) from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         fault = getattr(node, "workeroutput", {}).get(_OUTPUT)
         if fault:
             self.note(fault)
+
+    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_sessionfinish")
+    def pytest_sessionfinish_of_plugins(self, session: pytest.Session) -> Generator[None, object, None]:
+        """Close what this process recorded, and the run, behind all other plugins and whatever becomes of them."""
+        try:
+            yield
+        except pytest.exit.Exception:
+            raise
+        except Exception as error:
+            self.note(error)
+        finally:
+            with self.collecting():
+                self.rows.close()
+            run = self._config.stash.get(_RUN, None)
+            if run is not None:
+                session.exitstatus = run.finish(session.exitstatus, self)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
@@ -105,7 +123,7 @@ class SessionFaults:
             raise
         except Exception as error:
             self.note(error)
-            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+            raise pytest.exit.Exception(self.fault, returncode=Overall.COULD_NOT_RUN) from None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_unconfigure(self) -> Generator[None, object, object]:
@@ -114,7 +132,7 @@ class SessionFaults:
             return (yield)
         except Exception as error:
             self.note(error)
-            sys.stderr.write(f"{self.first}\n")
+            sys.stderr.write(f"{self.fault}\n")
             if self._session is not None:
                 self._session.exitstatus = Overall.COULD_NOT_RUN
             return None
@@ -177,13 +195,13 @@ class _Run:
         width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
         text = StringIO()
         shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
-        terminal.show(self.digest, shown, config.stash[_FAULTS].first)
+        terminal.show(self.digest, shown, config.stash[_RECORDER].fault)
         writer.write(text.getvalue())
         page = self.folder / "index.html"
         for line in (f"rows, evidence, summary.md and junit.xml: {self.folder}, page: {page}", *self.remarks):
             terminalreporter.write_line(line)
 
-    def finish(self, pytest_status: int, faults: SessionFaults) -> int:
+    def finish(self, pytest_status: int, recorder: ProcessRecorder) -> int:
         """Close the run, publish it, tell the CI service, and return the exit status of the session.
 
         The rows decide. Where they have nothing against the implementation, pytest's status still counts, for other
@@ -194,19 +212,19 @@ class _Run:
         from poolproof.reports.figures.digest import read_digest
         from poolproof.reports.pages.publishing import publish
 
-        with faults.collecting():
+        with recorder.collecting():
             store.compact_leftovers(self.folder)
-        with faults.collecting():
+        with recorder.collecting():
             self.record["finished"] = time.time()
             store.write_run(self.folder, self.record)
-        with faults.collecting():
+        with recorder.collecting():
             self.digest = read_digest(self.folder)
-            with faults.collecting():
+            with recorder.collecting():
                 publish(self.digest, self.folder)
             chosen = self._config.getoption("ci")
             name = service(os.environ) if chosen == "auto" else chosen
             annotate(self.digest, name, os.environ, self.remarks.append)
-        if self.digest is None or faults.first or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
+        if self.digest is None or recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall
         done_before = pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -229,8 +247,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _RUN = pytest.StashKey[_Run]()
-_ROWS = pytest.StashKey[store.RowWriter]()
-_FAULTS = pytest.StashKey[SessionFaults]()
+_RECORDER = pytest.StashKey[ProcessRecorder]()
 
 
 @dataclass(frozen=True)
@@ -387,13 +404,12 @@ def allot(
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     """Make this process write its rows into the run in ``folder``. `CannotWrite` where that cannot be."""
-    config.stash[_ROWS] = store.RowWriter(folder, worker)
-    config.stash[_FAULTS] = SessionFaults(config)
-    config.pluginmanager.register(config.stash[_FAULTS])
+    config.stash[_RECORDER] = recorder = ProcessRecorder(config, folder, worker)
+    config.pluginmanager.register(recorder)
 
 
 def rows_of(config: pytest.Config) -> store.RowWriter:
-    return config.stash[_ROWS]
+    return config.stash[_RECORDER].rows
 
 
 @pytest.fixture(scope="session")
@@ -409,27 +425,6 @@ def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], 
         request.node.user_properties.append(("poolproof", (dict(cases), failures)))
 
     return count
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
-    """Close what this process recorded, and the run, behind all other plugins and whatever becomes of them."""
-    faults = session.config.stash.get(_FAULTS, None)
-    if faults is None:
-        return (yield)
-    try:
-        yield
-    except pytest.exit.Exception:
-        raise
-    except Exception as error:
-        faults.note(error)
-    finally:
-        with faults.collecting():
-            session.config.stash[_ROWS].close()
-        run = session.config.stash.get(_RUN, None)
-        if run is not None:
-            session.exitstatus = run.finish(session.exitstatus, faults)
-    return None
 
 
 _AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
