@@ -68,6 +68,7 @@ def change(bundle: Path, name: str, edit: Callable[[bytes], bytes] | None, hashe
 def test_a_bundle_stands_and_has_another_fingerprint_when_it_was_made_anew(bundle: Path) -> None:
     found = verify(bundle, draw=Redraw(redraw, mandatory, plan_cases))
     assert found.overall is Overall.CONFORMS, found.steps
+    assert any(re.match("evidence of [1-9][0-9]* cases judged again", step.text) for step in found.steps)
     assert found.verdict.startswith("violates; deviating and not waived: ")
     assert found.verdict.endswith("waived by known")
     assert verify(bundle, found.fingerprint.upper()).overall is Overall.CONFORMS
