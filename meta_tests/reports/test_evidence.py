@@ -285,6 +285,9 @@ def test_wrong_arrays_and_damaged_files_are_named(tmp_path: Path) -> None:
         with pytest.raises(EvidenceError, match=complaint):
             write_evidence(tmp_path / "a.npz", wrong, Meta())
     assert not list(tmp_path.rglob("*.npz"))
+    np.savez(tmp_path / "x.npz", meta=np.array("{}"), **complete | {"low": np.zeros((1, 2, 2), int)})
+    with pytest.raises(EvidenceError, match="array 'low' must be float64, not int64"):
+        read_evidence(tmp_path / "x.npz")
     for content in (b"", b"PK\x03\x04", b"something else"):
         (tmp_path / "x.npz").write_bytes(content)
         with pytest.raises(EvidenceError, match="is not evidence of a case"):
