@@ -36,8 +36,7 @@ from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal.command_line import PATH, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
-from poolproof.reports.waivers import check_terms
-from poolproof.reports.waivers.writing import append, to_toml, waiver_for
+from poolproof.reports.waivers import append, check_terms, to_toml, waiver_for
 
 
 @click.command()
