@@ -263,7 +263,7 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
 
 def mapped_libraries() -> frozenset[str]:
     """Return the real paths of this process's shared libraries, without Python's; none if the system has no maps."""
-    pythons = get_path("platstdlib")
+    pythons = get_path("stdlib")  # "platstdlib" is the folder of a virtual environment where there is one
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
