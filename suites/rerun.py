@@ -1,7 +1,8 @@
-"""A counterparty's test of a bundle: some of its cases, drawn at random, judged again on another machine.
+"""Commands that redraw the cases of a run: to merge its shards, to verify its bundle, to judge some of it again.
 
-Verdicts must agree; where a call is deterministic, other bits than in the bundle are counted. A deviation is shown like
-a failure: with its cause and the line that replays it.
+``rerun`` is a counterparty's test of a bundle: some of its cases, drawn at random, judged on another machine. Verdicts
+must agree; where a call is deterministic, other bits than in the bundle are counted. A deviation is shown like a
+failure: with its cause and the line that replays it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import unpacked
+from poolproof.reports.commands import merge_with, verify_with
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.failures import failure_text
@@ -39,7 +42,10 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import further_question_of
-from poolproof.suites.plan.selection import redraw_questions
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further, redraw_questions
+
+merge = merge_with(mandatory)
+verify = verify_with(Redraw(redraw, mandatory, plan_cases, redraw_further))
 
 _COMPARED = (
     "backend",

@@ -26,10 +26,10 @@ from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
 from poolproof.suites.cli import main
+from poolproof.suites.commands import LISTED
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
 from poolproof.suites.plugged import LoadedPlugins
-from poolproof.suites.plugins import LISTED
 from scatter import Scatter
 from sessions import run_session
 
