@@ -1,9 +1,8 @@
 """The single cases, or low-level calls, named by --case."""
 
-from collections.abc import Callable
-
 from poolproof.suites.judging.question import Question
+from poolproof.suites.plugin import Examiner
 
 
-def test_case(question: Question, backend_name: str, examine_one: Callable[[Question, str], None]) -> None:
-    examine_one(question, backend_name)
+def test_case(question: Question, backend_name: str, examine: Examiner) -> None:
+    examine.question(question, backend_name)

@@ -86,10 +86,6 @@ class Runner:
         self._kinds: set[tuple[str, ...]] = set()
         self._recorded_unplanned = set(self.already_unplanned)
 
-    def leave_out(self, judged: Iterable[tuple[str, str]]) -> None:
-        """Skip these (block, case id) from now on: they have rows."""
-        self.already_judged |= frozenset(judged)
-
     def judge(self, block: Block, start: int = 0, stop: int | None = None) -> BlockResult:
         """Judge the cases of a block, or those from ``start`` to ``stop`` of its `prefix`, and record all rows.
 
@@ -126,18 +122,17 @@ class Runner:
                 self.record(row)
         return result
 
-    def judge_one(self, question: Question, backend: str, *, repeats: bool = True) -> tuple[Row, ...]:
-        """Judge and record a single question; return its row, and that of an auxiliary call that is blamed instead."""
+    def judge_one(self, question: Question, backend: str, repeats: bool = True) -> tuple[Row, ...]:
+        """Judge and record a single question, and how often it fails, unless ``repeats`` is false.
+
+        Return its row, and that of an auxiliary call that is blamed instead.
+        """
         ((row, *others),) = self._rows(backend, [question])
         if repeats and row["verdict"] in FAILED:
             self._repeat_first(question, row)
         self.record(row)
         self._record_once(others)
         return row, *others
-
-    def judge_further(self, question: Question, backend: str) -> Row:
-        """Judge and record a further question, once; return its row."""
-        return self.judge_one(question, backend, repeats=False)[0]
 
     def _is_new(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
         """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""
