@@ -104,9 +104,9 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
 
 def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
     """Count the cases left to judge, by aspect."""
-    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.recorded).values())
+    left: Counter[str] = Counter()
     for block in selection.blocks():
-        if block.id not in done.blocks:
+        if not block.is_done(done.blocks, done.recorded):
             left[block.aspect.id] += block.count
     return left
 

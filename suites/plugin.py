@@ -37,6 +37,7 @@ from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import CANNOT_START, Session, begin, stop
 from poolproof.suites.options import add_options
 from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
@@ -138,17 +139,18 @@ class JudgingPlugin:
         self._config, self._session, self._loaded = config, session, loaded
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        session, selection = self._session, self._session.selection
+        session, done, selection = self._session, self._session.done, self._session.selection
+        to_do = [block for block in selection.blocks() if not block.is_done(done.blocks, done.recorded)]
         if "block" in metafunc.fixturenames:
-            to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
-            to_do = cheapest_first(to_do) if session.budget else sorted(to_do, key=lambda block: block.aspect.id)
-            metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
+            planned = [block for block in to_do if not isinstance(block, SingleBlock)]
+            planned = cheapest_first(planned) if session.budget else sorted(planned, key=lambda block: block.aspect.id)
+            metafunc.parametrize("block", planned, ids=[block.id for block in planned])
         if "time_slice" in metafunc.fixturenames:
             slices = session.budget.slices * self._workers if session.budget else 0
             metafunc.parametrize("time_slice", range(slices))
-        if "question" in metafunc.fixturenames:
-            unanswered = selection.unanswered(session.done.recorded)
-            metafunc.parametrize(("question", "backend_name"), unanswered.values(), ids=unanswered)
+        if "single" in metafunc.fixturenames:
+            singles = [block for block in to_do if isinstance(block, SingleBlock)]
+            metafunc.parametrize("single", singles, ids=[single.id for single in singles])
         if "unsupported" in metafunc.fixturenames:
             missing = selection.unsupported()
             metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
@@ -226,11 +228,11 @@ class Examiner:
         if result.failures:
             pytest.fail(result.message(), pytrace=False)
 
-    def question(self, question: Question, backend: str) -> None:
+    def single(self, single: SingleBlock) -> None:
         with environment_errors():
-            rows = self.runner.judge_one(question, backend)
+            rows = self.runner.judge_one(single.question, single.backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
-        self.count_cases({question.aspect.id: 1}, len(failed))
+        self.count_cases({single.aspect.id: 1}, len(failed))
         if failed:
             pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
         if rows[0]["verdict"] in SKIPPED:
@@ -272,12 +274,8 @@ class ControllingPlugin:
     def _narrow(self, node_ids: Iterable[str]) -> None:
         """Reduce what is mandatory to what a selection of tests leaves of the plan."""
         selection, done = self._session.selection, self._session.done
-        begun = (
-            done.blocks
-            | {block for block, _ in done.cases}
-            | (selection.questions().keys() - selection.unanswered(done.recorded).keys())
-        )
-        left = selection.narrowed(node_ids, begun)
+        ended = {block.id for block in selection.blocks() if block.is_done(done.blocks, done.recorded)}
+        left = selection.narrowed(node_ids, ended | {block for block, _ in done.cases})
         if left is not None:
             self._left = frozenset(left)
             recorder.narrow(self._config, left, replace(selection, only=self._left).mandatory())

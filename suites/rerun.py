@@ -44,21 +44,14 @@ from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further, redraw_questions
 
-merge = merge_with(mandatory)
-verify = verify_with(Redraw(redraw, mandatory, plan_cases, redraw_further))
+REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further)
 
-_COMPARED = (
-    "backend",
-    "block",
-    "case_id",
-    "operator",
-    "verdict",
-    "aspect",
-    "case",
-    "checks_judged",
-    "checks_violated",
-    "output_digest",
-)
+merge = merge_with(mandatory)
+verify = verify_with(REDRAW)
+
+_KEY = ("backend", "block", "case_id")
+_COMPARED = ("operator", "aspect", "case", "verdict", "checks_judged", "checks_violated", "output_digest")
+"""Columns that identify a row, and those that are looked at."""
 
 
 class NothingToSample(BadInput):
@@ -80,7 +73,7 @@ class Rejudged:
 
 def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     """Draw so many of the judged rows, or all if there are fewer, uniformly; ordered by block."""
-    rows = read_rows(digest.folder, list(_COMPARED), having("verdict", JUDGED))
+    rows = read_rows(digest.folder, [*_KEY, *_COMPARED], having("verdict", JUDGED))
     if not rows.num_rows:
         raise NothingToSample("the run in the bundle has judged no case")
     chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
@@ -110,20 +103,19 @@ def rejudge(digest: Digest, rows: Sequence[Row], backend: str | None, timeout: f
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
     """Return the questions of rows, in their order; planned ones are redrawn."""
-    planned = {_key(row): row for row in rows if row["aspect"] != DIAGNOSIS}
-    found: dict[tuple[str, str, str], Question] = {
-        _key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS
-    }
-    for backend, block, questions in redraw_questions(run, {key[:2] for key in planned}):
-        found |= {(backend, block, each.id): each for each in questions if (backend, block, each.id) in planned}
-    lost = [row for key, row in planned.items() if key not in found]
-    if lost:
-        raise NothingToSample(f"case {lost[0]['case_id']} is not part of the plan that the run names")
+    found: dict[tuple[str, ...], Question] = {}
+    found |= {_key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS}
+    planned = {(row["backend"], row["block"]) for row in rows if row["aspect"] != DIAGNOSIS}
+    for backend, block, questions in redraw_questions(run, planned):
+        found |= {(backend, block, each.id): each for each in questions}
+    for row in rows:
+        if _key(row) not in found:
+            raise NothingToSample(f"case {row['case_id']} is not part of the plan that the run names")
     return [found[_key(row)] for row in rows]
 
 
-def _key(row: Row) -> tuple[str, str, str]:
-    return row["backend"], row["block"], row["case_id"]
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in _KEY)
 
 
 def _has_other_bits(before: Row, now: Row) -> bool:

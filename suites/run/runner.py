@@ -95,12 +95,12 @@ class Runner:
         """
         questions = block.questions() if stop is None else block.prefix(stop)[start:]
         if self.already_judged:  # else no ids are asked for: they are hashes, which cost as much as drawing
-            name = block.id
+            name = block.row_block
             questions = [asked for asked in questions if (name, asked.id) not in self.already_judged]
         result = BlockResult()
         waiting: list[tuple[Question, Row]] = []
         try:
-            judged = self._rows(block.subject.backend, questions)
+            judged = self._rows(block.backend, questions)
             for question, (row, *others) in zip(questions, judged, strict=True):
                 raise_lost_interrupt()
                 self._record_once(others)

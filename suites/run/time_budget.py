@@ -196,7 +196,7 @@ class Allotment:
     def _judge(self, portions: Iterable[Portion], runner: Runner) -> BlockResult:
         total = BlockResult()
         for portion in portions:
-            started, backend = time.monotonic(), portion.block.subject.backend
+            started, backend = time.monotonic(), portion.block.backend
             result = runner.judge(*portion)
             seconds = time.monotonic() - started if backend in self.loaded else 0.0
             self.record_time(portion, result.rows, seconds)

@@ -26,6 +26,7 @@ from poolproof.suites.fleet.session import MOST_DEATHS, Recording, Work, judge_a
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.options import check_fleet
 from poolproof.suites.plan.aspects import EVERYTHING
+from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import PLANS, Plan
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.runner import Runner
@@ -36,6 +37,8 @@ from sessions import run_session
 class Asked:
     id: str
 
+    aspect, block = SimpleNamespace(id="values"), "block"
+
     def describe(self) -> dict[str, str]:
         return {"case_id": self.id, "aspect": "values"}
 
@@ -43,12 +46,19 @@ class Asked:
 def block(name: str, count: int) -> Any:
     """A block of so many cases."""
     cases = [Asked(f"{name}/{number}") for number in range(count)]
-    aspect, subject = SimpleNamespace(id="values"), SimpleNamespace(backend="made")
-    return SimpleNamespace(id=name, count=count, aspect=aspect, subject=subject, questions=lambda: cases)
+    return SimpleNamespace(id=name, cost=count, backend="made", questions=lambda: cases)
+
+
+def name_of(asked: Any) -> str:
+    return asked.question.id if isinstance(asked, SingleBlock) else asked.id
 
 
 def made(*counts: int) -> list[Any]:
     return [block(f"b{number}", count) for number, count in enumerate(counts)]
+
+
+def single(name: str) -> Any:
+    return SingleBlock(Asked(name), "made")  # type: ignore[arg-type]
 
 
 @dataclass
@@ -71,13 +81,14 @@ class Scripted:
         self.pinged[reference] = judge
         return reference
 
-    def ask(self, judge: int, method: str, work: Any, *_backend: str) -> object:
+    def ask(self, judge: int, method: str, work: Any) -> object:
+        assert method == "judge"
         assert judge not in self.absent
         assert judge not in [busy for busy, _ in self.open.values()]
-        cases = [asked.id for asked in ([work] if method == "judge_one" else work.questions())]
-        self.asked.append(work.id)
+        cases = [asked.id for asked in work.questions()]
+        self.asked.append(name := name_of(work))
         found = Batch([{"case_id": case, "aspect": "values", "verdict": Verdict.CONFORMS} for case in cases])
-        error = Batch(error="no space") if work.id in self.raises else found
+        error = Batch(error="no space") if name in self.raises else found
         reference = object()
         self.open[reference] = judge, None if {*self.deadly} & {*cases} else error
         return reference
@@ -109,7 +120,7 @@ class Kept:
     def report(self, work: Work, judge: int) -> None:
         assert judge >= 0
         assert work.seconds >= 0.0
-        name = work.asked[0].id if isinstance(work.asked, tuple) else work.asked.id
+        name = name_of(work.asked)
         assert name not in self.reported
         self.reported[name] = work.result.rows, work.error
 
@@ -155,7 +166,7 @@ def test_cases_of_a_resumed_run_are_not_judged_again_when_judges_die() -> None:
 
 
 def test_a_single_question_that_no_judge_survives_is_not_run() -> None:
-    kept = judged(Scripted(2, ["case"]), [(Asked("case"), "made")])
+    kept = judged(Scripted(2, ["case"]), [single("case")])
     (row,) = kept.rows
     assert (row["case_id"], row["backend"], row["verdict"]) == ("case", "made", Verdict.NOT_RUN)
     assert row["reason"] == "3 judges of the fleet died at it"
@@ -177,10 +188,10 @@ def test_a_session_that_is_over_ends_with_what_judges_are_at() -> None:
 def test_the_costly_come_first() -> None:
     few, many, some = block("few", 1), block("many", 9), block("some", 5)
     given: list[dict[str, object]] = [{"block": few}, {"block": many}, {"block": some}]
-    given += [{"question": Asked("case"), "backend_name": "made"}, {"unsupported": None}]
+    given += [{"single": single("case")}, {"unsupported": None}]
     items: Any = [SimpleNamespace(callspec=SimpleNamespace(params=params)) for params in given]
     works = works_of([*items, SimpleNamespace()])
-    assert [work.asked for work in works] == [many, some, few, (Asked("case"), "made")]
+    assert [work.asked for work in works] == [many, some, few, single("case")]
 
 
 def test_a_device_is_told_by_its_backend_and_backends_of_several_are_refused() -> None:
