@@ -92,18 +92,17 @@ def _stay_with(controller: int, host: str) -> None:
 
 
 def _is_conformance_session(config: pytest.Config) -> bool:
-    package = Path(__file__).parent
-    for argument in config.args:
-        path = argument.partition("::")[0]
-        if path.startswith(__package__) or (config.invocation_params.dir / path).resolve().is_relative_to(package):
-            return True
-    return False
+    is_named = any(argument.startswith(__package__) for argument in config.args)
+    return is_named or any(path.is_relative_to(Path(__file__).parent) for path in _paths(config))
+
+
+def _paths(config: pytest.Config) -> list[Path]:
+    return [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
 
 
 def _refuse_a_copy(config: pytest.Config) -> None:
     """End a session over the tests of a clone while another copy of the suite is installed: they could not run."""
-    for argument in config.args:
-        path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
+    for path in _paths(config):
         for folder in (path, path.parent):
             if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/case_question.py")):
                 stop(
