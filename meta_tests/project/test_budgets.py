@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_330,
     "backends": 4_850,
-    "suites": 14_600,
+    "suites": 14_450,
     "suites/cases": 4_700,
     "suites/judging": 3_160,
     "suites/plan": 1_210,
     "suites/isolation": 1_510,
-    "suites/run": 990,
+    "suites/run": 980,
     "suites/probe": 900,
-    "suites/fleet": 550,
+    "suites/fleet": 510,
     "reports": 9_350,
-    "meta_tests": 23_550,
+    "meta_tests": 23_420,
 }
 
 CLASSES, FRAMES = 25, 22
