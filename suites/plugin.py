@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +136,7 @@ class JudgingPlugin:
         self.name: str = worker.get("workerid", "main")
         self._workers: int = worker.get("workercount", 1)
         self._config, self._session, self._loaded = config, session, loaded
+        self._allotment: Allotment | None = None
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         session, done, selection = self._session, self._session.done, self._session.selection
@@ -166,33 +167,30 @@ class JudgingPlugin:
         yield
         items += slices
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Allot the budget, if there is one, to the blocks that were collected."""
+        if self._session.budget is not None:
+            calls = [getattr(item, "callspec", None) for item in session.items]
+            blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
+            self._allotment = Allotment(self._session.folder, blocks, self._session.budget, self._workers)
+
+    @cached_property
+    def _runner(self) -> Runner:
+        shrinks = not self._config.getoption("no_shrink")
+        make = _runner_maker(self._config, self._session, MOST_EVIDENCE // self._workers, shrinks)
+        record = recorder.rows_of(self._config).append
+        with environment_errors():
+            return make(self._session.folder, name=self.name, record=record, loaded=self._loaded)
+
+    @pytest.fixture
+    def examine(self, rows: RowWriter, count_cases: CountCases) -> Examiner:
+        return Examiner(self._session, self._runner, self._allotment, rows, count_cases)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         ignore_termination()
-
-    @pytest.fixture(scope="session")
-    def runner(self, rows: RowWriter) -> Iterator[Runner]:
-        shrinks = not self._config.getoption("no_shrink")
-        make = _runner_maker(self._config, self._session, MOST_EVIDENCE // self._workers, shrinks)
-        with environment_errors():
-            runner = make(self._session.folder, name=self.name, record=rows.append, loaded=self._loaded)
-        yield runner
-        runner.close()
-
-    @pytest.fixture(scope="session")
-    def allotment(self, request: pytest.FixtureRequest) -> Allotment | None:
-        """Make what allots the budget to the blocks; None without a budget."""
-        if self._session.budget is None:
-            return None
-        calls = [getattr(item, "callspec", None) for item in request.session.items]
-        blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
-        return Allotment(self._session.folder, blocks, self._session.budget, self._workers)
-
-    @pytest.fixture
-    def examine(
-        self, runner: Runner, allotment: Allotment | None, rows: RowWriter, count_cases: CountCases
-    ) -> Examiner:
-        return Examiner(self._session, runner, allotment, rows, count_cases)
+        if "_runner" in vars(self):
+            self._runner.close()
 
 
 @dataclass(frozen=True)
