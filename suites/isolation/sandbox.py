@@ -147,7 +147,7 @@ class Sandbox:
             for subject in found
             if subject.abilities != ALL
         }
-        return Survey(environment, found, said.product, self._replay_arguments, plugged().records)
+        return Survey(environment, found, said.product, plugged().records)
 
     def _read_description(self, reply: Message) -> Description:
         if "done" not in reply:

@@ -35,11 +35,6 @@ class Aspect:
     repeats: int = 1
     standards: bool = False
 
-    @property
-    def alone(self) -> Aspect:
-        """The aspect without what only a plan needs, as processes take it that know no plan."""
-        return Aspect(self.id, self.claim, self.checks, self.repeats, self.standards)
-
 
 Prepared = tuple[Sequence[Call], Callable[[], Row]]
 """The first calls of a question, for the judge to make ahead, and what judges it once they are made."""

@@ -258,7 +258,7 @@ def test_plans_meet_totals_planes_and_what_31_bits_count(
 def test_planes_that_are_lost_behind_an_offset_are_missed(defect: str, bits: int) -> None:
     """The smallest case past the offset, which the smoke plan has, shows it; the honest emulator conforms there."""
     found = [case for case in asked(OPERATORS["AdaptiveMaxPool2dBackward"], "smoke") if prod(case.shape) > 1 << bits]
-    question = CaseQuestion(min(found, key=lambda case: prod(case.shape)), ASPECT.alone)
+    question = CaseQuestion(min(found, key=lambda case: prod(case.shape)), ASPECT)
     (lost,) = answers("A2", defect, [question], 120.0)
     (honest,) = answers("A2", HONEST, [question], 120.0)
     assert lost["checks_violated"][0] == "interval"

@@ -158,6 +158,8 @@ def listed() -> Iterator[Given]:
     for name in ("--backend", "--report", "--cases"):
         yield Given(f"pytest {name}: no value", "pytest", session(name), (name,), Ending.USAGE, f"pytest {name}")
     yield Given("pytest --resume: nothing there", "pytest", small_session("--resume"), ("nothing to resume",))
+    arguments = small_session("--report=full")
+    yield Given("pytest --report: in use", "pytest", arguments, ("full is not empty",), lay=odd_things)
 
 
 def _of_parameter(words: str, parameter: click.Parameter) -> Iterator[Given]:
@@ -205,7 +207,7 @@ _SESSION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "--ray": ((), ("nowhere", "")),
     "--ray-workers": (("x",), ("0", "-1")),
     "--seed": (("x", "1e3", ""), ()),
-    "--report": ((), ("a-file", "full", "a-device", *_OUTPUTS)),
+    "--report": ((), ("a-file", "a-device", *_OUTPUTS)),
     "--case": ((), ("{", "[]", "", "null")),
     "--case-list": ((), _INPUTS),
     "--operator": ((), ("MaxPool9d", "", "aclnn")),
