@@ -20,7 +20,7 @@ from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
@@ -84,7 +84,7 @@ class Raising(SimulatedStreams):
 @pytest.mark.parametrize("question", QUESTIONS, ids=["backward", "forward"])
 @pytest.mark.parametrize("hazard", Hazard)
 def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
-    row = judge(question, Disturbed(hazard))
+    row = question.judge(Disturbed(hazard))
     assert row["verdict"] == Verdict.VIOLATES
     assert row["checks_violated"] == ["streams"]
     assert f"made with {hazard}: got " in row["reason"]
@@ -102,13 +102,13 @@ def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
 def test_calls_among_other_work(streams: type[SimulatedStreams], violated: list[str], said: str) -> None:
     backend = Streamed()
     backend.streams = streams(backend, ())
-    row = judge(QUESTIONS[0], backend)
+    row = QUESTIONS[0].judge(backend)
     assert (row["verdict"] == Verdict.VIOLATES, row["checks_violated"]) == (bool(violated), violated)
     assert said in row["reason"]
 
 
 def test_who_keeps_order_or_has_no_streams_is_not_accused_nor_for_an_exception_of_the_adapter() -> None:
-    assert [judge(question, Streamed())["verdict"] for question in QUESTIONS] == [Verdict.CONFORMS] * 2
+    assert [question.judge(Streamed())["verdict"] for question in QUESTIONS] == [Verdict.CONFORMS] * 2
     backend = Streamed()
     backend.streams = Raising(backend, ())
     assert answer(QUESTIONS[0], backend)["verdict"] == Verdict.ADAPTER_ERROR

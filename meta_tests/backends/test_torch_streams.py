@@ -18,7 +18,7 @@ from poolproof.backends.base import Hazard
 from poolproof.backends.torch_eager import TorchEager
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 
 BACKWARD = Case.from_json('{"operator":"MaxPool2dWithIndicesBackward","shape":[2,3,9,9],"kernel_size":[3,3]}')
 FORWARD = Case.from_json('{"operator":"AdaptiveMaxPool3d","shape":[2,5,6,7],"output_size":[2,3,3]}')
@@ -91,7 +91,7 @@ def small_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", [BACKWARD, FORWARD], ids=lambda case: case.operator)
 def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case: Case) -> None:
     backend = Simulated()
-    row = judge(CaseQuestion(case, holding("streams")), backend)
+    row = CaseQuestion(case, holding("streams")).judge(backend)
     assert (row["verdict"], "streams" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
     log = backend.module.log
     recorded, waited = ([what for _, what in log].index(what) for what in ("recorded", "waited"))
@@ -103,6 +103,6 @@ def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case
 
 
 def test_a_call_that_is_not_at_its_place_is_found() -> None:
-    row = judge(CaseQuestion(BACKWARD, holding("streams")), ReadsNothing())
+    row = CaseQuestion(BACKWARD, holding("streams")).judge(ReadsNothing())
     assert row["checks_violated"] == ["streams"]
     assert f"made with {Hazard.INPUTS_BEING_MADE}" in row["reason"]

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,7 +41,7 @@ from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import Host, Message
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.faults import KILLED, Ended, HostDied, Interrupted, answer
+from poolproof.suites.judging.faults import HostDied, Interrupted, answer
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.judging.question import Aspect, Prepared, Question, not_survived, verdict
 from poolproof.suites.plan.plans import Subject, Survey, subjects
@@ -128,7 +127,7 @@ class Sandbox:
         try:
             said = self._read_description(self._host.description())
         except HostDied as death:
-            how = f"{death.how.reason} while it was loaded{death.last_words}"
+            how = f"{death.reason} while it was loaded{death.last_words}"
             raise BackendUnavailable(f"backend {self.backend} {how}") from None
         except ProtocolError as error:
             self.close()
@@ -167,8 +166,7 @@ class Sandbox:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
         try:
-            for question, following in pairwise([*questions, None]):
-                assert question is not None
+            for question, following in zip(questions, [*questions[1:], None], strict=True):
                 yield self._row(question, following)
         finally:
             if self._ahead:
@@ -201,9 +199,9 @@ class Sandbox:
         if not isinstance(found, HostDied) and found["verdict"] == Verdict.ADAPTER_ERROR and len(self._asked) > 1:
             self._end_worker()  # an earlier call may have taken from the adapter what it computes with
             found = self._answer(question)
-        if isinstance(found, HostDied) and found.how == KILLED:
+        if isinstance(found, HostDied) and found.was_killed:
             return self._retry(question)
-        if isinstance(found, HostDied) and isinstance(found.how, Ended) and before:
+        if isinstance(found, HostDied) and found.verdict is Verdict.CRASHED and before:
             death, found = found, self._answer(question)
             if not isinstance(found, HostDied):
                 reason = f"died in case {question.id}, which it survives when asked again, after case {before[0].id}"
@@ -215,7 +213,7 @@ class Sandbox:
             assert self._remote is not None
             call = self._remote.in_flight
             written = written_text(call) if call else ""
-            row = not_survived(question, found.how.verdict, f"the call {found}", written) | self.labels
+            row = not_survived(question, found.verdict, f"the call {found}", written) | self.labels
             if question.evidence and question.evidence.wants(row):
                 question.evidence.write_unfinished(row, call)
             return row
@@ -231,7 +229,7 @@ class Sandbox:
         """
         ran_out = self._system_ran_out
         found = self._answer(question)
-        if isinstance(found, HostDied) and found.how == KILLED and (ran_out or self._system_ran_out):
+        if isinstance(found, HostDied) and found.was_killed and (ran_out or self._system_ran_out):
             row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
             return row | {"checks_judged": [], "judged_at": time.time()} | self.labels
         row = self._row_of(question, found)
@@ -294,7 +292,7 @@ class Sandbox:
         try:
             self._host.check_alive()
         except HostDied as death:
-            if self._asked and death.how != KILLED:
+            if self._asked and not death.was_killed:
                 reason = f"died between calls, after case {self._asked[-1].id}: the process {death}"
                 self._add_unplanned(not_survived(self._asked[-1], Verdict.CRASHED, reason))
         return bool(self._host.worker)
@@ -323,24 +321,26 @@ class Sandbox:
         of them starts without: it must cost cases, not the run.
         """
         assert self._remote is not None
+        if not self._remote.survives_fork or (self._survives_first_calls and not self._zygote_is_warm):
+            self._host.serve_unforked()
         if self._remote.survives_fork:
             if self._survives_first_calls and not self._zygote_is_warm:
-                self._make_first_calls(self._remote.with_host(self._host.ask_zygote))
+                self._make_first_calls()
                 self._zygote_is_warm = True
             self._host.fork()
-        else:
-            self._host.serve_unforked()
         self._remote.renew()
         self._asked.clear()
         self._oom_kills = _oom_kills()
         if self._survives_first_calls is None or (self._survives_first_calls and not self._remote.survives_fork):
-            self._make_first_calls(self._remote)
+            self._make_first_calls()
 
-    def _make_first_calls(self, backend: RemoteBackend) -> None:
+    def _make_first_calls(self) -> None:
+        assert self._remote is not None
+        self._remote.renew()
         self._host.allow(_WARM_UP_SECONDS)
         self._survives_first_calls = False
         for operator in OPERATORS.values():
-            answer(CaseQuestion(Case.smallest(operator), _WARM_UP), backend)
+            answer(CaseQuestion(Case.smallest(operator), _WARM_UP), self._remote)
         self._survives_first_calls = True
 
     @property

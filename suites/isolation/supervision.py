@@ -25,9 +25,10 @@ from poolproof import backends, references
 from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
 from poolproof.backends.registry import python_of
 from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.isolation import guardian
 from poolproof.suites.isolation.arena import Arena
-from poolproof.suites.judging.faults import KILLED, Ended, HostDied, Overdue
+from poolproof.suites.judging.faults import HostDied
 
 Message = dict[str, Any]
 
@@ -194,11 +195,6 @@ class Host:
         with suppress(OSError):  # it has died: `ask` says how
             self._channel.send(request)
 
-    def ask_zygote(self, request: Message | None) -> Message:
-        """Send a request to the zygote, as `ask` does to the worker."""
-        assert self._zygote is not None
-        return self._exchange(self._zygote, request)
-
     def check_alive(self) -> None:
         """Raise `HostDied` if the worker is gone, or sent an unexpected message."""
         if self._is_waited_for:  # whoever asked was interrupted: the reply to that is not to be taken for another
@@ -262,10 +258,16 @@ class Host:
     def _died(self, channel: Channel, error: Exception) -> HostDied:
         """End the process at the other end, if it has not ended, and describe its death."""
         self._is_waited_for = False
-        seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not isinstance(error, TimeoutError) else 0.0
+        is_overdue = isinstance(error, TimeoutError)
+        seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not is_overdue else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
-        death = Overdue(self._allowed) if isinstance(error, TimeoutError) else Ended(status if seconds else None)
-        return HostDied(death, self._output.last_words())
+        last_words = self._output.last_words()
+        if is_overdue:
+            return HostDied(Verdict.TIMED_OUT, f"gave no answer within {self._allowed:.3g} s", last_words)
+        if status is None or not seconds:
+            return HostDied(Verdict.CRASHED, "made its process send what is no reply", last_words)
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return HostDied(Verdict.CRASHED, f"ended by {how}", last_words, status == -signal.SIGKILL)
 
     def _end_fork(self, seconds: float) -> int | None:
         """End the worker; return its status, None if it did not end by itself."""
@@ -280,7 +282,7 @@ class Host:
             status = self._received(self._zygote, FORK_SECONDS)["done"]["status"]
         except (OSError, EOFError, ProtocolError, LookupError, TypeError):
             return self._end_all(_END_SECONDS)
-        return None if status == KILLED.status and time.monotonic() - began > seconds else status
+        return None if status == -signal.SIGKILL and time.monotonic() - began > seconds else status
 
     def _end_all(self, seconds: float) -> int | None:
         """End all processes; return the zygote's status, None if it did not end by itself within that time."""

@@ -19,7 +19,7 @@ from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
 from poolproof.suites.judging.chunks import array_chunks
-from poolproof.suites.judging.plugged_standards import opinions
+from poolproof.suites.judging.plugged_standards import judge_plugged
 from poolproof.suites.judging.trial import Trial
 
 
@@ -60,9 +60,10 @@ def measure_standards(trial: Trial) -> Row:
     landing = trial.operands.landing
     second = sequential_sums(landing.cells, trial.operands.terms, landing.size, trial.fmt)
     deviations = trial.deviations.beside(second, trial.case.plane_windows)
-    verdicts, plugged = judge_all(deviations), opinions(deviations)
+    plugged, broken = judge_plugged(deviations)
+    verdicts = judge_all(deviations) | plugged
     return {
-        "standards_passed": [name for name, passes in verdicts.items() if passes] + plugged.passed,
-        "standards_failed": [name for name, passes in verdicts.items() if passes is False] + plugged.failed,
-        "standards_broken": plugged.broken or None,
+        "standards_passed": [name for name, passes in verdicts.items() if passes],
+        "standards_failed": [name for name, passes in verdicts.items() if passes is False],
+        "standards_broken": broken or None,
     }

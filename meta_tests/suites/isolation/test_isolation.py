@@ -123,7 +123,7 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
             try:
                 return ask(request)
             finally:
-                remote._staging.begun = remote._staging.begun if counted is None else counted
+                remote._staging.begun[0] = remote._staging.begun[0] if counted is None else counted
 
         monkeypatch.setattr(remote, "_ask_host", ask_and_count)
         (row,) = sandbox.judge([CaseQuestion(QUESTIONS[0].case, holding("interval", "repeat"), "block")])

@@ -14,7 +14,7 @@ from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import CaseOperands, make_operands
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.decoder import Fault, decode
 from scatter import Scatter
 
@@ -174,7 +174,7 @@ class _DropsOne(Scatter):
 @pytest.mark.parametrize("scale", (0, -3, 5))
 def test_a_finding_names_the_window_and_the_row_holds_it(scale: int) -> None:
     case = replace(GEOMETRIES[0], gradient="base_four_weights", indices="crowded", scale=scale)
-    row = judge(CaseQuestion(case, holding("interval")), _DropsOne())
+    row = CaseQuestion(case, holding("interval")).judge(_DropsOne())
     window = make_operands(case).terms.nonzero()[0][0]  # type: ignore[union-attr]
     coordinates = list(map(int, np.unravel_index(window, case.pooled_shape)))
     (fault,) = json.loads(row["decoded_faults"])

@@ -14,7 +14,7 @@ from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.plan.aspects import CONTRACT
@@ -45,7 +45,7 @@ class Stubborn(Backend):
 
 
 def judged(case: Case, backend: Backend) -> Row:
-    return judge(CaseQuestion(case, holding("interval")), backend)
+    return CaseQuestion(case, holding("interval")).judge(backend)
 
 
 def test_a_backend_cannot_excuse_itself() -> None:

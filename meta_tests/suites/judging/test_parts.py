@@ -17,7 +17,7 @@ from poolproof.suites.cases import operands as operands_module
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging import cells, chunks, decoder
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.cells import REACHED, REJECTED, SINGLE_VALUED, CellChunks
 from poolproof.suites.judging.checks import USUAL
 from scatter import Scatter
@@ -61,7 +61,7 @@ BACKENDS: dict[str, Callable[[], Scatter]] = {name: FAULTS[name][0] for name in 
 
 
 def told(case: Case, name: str) -> Row:
-    row = judge(CaseQuestion(case, holding(*USUAL, "modes", "round_trip")), BACKENDS[name]())
+    row = CaseQuestion(case, holding(*USUAL, "modes", "round_trip")).judge(BACKENDS[name]())
     return {column: value for column, value in row.items() if column not in ("seconds", "call_seconds", "judged_at")}
 
 
