@@ -17,20 +17,22 @@ class Untidy(Scatter):
         raise NotImplementedError
 
 
-def untidy(name: str, left: str) -> type[Untidy]:
-    return type(name, (Untidy,), {"leave": lambda self: LEAVES[left](), "__module__": __name__})
-
+_LEFT = {
+    "rounding": ("rounding up", "rounding mode"),
+    "flushing": ("flush-to-zero", "flush-to-zero"),
+    "folder": ("folder", "working folder"),
+    "mask": ("mask", "signal mask"),
+    "handler": ("python handler", "signal handlers"),
+    "umask": ("umask", "umask"),
+    "limit": ("limit", "limit of"),
+    "thread": ("thread", "threads"),
+    "child": ("child", "children"),
+}
+"""By name: what of `LEAVES` a backend's calls do, and what they change."""
 
 LEFT = {
-    "rounding": (untidy("rounding", "rounding up"), "rounding mode"),
-    "flushing": (untidy("flushing", "flush-to-zero"), "flush-to-zero"),
-    "folder": (untidy("folder", "folder"), "working folder"),
-    "mask": (untidy("mask", "mask"), "signal mask"),
-    "handler": (untidy("handler", "python handler"), "signal handlers"),
-    "umask": (untidy("umask", "umask"), "umask"),
-    "limit": (untidy("limit", "limit"), "limit of"),
-    "thread": (untidy("thread", "thread"), "threads"),
-    "child": (untidy("child", "child"), "children"),
+    name: (type(name, (Untidy,), {"leave": lambda self, do=LEAVES[left]: do(), "__module__": __name__}), what)
+    for name, (left, what) in _LEFT.items()
 }
 """By name: a backend, and what its calls change."""
 

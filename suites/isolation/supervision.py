@@ -97,15 +97,11 @@ class _Output:
         self.descriptor = -1
 
 
-def _socket_pair() -> tuple[socket.socket, socket.socket]:
+def _channel_pair() -> tuple[Channel, socket.socket]:
     """Make the judge's end, with a time limit for sending, and a host's."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
-    return ours, theirs
-
-
-def _channel(ours: socket.socket) -> Channel:
-    return Channel(ours, msgspec.json.encode, msgspec.json.decode)
+    return Channel(ours, msgspec.json.encode, msgspec.json.decode), theirs
 
 
 def launched(backend: str, control: int, arena: Arena, output: int) -> int:
@@ -147,11 +143,11 @@ class Host:
 
     def start(self) -> None:
         """Start a zygote, which begins to load the backend."""
-        ours, theirs = _socket_pair()
+        zygote, theirs = _channel_pair()
         self._output = _Output()
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
-        self._zygote = _channel(ours)
+        self._zygote = zygote
         with suppress(OSError):  # it has died: `description` says how
             self._zygote.send({"do": "describe", "backend": self._backend})
 
@@ -164,11 +160,11 @@ class Host:
     def fork(self) -> None:
         """Fork the zygote for a worker; `HostDied` if that fails."""
         assert self._zygote is not None
-        ours, theirs = _socket_pair()
+        channel, theirs = _channel_pair()
         self.allow(FORK_SECONDS)
         with theirs:
             done = self._exchange(self._zygote, {"do": "fork"}, theirs.fileno())
-        self._channel, self.worker = _channel(ours), done["done"]["pid"]
+        self._channel, self.worker = channel, done["done"]["pid"]
         self._output.forget()
 
     def serve_unforked(self) -> None:
