@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from holding import holding
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
-from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -94,26 +92,6 @@ def test_one_fault_is_named_exactly_in_every_one_of_thousand(code: str) -> None:
             outputs, injected = one_fault(operands, kind, rng)
             found = decode(operands, outputs)
             assert found == [injected], (kind, operands.case.to_json())
-
-
-def axes() -> Iterator[Axis]:
-    for size in (1, 5, 16, 33):
-        for kernel, stride, padding, dilation in ((1, 1, 0, 1), (3, 1, 1, 1), (3, 2, 1, 2), (4, 3, 2, 5), (2, 5, 0, 1)):
-            if size + 2 * padding >= dilation * (kernel - 1) + 1:
-                yield windowed_axis(size, kernel, stride, padding, dilation, True)
-        for windows in (1, 3, 16, 40):
-            yield adaptive_axis(size, windows)
-
-
-def test_windows_that_meet_have_different_residues_and_no_more_than_needed() -> None:
-    for axis in axes():
-        overlap = axis.overlap
-        spans = []
-        for coordinate in range(axis.size):
-            windows = np.flatnonzero(((axis.positions == coordinate) & axis.valid).any(axis=1))
-            assert len(set(windows % overlap)) == len(windows)
-            spans.append(np.ptp(windows) + 1 if len(windows) else 1)
-        assert overlap == max(spans)
 
 
 @pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16, FLOAT64), ids=lambda fmt: fmt.name)

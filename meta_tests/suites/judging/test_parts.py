@@ -119,11 +119,3 @@ def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.M
     found = CellChunks(operands, outputs, ACC32)
     assert found.worst(wrong) == idle[90]
     assert idle[90] in range(found.around(idle[90]).cells.start, found.around(idle[90]).cells.stop)
-
-
-def test_where_agrees_with_the_test_of_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = np.arange(60, dtype=np.float32).reshape(3, 4, 5).transpose(2, 0, 1)
-    second = np.where(first % 7 == 0, first + 1, first)
-    monkeypatch.setattr(chunks, "_CHUNK_ELEMENTS", 8)
-    assert np.array_equal(chunks.where(np.not_equal, first, second), first != second)
-    assert chunks.where(np.not_equal, first, second).sum() == 9
