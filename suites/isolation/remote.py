@@ -163,7 +163,7 @@ class RemoteBackend(Backend):
             declared = self.ask({"do": "declare", "call": record}, lambda done: read_declarations(done["declared"]))
             self._declared[call] = declared
         if isinstance(declared[name], Raised):
-            raise _error(declared[name])
+            raise adapter_error(declared[name])
         return declared[name]
 
     def environment(self) -> Mapping[str, str]:
@@ -248,12 +248,9 @@ class _RemoteStreams:
         return self._backend.ask({"do": "stream", "calls": records, **how}, read_all)
 
 
-def adapter_error(record: Any) -> AdapterError:
-    """Return the error that a host reports."""
-    return _error(read(Raised, record))
-
-
-def _error(raised: Raised) -> AdapterError:
+def adapter_error(said: Any) -> AdapterError:
+    """Return the error that a host reports, by a record or as it was read of one."""
+    raised = said if isinstance(said, Raised) else read(Raised, said)
     if not raised.type:
         return AdapterError(raised.text)
     text = " ".join(f"{raised.type}: {raised.text}".split()) if raised.text else raised.type

@@ -30,13 +30,12 @@ def measure_output(trial: Trial) -> Row:
     row["output_digest"] = hashlib.blake2b(as_bits(output).data, digest_size=8).hexdigest()
     if row["n_reject"]:
         row["decoded_faults"] = json.dumps(trial.fault_records)
-    row["repeat_n"] = len(trial.repetitions)
-    if not trial.repetitions:
-        return row
-    unequal = [run for run in trial.repetitions if not trial.equals_baseline(run, "grad_input")]
-    outputs = [run.output("grad_input") for run in (trial.baseline, *unequal)]
-    row["repeat_bitwise_equal"] = not unequal
-    row["repeat_max_ulp_spread"] = max((_spread(trial, outputs[0], other) for other in outputs[1:]), default=0.0)
+    repetitions = trial.repetitions
+    row["repeat_n"] = len(repetitions)
+    if repetitions:
+        unequal = [run.output("grad_input") for run in repetitions if not trial.equals_baseline(run, "grad_input")]
+        row["repeat_bitwise_equal"] = not unequal
+        row["repeat_max_ulp_spread"] = max((_spread(trial, output, other) for other in unequal), default=0.0)
     return row
 
 
