@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from holding import holding
+from misdeed_backends import LEAVE_SOMETHING
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, create
 from poolproof.reports.rows.schema import Row
@@ -35,7 +36,6 @@ from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.question import Aspect
 from sessions import wait_until
-from untidy_backends import LEFT
 
 ASPECT = holding("interval", "unreached")
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
@@ -255,15 +255,15 @@ def test_an_honest_call_leaves_its_process_as_it_was() -> None:
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-@pytest.mark.parametrize("backend", LEFT)
-def test_what_a_call_leaves_in_its_process_is_named_and_touches_no_other_row(tmp_path: Path, backend: str) -> None:
+@pytest.mark.parametrize("misdeed", LEAVE_SOMETHING)
+def test_what_a_call_leaves_in_its_process_is_named_and_touches_no_other_row(tmp_path: Path, misdeed: str) -> None:
     here, umask = Path.cwd(), os.umask(0o022)
     os.umask(umask)
-    rows = judged(f"untidy_backends:{backend}", tmp_path, aspect=holding(*CHECKS))
+    rows = judged(f"misdeed_backends:backend_{misdeed}", tmp_path, aspect=holding(*CHECKS))
     for row, asked, right in zip(rows, QUESTIONS, honest(), strict=True):
         if asked in KILLING:
             assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["process_untouched"])
-            assert LEFT[backend][1] in row["reason"]
+            assert LEAVE_SOMETHING[misdeed] in row["reason"]
         else:
             others = {"seconds", "call_seconds", "judged_at", "backend", "given"}
             assert not [name for name in row.keys() - others if row[name] != right[name]]

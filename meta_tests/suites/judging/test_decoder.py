@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,32 +19,16 @@ from scatter import Scatter
 
 CODES = ("base_four_weights", "colour_ids", "binary_weights")
 
+PLANES, VOLUMES = (partial(Case.of, name) for name in ("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward"))
 GEOMETRIES = (
-    Case.of(operator="MaxPool2dWithIndicesBackward", shape=(2, 9, 11, 13), kernel_size=(3,), stride=(1,), padding=(1,)),
-    Case.of(
-        operator="MaxPool2dWithIndicesBackward", shape=(3, 4, 17, 9), kernel_size=(3, 2), stride=(2, 1), padding=(1,)
-    ),
-    Case.of(
-        operator="MaxPool2dWithIndicesBackward",
-        shape=(8, 19, 15),
-        kernel_size=(4, 3),
-        stride=(2, 1),
-        padding=(2, 0),
-        dilation=(2, 3),
-        ceil_mode=True,
-    ),
-    Case.of(
-        operator="MaxPool3dWithArgmaxBackward",
-        shape=(2, 14, 5, 8, 7),
-        kernel_size=(2, 3, 2),
-        stride=(1, 2, 1),
-        padding=(1, 1, 0),
-        dilation=(1, 2, 2),
-    ),
-    Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(9, 6, 6, 6), kernel_size=(3,), stride=(2,), ceil_mode=True),
-    Case.of(operator="AdaptiveMaxPool2dBackward", shape=(2, 5, 10, 7), output_size=(7, 11)),
-    Case.of(operator="AdaptiveMaxPool2dBackward", shape=(6, 40, 33), output_size=(24, 40)),
-    Case.of(operator="AdaptiveMaxPool3dBackward", shape=(2, 6, 5, 6, 4), output_size=(4, 9, 3)),
+    PLANES(shape=(2, 9, 11, 13), kernel_size=(3,), stride=(1,), padding=(1,)),
+    PLANES(shape=(3, 4, 17, 9), kernel_size=(3, 2), stride=(2, 1), padding=(1,)),
+    PLANES(shape=(8, 19, 15), kernel_size=(4, 3), stride=(2, 1), padding=(2, 0), dilation=(2, 3), ceil_mode=True),
+    VOLUMES(shape=(2, 14, 5, 8, 7), kernel_size=(2, 3, 2), stride=(1, 2, 1), padding=(1, 1, 0), dilation=(1, 2, 2)),
+    VOLUMES(shape=(9, 6, 6, 6), kernel_size=(3,), stride=(2,), ceil_mode=True),
+    Case.of("AdaptiveMaxPool2dBackward", shape=(2, 5, 10, 7), output_size=(7, 11)),
+    Case.of("AdaptiveMaxPool2dBackward", shape=(6, 40, 33), output_size=(24, 40)),
+    Case.of("AdaptiveMaxPool3dBackward", shape=(2, 6, 5, 6, 4), output_size=(4, 9, 3)),
 )
 INDICES = ("in_window", "crowded", "forward", "tile_borders")
 
