@@ -44,8 +44,8 @@ _END_SECONDS = 1.0
 _SEND_SECONDS = 60
 """Time limit for sending a request that is too long for a socket to hold."""
 
-_MOST_OUTPUT = 1 << 16
-"""Last bytes of the output that are kept."""
+_MOST_OUTPUT, _MOST_READS = 1 << 16, 64
+"""Last bytes of the output that are kept, and how many times so many are read at once."""
 
 _VARIABLES = {"OMP_NUM_THREADS": "1"}
 """Variables of every host: a process with threads cannot be forked."""
@@ -66,24 +66,15 @@ class _Output:
         os.set_blocking(self.descriptor, False)
         self._kept = b""
 
-    def read(self) -> bool:
-        """Read what is there, at most `_MOST_OUTPUT` bytes; return whether there was anything."""
-        try:
-            data = os.read(self.descriptor, _MOST_OUTPUT) if self.descriptor >= 0 else b""
-        except BlockingIOError:
-            return False
-        self._kept = (self._kept + data)[-_MOST_OUTPUT:]
-        return bool(data)
-
-    def read_all(self) -> None:
+    def read(self) -> None:
         """Read what is there, unless it never ends."""
-        for _ in range(64):
-            if not self.read():
-                break
+        with suppress(BlockingIOError):
+            for _ in range(_MOST_READS if self.descriptor >= 0 else 0):
+                self._kept = (self._kept + os.read(self.descriptor, _MOST_OUTPUT))[-_MOST_OUTPUT:]
 
     def last_words(self) -> str:
         """Return the last line, as the end of a sentence."""
-        self.read_all()
+        self.read()
         lines = self._kept.decode(errors="replace").strip().splitlines()
         return f": {visible(lines[-1][:300])}" if lines else ""
 
@@ -91,7 +82,7 @@ class _Output:
         self._kept = b""
 
     def close(self) -> None:
-        self.read_all()
+        self.read()
         os.close(self.descriptor)
         os.close(self.end)
         self.descriptor = -1
@@ -197,7 +188,11 @@ class Host:
             self.end_worker()
             self._is_waited_for = False
         if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
-            raise self._died(self._channel, _unexpected(self._channel))
+            try:
+                self._channel.advance()
+                raise ProtocolError("a message that was not asked for")
+            except (OSError, EOFError, ProtocolError) as error:
+                raise self._died(self._channel, error) from None
 
     def end_worker(self) -> None:
         """End the worker; the zygote stays, if it is another process."""
@@ -304,12 +299,3 @@ class Host:
             self._output.read()
             time.sleep(0.002)
         return True
-
-
-def _unexpected(channel: Channel) -> Exception:
-    """Return the error of a process that sent something unasked."""
-    try:
-        channel.advance()
-    except (OSError, EOFError, ProtocolError) as error:
-        return error
-    return ProtocolError("a message that was not asked for")
