@@ -22,7 +22,7 @@ LINES = {
     "suites/cases": 4_700,
     "suites/judging": 3_030,
     "suites/plan": 1_210,
-    "suites/isolation": 1_480,
+    "suites/isolation": 1_460,
     "suites/run": 990,
     "suites/probe": 900,
     "suites/fleet": 550,
