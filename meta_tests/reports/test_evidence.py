@@ -35,7 +35,7 @@ from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import evidence
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_questions
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
@@ -64,7 +64,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
     backend, _ = FAULTS[fault]
     found = 0
     for question in asked(tmp_path, *planned(BACKWARD, "float16", "values", "precision", "special_values")):
-        row = judge(question, backend())
+        row = question.judge(backend())
         path = evidence_path(tmp_path, question.id, "scatter")
         assert path.exists() == (row["verdict"] == Verdict.VIOLATES)
         if path.exists():
@@ -95,7 +95,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
     backend, check = FAULTS[fault]
     shown = set()
     for question in asked(tmp_path, *planned(FORWARD, "float32", "values", "special_values")):
-        row = judge(question, backend())
+        row = question.judge(backend())
         if row["checks_violated"][:1] == [check]:
             stored = read_evidence(evidence_path(tmp_path, question.id, "scatter"))
             assert stored.rejected[tuple(stored.meta["element"])]
@@ -104,7 +104,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
 
 
 def judged_lost(case: Case, folder: EvidenceFolder, backend: Backend | None = None) -> Row:
-    return judge(CaseQuestion(case, holding("interval"), evidence=folder), backend or FAULTS["lost"][0]())
+    return CaseQuestion(case, holding("interval"), evidence=folder).judge(backend or FAULTS["lost"][0]())
 
 
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:

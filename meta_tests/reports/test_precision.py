@@ -33,7 +33,7 @@ from poolproof.reports.rows.store import RowWriter, having, read_rows, write_run
 from poolproof.reports.rows.text import percent
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import Recipe, made_up_record
@@ -55,7 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for case in generate(cases(OPERATORS[OPERATOR], dtype, "int64", aspect.profile), 30, seed=5):
             for name, backend in BACKENDS.items():
                 question = CaseQuestion(case, aspect, "block")
-                rows.append(judge(question, backend) | {"backend": name, "product": "", "worker": "main"})
+                rows.append(question.judge(backend) | {"backend": name, "product": "", "worker": "main"})
     rows.close()
     account = {"operator": OPERATOR, "dtype": "float16", "memory_format": "contiguous", "observations": []}
     told = account | {"model": "", "declared": "acc32", "disagreements": ["no model admits this rounding: toward zero"]}

@@ -17,9 +17,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists import Entry, read_entry
-from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
+from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion, UnreadableRow
 from poolproof.suites.judging.contract import contract_question
-from poolproof.suites.judging.listed import UnreadableRow
 from poolproof.suites.judging.phases import PhaseQuestion, read_phase_question
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, EVERYTHING, LISTED, PHASES
