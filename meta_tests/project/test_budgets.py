@@ -22,7 +22,7 @@ LINES = {
     "suites/cases": 4_430,
     "suites/judging": 3_020,
     "suites/plan": 1_210,
-    "suites/isolation": 1_460,
+    "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 830,
     "suites/fleet": 510,
