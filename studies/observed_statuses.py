@@ -9,10 +9,7 @@ died. Optional: ``artefact``, not null where the status is due to the way it was
 tilings run inside phase one, and which of them refused. Exits with 1 where anything disagrees.
 
 Of the emulator, whose phase one runs tilings, a status with tiling counts where there is one. Where there is none, and
-where the library or its tiling crashed, the contract knows the status that it would have given. A few tiling keys
-differ, and should: the library asks for overlap without the dilation and then takes the template for windows that never
-share a cell. The emulator does so only with POOLPROOF_EMULATOR_DEFECTS=dilation_blind_overlap, and then every key
-agrees.
+where the library or its tiling crashed, the contract knows the status that it would have given.
 """
 
 from __future__ import annotations

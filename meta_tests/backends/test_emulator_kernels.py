@@ -165,7 +165,7 @@ ROUTES_220 = [
     (pool(POOL_3D, (1, 2), [10, 78, 146], [5, 1, 6], [8, 13, 18], [1, 0, 1]), "cut kernel; key 31"),
     (pool(POOL_3D, (1, 1), [22, 19, 8], [22, 19, 4]), "scatter; key 2"),
     (pool(POOL_3D, (1, 2), [1, 34, 34], [1, 17, 17], [1, 8, 8]), "scatter overlap; key 102"),
-    (pool(POOL_3D, (1, 1), [2, 6, 6], [1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 2]), "scatter overlap; key 102"),
+    (pool(POOL_3D, (1, 1), [2, 6, 6], [1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 2]), "scatter overlap; key 2"),
     (pool(POOL_3D, (1, 1), [2, 6, 6], [1, 1, 1], [1, 1, 1], [0, 0, 0], [1, 1, 2]), "scatter; key 2"),
 ]
 ROUTES_950 = [
@@ -177,7 +177,7 @@ ROUTES_950 = [
     (backward(POOL_2D, 3, 12, 2, 22, kernel_size=(2, 6), ceil_mode=True), "simt; key 900"),
     (pool(POOL_2D, (2, 3), [64, 64], [3, 3], [2, 2], [1, 1]), "vector; key 101"),
     (pool(POOL_2D, (40, 30), [32, 32], [2, 2]), "vector; key 100"),
-    (pool(POOL_2D, (2, 3), [64, 64], [2, 2], [2, 2], [0, 0], [2, 2]), "vector; key 101"),
+    (pool(POOL_2D, (2, 3), [64, 64], [2, 2], [2, 2], [0, 0], [2, 2]), "vector; key 100"),
     (pool(POOL_2D, (2, 6), [8, 3], [1, 1]), "kernel of one; key 800"),
     *(
         (replace(pool(POOL_2D, planes, sizes, [3, 3], [2, 2], [1, 1]), layouts=NHWC), f"; key {key}")

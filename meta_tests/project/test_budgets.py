@@ -18,10 +18,10 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_080,
     "backends": 4_570,
-    "suites": 14_000,
-    "suites/cases": 4_430,
+    "suites": 14_050,
+    "suites/cases": 4_470,
     "suites/judging": 3_020,
-    "suites/plan": 1_210,
+    "suites/plan": 1_220,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 830,

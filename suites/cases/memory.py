@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import BITS, Form, MemoryLayout
 from poolproof.suites.cases.operands import CaseOperands
 
@@ -32,6 +33,9 @@ ALIGNMENT = 64
 
 POISONS = (0xFF, 0x5A)
 """Two byte patterns for memory nobody has written: a NaN (or -1) and a finite value in every dtype."""
+
+TEMPTING = 1000.0
+"""The gradient behind grad_output for those who read on: finite in every dtype, and larger than rounding."""
 
 GAP_FILL = 0x03
 """The byte around the elements of outputs: a small number in every dtype, which changes by whatever is added to it, as
@@ -58,11 +62,13 @@ def allocate(
     layouts: Mapping[str, MemoryLayout] | None = None,
     index_dtype: str | None = None,
     shift: int = 0,
+    tempting: bool = False,
 ) -> Call:
     """Place a call in fresh memory: inputs filled, their gaps and guard bands and the outputs poisoned.
 
     ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
-    What indices point past the last plane is fenced in, behind the guard band.
+    ``tempting`` puts legal indices and large finite gradients behind the tensors of a backward: who reads on finds
+    something to add. What indices point past the last plane is fenced in, behind the guard band.
     """
     case, beyond = operands.case, operands.elements_past_end
     guard = GUARD_BYTES + shift * SHIFT_BYTES
@@ -73,6 +79,9 @@ def allocate(
     names = (*case.api.inputs, *case.api.outputs)
     take = allocator if beyond else _in_one_piece([2 * guard + forms[name].nbytes for name in names])
     tensors = {name: _input(forms[name], operands, name, poison, guard, take) for name in case.api.inputs}
+    if tempting and case.api.is_backward and not case.has_bit_mask and not beyond:
+        _tempt(tensors["indices"], _last_cells(case))
+        _tempt(tensors["grad_output"], np.asarray([TEMPTING]))
     for name in case.api.outputs:
         tensors[name] = output = _tensor(forms[name], guard, GAP_FILL, take, beyond)
         output.array.view(forms[name].bits).fill(_pattern(poison, output.dtype.itemsize))
@@ -157,6 +166,18 @@ def _input(form: Form, operands: CaseOperands, name: str, poison: int, guard: in
     else:
         case.api.indices.encode(operands.indices, tensor.array)
     return tensor
+
+
+def _tempt(tensor: Tensor, values: NDArray[Any]) -> None:
+    """Repeat ``values`` in the guard band behind a tensor."""
+    band = tensor.buffer[len(tensor.buffer) - tensor.guard :]
+    elements = np.resize(values, tensor.guard // tensor.dtype.itemsize).astype(tensor.dtype)
+    band[: elements.nbytes] = elements.view(np.uint8)
+
+
+def _last_cells(case: Case) -> NDArray[np.int64]:
+    """Return flat indices of the plane's end, where windows that it has no more of would point."""
+    return np.arange(case.plane_size - 1, -1, -max(1, case.plane_size // 61))
 
 
 _SHORT = 1 << 12

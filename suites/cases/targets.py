@@ -127,6 +127,8 @@ def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]
             yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
         case Direction.BACKWARD:
             yield from own.backward(rank)
+            if operator.takes_tags:
+                yield from _tagged(operator)
             yield from _everywhere({"shape": (1, 2, *(7,) * rank), "attributes": own.overlapping(rank)})
         case other:
             assert_never(other)
@@ -141,6 +143,20 @@ def _planes() -> Iterator[tuple[str, int, dict[str, Any]]]:
     yield "rows cut across cores, deterministic", 50, {**rows, **order}
     plane = {"shape": (2, 3, 64, 64), "attributes": Windowed((64, 64), (64, 64))}
     yield "one window over a plane, again and again", 200, {**plane, "gradient": "uniform"}
+    usual = {"shape": (1, 1, 33, 33), "attributes": Windowed((3, 3), (2, 2), (1, 1), (2, 2))}
+    yield "dilated kernel of a usual layer", 1, {**usual, "indices": "crowded"}
+    cut = {"shape": (1, 1, 300, 300), "attributes": Windowed((180, 180), (60, 60))}
+    yield "large windows over a plane cut along its rows", 1, {**cut, "indices": "in_window", "deterministic": True}
+    steps = {"shape": (1, 2, 32, 32), "attributes": Windowed((3, 3), (1, 1), (1, 1))}
+    yield "vectors that follow each other, again and again", 50, {**steps, **order}
+
+
+def _tagged(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    layouts = tuple((name, "nhwc") for name in sorted(operator.tensors))
+    few = {"shape": (1, 2, 4, 4), "attributes": Windowed((2, 2), (2, 2))}
+    yield "two channels, tagged as last", 1, {**few, "layouts": layouts, "indices": "in_window"}
+    spread = {"shape": (1, 40, 3, 1), "attributes": Windowed((2, 1), (1, 1), dilation=(2, 1))}
+    yield "dilated kernel over a plane cut along its rows, tagged", 1, {**spread, "layouts": layouts, "indices": "last"}
 
 
 def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
@@ -156,6 +172,9 @@ def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
         side_by_side, overlapping = Windowed(kernel), Windowed(kernel, (1, 2, 2))
         yield f"kernel of {prod(kernel)} cells, side by side", 1, {**volume, "attributes": side_by_side}
         yield f"kernel of {prod(kernel)} cells, overlapping", 1, {**volume, "attributes": overlapping}
+    for length in (24_573, 32_763):
+        row = {"shape": (1, 1, 1, 1, length), "attributes": Windowed((1,), (1,), dilation=(1, 1, 2))}
+        yield f"row of {length:,} windows", 1, {**row, "indices": "in_window"}
 
 
 def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -250,7 +250,7 @@ class Trial:
         return self.operands.values.reshape(self.case.planes, *self.case.spatial_shape)
 
     def repetition(self, number: int = 1) -> ExecutedCall:
-        """Make the call once more; for odd numbers on other poison and at other addresses."""
+        """Make the call once more; for odd numbers on other poison, at other addresses and before tempting data."""
         return self.variation("repeat", number)
 
     def known_output(self, name: str, run: ExecutedCall) -> NDArray:
@@ -350,7 +350,8 @@ class Trial:
     def _varied(self, key: _Variation) -> Call:
         match key:
             case "repeat", number:
-                return allocate(self.operands, POISONS[number % 2], shift=number % 2)
+                is_odd = number % 2
+                return allocate(self.operands, POISONS[is_odd], shift=is_odd, tempting=bool(is_odd))
             case "layouts", _:
                 return allocate(self.operands, POISONS[0], layouts={})
             case "index_dtype", index_dtype:

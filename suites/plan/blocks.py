@@ -198,7 +198,11 @@ class CaseAspect(Aspect):
 
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
         listed = _listed(self.listed, subject.operator, subject.dtype, subject.index_dtype) if self.listed else ()
-        return [target for target in listed if target.plan_cases <= plan_cases and has_call(subject, target.case)]
+        return [
+            target
+            for target in listed
+            if target.plan_cases <= plan_cases and has_call(subject, target.case) and _has_tags(subject, target.case)
+        ]
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
         """Yield the blocks of drawn cases, then one of the listed."""
@@ -378,6 +382,10 @@ class PhaseBlock(Block):
 def _listed(listed: Listed, operator: Operator, dtype: str, index_dtype: str) -> tuple[Target, ...]:
     """Cache a list: a session counts it several times before it begins."""
     return tuple(listed(operator, dtype, index_dtype))
+
+
+def _has_tags(subject: Subject, case: Case) -> bool:
+    return all(TAGS[layout] in subject.tags for _, layout in case.layouts if layout in TAGS)
 
 
 def has_call(subject: Subject, case: Case) -> bool:

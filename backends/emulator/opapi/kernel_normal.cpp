@@ -31,7 +31,8 @@ class NormalKernel {
         for (int64_t unit = share.begin; unit < share.end; ++unit) {
             const Range planes = planes_of(unit / outer_tiles());
             for (int64_t inner = 0; inner < inner_tiles(); ++inner) {
-                const Box windows = grid_.box(unit % outer_tiles() * inner_tiles() + inner);
+                Box windows = grid_.box(unit % outer_tiles() * inner_tiles() + inner);
+                if (seeded(Defect::halo_counted_twice) && windows[1].begin > 0) --windows[1].begin;
                 for (int64_t plane = planes.begin; plane < planes.end; ++plane) run_tile(plane, windows);
             }
         }
@@ -61,15 +62,17 @@ class NormalKernel {
     Range planes_of(int64_t block) const {
         constexpr int64_t kShortLanes = 16, kLanes = 64;
         Range planes = grid_.planes(block);
-        const bool is_short = planes.size() > kShortLanes && route_.planes_per_block < kLanes;
-        if (seeded(Defect::short_lanes_truncated) && is_short) planes.end = planes.begin + kShortLanes;
+        const int64_t count = problem_.planes();
+        const bool is_short = count > kShortLanes && count < kLanes && route_.planes_per_block < kLanes;
+        if (seeded(Defect::short_lanes_truncated) && is_short) {
+            planes.end = std::max(planes.begin, std::min(planes.end, kShortLanes));
+        }
         const bool is_tail = block > 0 && planes.size() < route_.planes_per_block;
         if (seeded(Defect::plane_tail_dropped) && is_tail) planes.end = planes.begin;
         return planes;
     }
 
-    void run_tile(int64_t plane, Box windows) const {
-        if (seeded(Defect::halo_counted_twice) && windows[1].begin > 0) --windows[1].begin;
+    void run_tile(int64_t plane, const Box& windows) const {
         Box cells;
         for (int axis = 0; axis < kAxes; ++axis) cells[axis] = problem_.axes[axis].cells_under(windows[axis]);
         std::vector<float> buffer(static_cast<size_t>(cells[0].size() * cells[1].size() * cells[2].size()), 0.0f);
@@ -82,14 +85,22 @@ class NormalKernel {
         flush(plane, cells, buffer.data());
     }
 
+    // The kernel of a windowed pool goes tap by tap: what reaches one cell by ascending taps comes from descending
+    // windows. That of an adaptive one goes window by window.
     void place_windows(int64_t plane, const Box& windows, const Box& cells, Range taps, float* buffer) const {
         int64_t end = windows[2].end;
         if (seeded(Defect::repeat_counter_wraps) && windows[2].size() > 255) {
             end = windows[2].begin + static_cast<uint8_t>(windows[2].size());
         }
-        for (int64_t d = windows[0].begin; d < windows[0].end; ++d) {
-            for (int64_t h = windows[1].begin; h < windows[1].end; ++h) {
-                for (int64_t w = windows[2].begin; w < end; ++w) {
+        const bool descends = !problem_.axes[0].adaptive;
+        const auto at = [descends](Range range, int64_t turn) {
+            return descends ? range.end - 1 - turn : range.begin + turn;
+        };
+        const Range columns = {windows[2].begin, end};
+        for (int64_t i = 0; i < windows[0].size(); ++i) {
+            for (int64_t j = 0; j < windows[1].size(); ++j) {
+                for (int64_t k = 0; k < columns.size(); ++k) {
+                    const int64_t d = at(windows[0], i), h = at(windows[1], j), w = at(columns, k);
                     const int64_t flat = (d * problem_.axes[1].out + h) * problem_.axes[2].out + w;
                     const int64_t position = plane * problem_.windows() + flat;
                     const std::array<Window, kAxes> window = {problem_.axes[0].window(d), problem_.axes[1].window(h),

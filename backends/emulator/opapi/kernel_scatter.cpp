@@ -1,7 +1,9 @@
 // Templates that go to the index without looking at windows: A2 and A3 scatter, and the 950's adaptive kernel.
 // An index is used as it comes; where it leads out of the result, the device reports a memory error.
 #include <atomic>
+#include <vector>
 
+#include "../ascendcl/heap.h"
 #include "../ascendcl/status.h"
 #include "atomic_add.h"
 #include "cores.h"
@@ -62,9 +64,13 @@ int add_each(const Problem& problem, const Route& route, const BackwardMemory& m
     float* const sums = route.has_scratch ? memory.scratch : static_cast<float*>(memory.result.data());
     clear_sums(problem, route, sums);
     MemoryFault fault;
+    const bool stores_first = route.key == 2;  // as where windows share no cell, so that a negative zero stays one
+    std::vector<bool> is_met(static_cast<size_t>(stores_first ? problem.planes() * problem.cells() : 0));
     run_on_cores(counted_planes(problem), route.cores, false, [&](Range planes) {
         for_each_target(problem, memory, windows_of(problem, planes), fault, [&](int64_t position, int64_t target) {
             if (seeded(Defect::large_kernel_assigns)) sums[target] = 0.0f;
+            if (stores_first && !is_met[static_cast<size_t>(target)]) sums[target] = -0.0f;
+            if (stores_first) is_met[static_cast<size_t>(target)] = true;
             accumulate(sums[target], memory.gradient.load(position), problem.value);
         });
     });
@@ -90,7 +96,18 @@ void add_native(const Problem& problem, const BackwardMemory& memory, int64_t ta
 
 }  // namespace
 
+// A row that does not fit the buffer is cut, and its tail copied at the length of the other pieces.
+bool reads_past_tensors(const Problem& problem, const BackwardMemory& memory) {
+    const int64_t piece = problem.is_half() ? 32762 : 24572, row = problem.axes[2].out;
+    const int64_t elements = problem.planes() * problem.windows() + align(row, piece) - row;
+    const auto bytes = static_cast<size_t>(elements * item_size(problem.value));
+    return row > piece && !heap().contains(memory.gradient.data(), bytes);
+}
+
 int run_scatter(const Problem& problem, const Route& route, const BackwardMemory& memory) {
+    if (seeded(Defect::tail_read_at_full_length) && reads_past_tensors(problem, memory)) {
+        return status::kRtDeviceMemoryError;
+    }
     return route.algorithm == Template::kScatter ? store_each(problem, route, memory)
                                                  : add_each(problem, route, memory);
 }

@@ -5,6 +5,7 @@
 // Additions are made in vectors: gather all sums, add, scatter all. Lanes of one vector must therefore belong to
 // windows that cannot choose the same cell, which is why windows are visited in phases.
 #include <atomic>
+#include <map>
 #include <vector>
 
 #include "cores.h"
@@ -33,6 +34,7 @@ class TileSums {
     void add_vector() {
         float gathered[kLanes];
         for (int lane = 0; lane < lanes_; ++lane) gathered[lane] = sums_[targets_[lane]];
+        if (races) gather_too_early(gathered);
         for (int lane = 0; lane < lanes_; ++lane) accumulate(gathered[lane], gradients_[lane], problem_.value);
         for (int lane = 0; lane < lanes_; ++lane) sums_[targets_[lane]] = gathered[lane];
         lanes_ = 0;
@@ -46,7 +48,21 @@ class TileSums {
         }
     }
 
+    bool races = false;  // a vector may be gathered before the last one is stored
+
   private:
+    // What the last vector stored is not there yet.
+    void gather_too_early(float* gathered) {
+        std::map<size_t, float> before;
+        for (int lane = 0; lane < lanes_; ++lane) {
+            before[targets_[lane]] = gathered[lane];
+            if (const auto last = stored_over_.find(targets_[lane]); last != stored_over_.end()) {
+                gathered[lane] = last->second;
+            }
+        }
+        stored_over_ = std::move(before);
+    }
+
     static constexpr int kLanes = 64;  // 256 bytes of float32
 
     bool contains(const Cell& cell) const {
@@ -95,10 +111,16 @@ class TileSums {
     const Range planes_;
     const Box cells_;
     std::vector<float> sums_;
+    std::map<size_t, float> stored_over_;
     size_t targets_[kLanes];
     float gradients_[kLanes];
     int lanes_ = 0;
 };
+
+bool is_one_in_thirty() {
+    static std::atomic<int> launches{0};
+    return ++launches % 30 == 0;
+}
 
 class TiledKernel {
   public:
@@ -118,21 +140,45 @@ class TiledKernel {
     }
 
   private:
+    static constexpr int64_t kVectorBytes = 256;
+
     void run_tile(Range planes, const Box& cells) const {
         TileSums sums(problem_, memory_, planes, cells);
+        sums.races = races_;
         Box windows;
         for (int axis = 0; axis < kAxes; ++axis) windows[axis] = windows_over(problem_.axes[axis], cells[axis]);
         for (int64_t d = windows[0].begin; d < windows[0].end; ++d) {
             if (route_.lanes == Lanes::kHeightWidthChannel) {
                 visit_phases(sums, planes, d, windows);
+            } else if (route_.lanes == Lanes::kHeightWidth && !fills_lanes(windows[2])) {
+                visit_rows(sums, planes, d, windows);
             } else {
                 for (int64_t h = windows[1].begin; h < windows[1].end; ++h) visit_row(sums, planes, d, h, windows[2]);
             }
         }
+        if (seeded(Defect::rows_read_past_plane)) read_past_plane(sums, planes, cells, windows);
         sums.store();
     }
 
-    static Range windows_over(const Axis& axis, Range cells) {
+    // The scalar template copies as many rows of windows as a tile can have, whatever is left of the plane.
+    void read_past_plane(TileSums& sums, Range planes, const Box& cells, const Box& windows) const {
+        constexpr int64_t kReadable = 64;  // elements behind the tensors
+        const Axis& height = problem_.axes[1];
+        if (route_.lanes != Lanes::kNone || cells[1].size() == height.in || route_.drops_foreign) return;
+        const int64_t rows = ceil_divide(route_.tile[1] + height.kernel - 1, height.stride);
+        const int64_t columns = problem_.axes[2].out, past = (windows[1].begin + rows) * columns;
+        for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
+            const int64_t end = std::min((problem_.planes() - plane) * problem_.windows() + kReadable, past);
+            for (int64_t flat = problem_.windows(); flat < end; ++flat) {
+                const int64_t position = plane * problem_.windows() + flat, index = memory_.indices.load(position);
+                if (is_in_plane(problem_, index)) sums.push(plane, decode(problem_, index), position);
+                sums.add_vector();
+            }
+        }
+    }
+
+    Range windows_over(Axis axis, Range cells) const {
+        if (seeded(Defect::channels_last_dilation_ignored) && problem_.channels_last) axis.dilation = 1;
         Range windows = axis.windows_over(cells);
         if (seeded(Defect::lost_halo_window) && cells.begin > 0) {
             windows.begin = std::max(windows.begin, ceil_divide(cells.begin + axis.padding, axis.stride));
@@ -154,8 +200,45 @@ class TiledKernel {
         }
     }
 
+    // Whether one phase of a row needs more than half of a vector, so that rows are visited one by one.
+    bool fills_lanes(Range columns) const {
+        return 2 * (columns.size() / phases(2, columns)) * index_bytes() > kVectorBytes;
+    }
+
+    int64_t index_bytes() const { return problem_.index == ACL_INT64 ? 8 : 4; }
+
+    int64_t phases(int axis, Range windows) const {
+        return std::clamp<int64_t>(problem_.axes[axis].phases(), 1, std::max<int64_t>(windows.size(), 1));
+    }
+
+    // One vector spans as many rows of one phase as it holds; what is left of columns and rows comes behind them.
+    void visit_rows(TileSums& sums, Range planes, int64_t d, const Box& windows) const {
+        const int64_t step = phases(1, windows[1]);
+        const int64_t in_row = std::max<int64_t>(windows[2].size() / phases(2, windows[2]), 1);
+        const int64_t together = std::max<int64_t>(kVectorBytes / (in_row * index_bytes()), 1) * step;
+        const int64_t full = windows[1].end - windows[1].size() % step;
+        for (int64_t first = windows[1].begin; first < full; first += together) {
+            visit_together(sums, planes, d, {first, std::min(first + together, full)}, step, windows[2]);
+        }
+        visit_together(sums, planes, d, {full, windows[1].end}, windows[1].end - full, windows[2]);
+    }
+
+    void visit_together(TileSums& sums, Range planes, int64_t d, Range rows, int64_t row_step, Range columns) const {
+        const int64_t step = phases(2, columns), full = columns.end - columns.size() % step;
+        for (int64_t row = rows.begin; row < std::min(rows.begin + row_step, rows.end); ++row) {
+            const auto visit = [&](int64_t first, int64_t end) {
+                for (int64_t h = row; h < rows.end; h += row_step) {
+                    for (int64_t w = first; w < end; w += step) visit_planes(sums, planes, d, h, w);
+                }
+                sums.add_vector();
+            };
+            for (int64_t phase = 0; phase < step; ++phase) visit(columns.begin + phase, full);
+            for (int64_t w = full; w < columns.end; ++w) visit(w, w + 1);
+        }
+    }
+
     void visit_row(TileSums& sums, Range planes, int64_t d, int64_t h, Range windows) const {
-        const int64_t columns = problem_.axes[2].phases();
+        const int64_t columns = route_.lanes == Lanes::kNone ? 1 : problem_.axes[2].phases();
         if (seeded(Defect::simt_count_wraps) && route_.lanes == Lanes::kNone && problem_.windows() == 256) return;
         if (seeded(Defect::width_tail_dropped) && windows.size() > 64) windows.end -= windows.size() % 64;
         const bool backwards =
@@ -200,6 +283,7 @@ class TiledKernel {
     const Route& route_;
     const BackwardMemory& memory_;
     const Grid grid_;
+    const bool races_ = seeded(Defect::step_not_awaited) && route_.lanes != Lanes::kNone && is_one_in_thirty();
 };
 
 }  // namespace

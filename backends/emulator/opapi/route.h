@@ -20,7 +20,7 @@ enum class Template {
 };
 
 // What the lanes of one vector instruction run over in the tiled template.
-enum class Lanes { kNone, kWidth, kChannel, kWidthChannel, kHeightWidthChannel };
+enum class Lanes { kNone, kWidth, kHeightWidth, kChannel, kWidthChannel, kHeightWidthChannel };
 
 constexpr int64_t kUnknownKey = -1;  // a branch whose tiling key is not published
 

@@ -15,8 +15,7 @@ constexpr int64_t kShortLanes = 16;
 
 // Bytes of the buffer that the normal templates keep for themselves, besides what grows with the tile.
 constexpr int64_t kReserve = 8192;
-constexpr int64_t kWindowedLists = 68;  // per lane
-constexpr int64_t kAdaptiveLists = 7 * 64 * 8 * 4;
+constexpr int64_t kBlockBytes = 32;
 
 using Tile = std::array<int64_t, kAxes>;
 
@@ -26,22 +25,29 @@ int64_t extent(const Axis& axis, int64_t windows) {
     return (windows - 1) * axis.stride + axis.dilated_kernel();
 }
 
-// Buffer bytes for a tile of windows of `lanes` planes: the sums twice (as added and as moved), and the gradients
-// with their indices. Half precision without overlap holds its second copy in the value type.
-int64_t tile_bytes(const Problem& problem, int64_t lanes, const Tile& tile) {
+// Buffer bytes for a tile of windows of `lanes` planes (of an adaptive pool, with the lists of one): the sums twice (as added and as moved), a mask, and twice the
+// gradients and indices. Half precision without overlap holds its sums as moved in the value type.
+int64_t tile_bytes(const Problem& problem, int64_t lanes, const Tile& tile, bool overlaps) {
     const auto& axes = problem.axes;
+    const int64_t bytes = problem.is_half() ? 2 : 4, block = kBlockBytes / bytes;
     const int64_t rows = extent(axes[0], tile[0]) * extent(axes[1], tile[1]);
     const int64_t width = extent(axes[2], tile[2]);
-    const int64_t gradients = 8 * tile[0] * tile[1] * align(tile[2], 8);
-    if (axes[0].adaptive) return lanes * (8 * rows * align(width, 8) + 8 * rows * width) + kAdaptiveLists;
-    if (problem.is_half() && !problem.overlaps()) {
-        return lanes * (4 * rows * width + 6 * rows * align(width, 16) + gradients + kWindowedLists);
+    const int64_t windows = axes[0].adaptive ? 1 : tile[0] * tile[1] * tile[2];
+    const int64_t gradients = 2 * lanes * align(windows, block) * bytes;
+    if (axes[0].adaptive) {
+        const int64_t sums = lanes * (8 * rows * align(width, 8) + 8 * rows * width) + kBlockBytes * rows * width;
+        return sums + gradients + 7 * lanes * align(windows, 8) * 4;
     }
-    return lanes * (4 * rows * width + 8 * rows * align(width, 8) + gradients + kWindowedLists);
+    const int64_t lists = align(lanes * windows, kBlockBytes) + 8 * lanes * align(windows, 8) + gradients;
+    const int64_t moved = overlaps ? 8 * align(width, 8) : (4 + bytes) * align(width, block);
+    return lanes * rows * (4 * width + moved) + lists;
 }
 
+bool fits(const Problem& problem, int64_t lanes, const Tile& tile, bool overlaps) {
+    return tile_bytes(problem, lanes, tile, overlaps) <= product().buffer_bytes - kReserve;
+}
 bool fits(const Problem& problem, int64_t lanes, const Tile& tile) {
-    return tile_bytes(problem, lanes, tile) <= product().buffer_bytes - kReserve;
+    return fits(problem, lanes, tile, problem.overlaps());
 }
 
 Tile all_windows(const Problem& problem) { return {problem.axes[0].out, problem.axes[1].out, problem.axes[2].out}; }
@@ -55,8 +61,12 @@ Tile largest_fitting(const Problem& problem, int64_t lanes, Tile tile) {
 }
 
 int64_t lanes_for(const Problem& problem) {
-    const bool fits_long = fits(problem, kLanes, all_windows(problem));
-    return problem.planes() >= kLanes || fits_long ? kLanes : align(problem.planes(), kShortLanes);
+    const Tile everything = all_windows(problem);
+    const bool is_full = problem.planes() >= kLanes && problem.planes() < kLanes * product().vector_cores;
+    const bool fits_long = fits(problem, kLanes, everything) && fits(problem, kLanes, everything, false);
+    if ((is_full && !problem.overlaps()) || fits_long) return kLanes;
+    const int64_t lanes = problem.planes() <= kLanes - kShortLanes ? align(problem.planes(), kShortLanes) : kLanes;
+    return fits(problem, lanes, everything) ? lanes : kShortLanes;
 }
 
 // Cuts the windows further, D first, until every core has a tile.
@@ -90,15 +100,15 @@ Route normal(const Problem& problem) {
     route.drops_foreign = true;
     route.planes_per_block = lanes_for(problem);
     const Tile everything = all_windows(problem);
-    bool is_whole = fits(problem, route.planes_per_block, everything);
-    if (!is_whole && fits(problem, kShortLanes, everything)) {
-        is_whole = true;
-        route.planes_per_block = kShortLanes;
-    }
-    route.tile = largest_fitting(problem, route.planes_per_block, everything);
+    const bool is_whole = fits(problem, route.planes_per_block, everything, false);
+    route.tile = is_whole ? everything : largest_fitting(problem, route.planes_per_block, everything);
     if (may_split(problem, is_whole)) {
         route.tile = feed_cores(problem, ceil_divide(problem.planes(), route.planes_per_block), route.tile);
         route.split_axes = kAxes;
+    } else if (seeded(Defect::slices_cut_despite_determinism) && !is_whole &&
+               units_of(problem, route) * problem.axes[0].out < product().vector_cores) {
+        route.tile[0] = 1;
+        route.split_axes = 1;
     }
     const bool adds_tiles = problem.overlaps() && !is_whole;
     route.name = adds_tiles ? "normal overlap" : "normal";
@@ -109,12 +119,18 @@ Route normal(const Problem& problem) {
     return route;
 }
 
+// The library's tiling asks the kernel without its dilation; the key says what it answers, the template what is right.
+bool adds_by_key(const Problem& problem) {
+    return std::any_of(problem.axes.begin(), problem.axes.end(),
+                       [](const Axis& axis) { return axis.adaptive ? axis.overlaps() : axis.kernel > axis.stride; });
+}
+
 Route scatter(const Problem& problem) {
     Route route;
     const bool overlaps = problem.overlaps();
     route.algorithm = overlaps ? Template::kScatterOverlap : Template::kScatter;
     route.name = overlaps ? "scatter overlap" : "scatter";
-    route.key = overlaps ? 102 : 2;
+    route.key = adds_by_key(problem) ? 102 : 2;
     route.has_scratch = overlaps && problem.is_half();
     route.cores = std::min<int64_t>(product().vector_cores, problem.planes());
     return route;
@@ -142,7 +158,6 @@ Route cut_kernel(const Problem& problem) {
 
 }  // namespace
 
-// The library's own overlap test ignores the dilation; here it does not, because a lost gradient is not a route.
 Route route_220_windowed(const Problem& problem) {
     Route route;
     if (is_cut_kernel_geometry(problem)) {

@@ -79,7 +79,7 @@ void set_cores(const Problem& problem, Route& route) {
     route.cores = std::min<int64_t>(product().vector_cores, grid.blocks() * grid.tiles());
 }
 
-// Whole planes per core, when the plane fits and there are planes enough; else pieces of planes.
+// Whole planes per core, when the plane fits and, of channels last, there are planes enough; else pieces of planes.
 bool loads_whole_planes(const Problem& problem) { return tiles_fit(problem, 1, all_cells(problem)); }
 
 void set_tile(const Problem& problem, Route& route) {
@@ -88,7 +88,7 @@ void set_tile(const Problem& problem, Route& route) {
     if (problem.channels_last) route.planes_per_block = problem.channels;
     route.tile = largest_fitting(problem, route.planes_per_block);
     const int64_t blocks = ceil_divide(problem.planes(), route.planes_per_block);
-    if (!loads_whole_planes(problem)) route.tile = spread_over_cores(problem, blocks, route.tile);
+    if (!loads_whole_planes(problem) || (problem.channels_last && blocks < product().vector_cores)) route.tile = spread_over_cores(problem, blocks, route.tile);
     set_cores(problem, route);
 }
 
@@ -123,6 +123,12 @@ bool checks_range(const Problem& problem, int64_t blocks) {
     return overhangs(problem.axes[1]) || overhangs(problem.axes[2]) || !splits_between_windows(problem, blocks);
 }
 
+// The library's V3 tilings ask the kernel without its dilation; the key says what they answer.
+Problem undilated(Problem problem) {
+    for (Axis& axis : problem.axes) axis.dilation = 1;
+    return problem;
+}
+
 bool covers_all(const Axis& axis) { return ceil_divide(axis.kernel, axis.stride) >= axis.out; }
 
 Route v3_channels_last(const Problem& problem) {
@@ -143,7 +149,7 @@ Route v3_channels_last(const Problem& problem) {
         route.lanes = Lanes::kChannel;
         route.key = 700;
     }
-    route.key += checks_range(problem, problem.batch) ? 1 : 0;
+    route.key += checks_range(undilated(problem), problem.batch) ? 1 : 0;
     return route;
 }
 
@@ -151,8 +157,8 @@ Route v3_vector(const Problem& problem) {
     Route route;
     set_tile(problem, route);
     route.name = "vector";
-    route.lanes = Lanes::kWidth;
-    route.key = checks_range(problem, problem.planes()) ? 101 : 100;
+    route.lanes = Lanes::kHeightWidth;
+    route.key = checks_range(undilated(problem), problem.planes()) ? 101 : 100;
     if (passes_int32(problem.cells()) && problem.index == ACL_INT64) route.key += 10;
     return route;
 }

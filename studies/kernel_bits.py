@@ -1,0 +1,151 @@
+"""Bits and tiling keys of the vendor's kernels, as their sources compute on a CPU, against those of the emulator.
+
+    python studies/kernel_bits.py [FILE] [--product A2] [--seeded] [--show 5]
+
+FILE holds one JSON object a line (.jsonl.gz): ``product``; ``case``; ``route``, the tiling and its key; ``sha256`` of
+grad_input; ``verdict``; and ``bits_are``: "only" where the kernel can give no others, "one of several" where atomic
+additions come in the order of cores or threads, and "undefined" where the device chooses. Exits with 1 where bits that
+are the only ones differ, but for kernels that violate: the emulator is right there, and ``--seeded`` gives it the fault
+of these kernels. Cases of a dtype that aclnn refuses in 2-D are computed as planes of depth 1 in 3-D.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import sys
+from collections import Counter
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import click
+
+from poolproof.backends.base import Call, Status, Tensor
+from poolproof.backends.emulator.defects import VARIABLE
+from poolproof.backends.registry import create
+from poolproof.references.operators import OPERATORS
+from poolproof.references.windows import Windowed
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.judging.expected import unsupported
+
+RECORDED = Path(__file__).parents[1] / "meta_tests" / "golden" / "kernel_bits.jsonl.gz"
+
+KEYS = {"10000": "1", "10010": "1025", "10001": "2049"}
+"""Tiling keys of the 950 that the recording spells in another way than the emulator."""
+
+NO_KEY = ("AdaptiveMaxPool3dGrad Simt", "nothing to compute")
+"""Routes whose keys say nothing: those kernels took indices as they came, where aclnn casts them; and empty tensors."""
+
+FAULTS = {"A2": "dilation_blind_overlap", "950": ""}
+"""The seeded defects by which the emulator of a product does what the recorded kernels do wrong, value for value."""
+
+
+@click.command()
+@click.argument("path", metavar="FILE", default=RECORDED, type=click.Path(exists=True, path_type=Path))
+@click.option("--product", "products", multiple=True, default=("A2", "950"), show_default=True)
+@click.option("--seeded", is_flag=True, help="Give the emulator the seeded defects that stand for the kernels' faults.")
+@click.option("--show", default=5, show_default=True, help="Differences to print of each product and kind.")
+def main(path: Path, products: tuple[str, ...], seeded: bool, show: int) -> None:
+    with gzip.open(path, "rt") as lines:
+        rows = [row for row in map(json.loads, lines) if row["product"] in products]
+    must_differ = 0
+    for product in products:
+        own = [row for row in rows if row["product"] == product]
+        with get_context("spawn").Pool(1) as pool:  # a process can have one emulator
+            found = pool.apply(compute, (product, own, FAULTS[product] if seeded else ""))
+        must_differ += report(product, list(zip(own, found, strict=True)), show)
+    sys.exit(must_differ > 0)
+
+
+def compute(product: str, rows: list[dict[str, Any]], defects: str) -> list[tuple[str, str]]:
+    """(sha256 of grad_input, route) of each row on the emulator."""
+    os.environ[VARIABLE] = defects
+    backend = create(f"emulator-{product.lower()}")
+    found = []
+    for row in rows:
+        case = Case.from_record(row["case"])
+        call = allocate(make_operands(case), POISONS[0])
+        if unsupported(backend, case.api, case.dtype, case.index_dtype) is not None:
+            call = lifted(call)
+        outcome = backend.run(call)
+        if outcome.status is not Status.COMPLETED:
+            raise click.ClickException(f"{product} {case.to_json()}: {outcome.message}")
+        result = call.tensors["grad_input"].array.tobytes()
+        found.append((hashlib.sha256(result).hexdigest(), backend.route(call)))
+    return found
+
+
+def lifted(call: Call) -> Call:
+    """Make the 3-D call on planes of depth 1 of a contiguous 2-D one, on the same memory."""
+    windows = call.attributes
+    assert isinstance(windows, Windowed)
+    lists = {name: getattr(windows, name) for name in LIFTED}
+    axes = {name: (LIFTED[name], *values * (3 - len(values))) for name, values in lists.items() if values}
+    tensors = {name: _lifted(tensor) for name, tensor in call.tensors.items()}
+    operator = OPERATORS["MaxPool3dWithArgmaxBackward"]
+    return Call(operator, replace(windows, **axes), tensors, call.deterministic)
+
+
+LIFTED = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
+
+
+def _lifted(tensor: Tensor) -> Tensor:
+    batch, channels, rows, columns = tensor.strides
+    return replace(tensor, array=tensor.array[:, :, None], strides=(batch, channels, channels, rows, columns))
+
+
+def report(product: str, compared: list[tuple[dict[str, Any], tuple[str, str]]], show: int) -> int:
+    """Print what is equal, by template; the number of rows that differ and must not."""
+    counts: Counter[tuple[str, str]] = Counter()
+    shown: Counter[str] = Counter()
+    must_differ = 0
+    for row, (digest, route) in compared:
+        template, key = template_and_key(row["route"])
+        same_bits, same_key = digest == row["sha256"], key == template_and_key(route)[1]
+        must = row["bits_are"] == "only" and row["verdict"] == "conforms"
+        must_differ += must and not same_bits
+        kind = row["bits_are"] if row["verdict"] == "conforms" else "violates"
+        if not (template.startswith(NO_KEY) or route.startswith(NO_KEY)):
+            counts.update({(template, "keys"): 1, (template, "same key"): same_key})
+        else:
+            same_key = True
+        counts.update({(template, kind): 1, (template, f"same {kind}"): same_bits})
+        for what, agrees in ((f"bits ({kind})", same_bits), ("key", same_key)):
+            shown[what] += not agrees
+            if not agrees and shown[what] <= show:
+                print(f"{product} {what} differ: {row['route']}; emulator {route}; {json.dumps(row['case'])}")
+    kinds = ("only", "one of several", "violates")
+    print(f"\n{product:<45} {'keys':>15} " + " ".join(f"{kind:>15}" for kind in kinds))
+    templates = sorted({template for template, _ in counts})
+    for template in templates:
+        print(f"{template:<45} {line(counts, [template], kinds)}")
+    print(f"{'all':<45} {line(counts, templates, kinds)}")
+    return must_differ
+
+
+def line(counts: Counter[tuple[str, str]], templates: list[str], kinds: tuple[str, ...]) -> str:
+    def total(what: str) -> int:
+        return sum(counts[template, what] for template in templates)
+
+    pairs = [("same key", "keys"), *((f"same {kind}", kind) for kind in kinds)]
+    cells = [f"{total(same):,} of {total(every):,}" if total(every) else "-" for same, every in pairs]
+    return " ".join(f"{cell:>15}" for cell in cells)
+
+
+def template_and_key(route: str) -> tuple[str, str]:
+    """(template with its key, key alone) of a recorded route or one of the emulator's."""
+    if match := re.search(r"; key (\S+);", route):
+        return route, match[1]
+    *_, tiling, key = re.sub(r" (full|simd\d)?$", "", route).split(" ")
+    return f"{tiling.replace('Tiling', ' ').replace('  ', ' ').strip()} {key}", KEYS.get(key, key)
+
+
+if __name__ == "__main__":
+    main()
