@@ -1,5 +1,5 @@
-// Copies between GM and UB, by rows of bytes: DataCopy, DataCopyPad with its padding and loops, and the atomic operations that a
-// copy to GM may carry. What a row does to memory is memory.h; here are the layouts of the documents.
+// Copies between GM and UB, by rows of bytes: DataCopy, DataCopyPad with its padding and loops, and the atomic operations that
+// a copy to GM may carry. What a row does to memory is memory.h; here are the layouts of the documents.
 #pragma once
 #include "pipes.h"
 
@@ -16,19 +16,15 @@ struct DataCopyParams {
 };
 
 // [DataCopyPad(GMToUB): table 3]: in bytes, but the stride of UB in blocks; 64 bits wide on 950, where they may be negative.
-#if __CCE_AICORE__ == 310
-using CopyStride = int64_t;
-#else
-using CopyStride = uint32_t;
-#endif
+using CopyStride = std::conditional_t<__CCE_AICORE__ == 310, int64_t, uint32_t>;
 struct DataCopyExtParams {
     uint16_t blockCount = 1;
     uint32_t blockLen = 0;
     CopyStride srcStride = 0, dstStride = 0;
     uint32_t rsv = 0;
     DataCopyExtParams() = default;
-    DataCopyExtParams(uint16_t count, uint32_t length, CopyStride source_stride, CopyStride destination_stride, uint32_t reserved)
-        : blockCount(count), blockLen(length), srcStride(source_stride), dstStride(destination_stride), rsv(reserved) {}
+    DataCopyExtParams(uint16_t count, uint32_t length, CopyStride source, CopyStride destination, uint32_t reserved)
+        : blockCount(count), blockLen(length), srcStride(source), dstStride(destination), rsv(reserved) {}
 };
 template <class T>
 struct DataCopyPadExtParams {
@@ -40,7 +36,7 @@ struct DataCopyPadExtParams {
         : isPad(is_pad), leftPadding(left), rightPadding(right), paddingValue(value) {}
 };
 
-// [SetLoopModePara: table 2]
+// [SetLoopModePara: table 2]: strides in bytes.
 struct LoopModeParams {
     uint32_t loop1Size = 1, loop2Size = 1;
     uint64_t loop1SrcStride = 0, loop1DstStride = 0, loop2SrcStride = 0, loop2DstStride = 0;
@@ -54,33 +50,28 @@ namespace model {
 // What scalar instructions have set for later copies of the core.
 struct CopyState {
     AscendC::LoopModeParams loops[2];  // by DataCopyMVType
-    Addition addition = nullptr;
-    uint32_t addition_bytes = 0;
+    Addition addition;
 };
 CopyState& copy_state();
-void occupy_buffer();  // InitGlobalMemory passes its value through UB
+void occupy_ub();  // InitGlobalMemory passes its value through UB
 
 struct Rows {
     uint64_t count, bytes;
-    int64_t source_step, destination_step;  // from the begin of a row to that of the next
+    int64_t from_step, to_step;  // from the begin of a row to that of the next
 };
 
-inline void check_rows(const Rows& rows, uint64_t itemsize) {
-    if (rows.count > 4095) report("memcheck", "a copy of more than 4095 blocks: blockCount");
-    if (rows.bytes % itemsize) report("memcheck", "a copy whose blockLen is no multiple of the element");
-}
-
 template <class Copy>
-void repeat_rows(AscendC::DataCopyMVType way, uint8_t* to, const uint8_t* from, const Rows& rows, Copy copy) {
-    if (!rows.count || !rows.bytes) return;  // [DataCopyPad: constraints]: no operation
+void each_row(AscendC::DataCopyMVType way, uint8_t* to, uint8_t* from, const Rows& rows, Copy copy) {
+    if (rows.count > 4095) report("memcheck", "a copy of more than 4095 blocks: blockCount");
+    if (!rows.bytes) return;  // [DataCopyPad: constraints]: no operation
     const AscendC::LoopModeParams& loops = copy_state().loops[static_cast<int>(way)];
     for (uint64_t outer = 0; outer < loops.loop2Size; ++outer) {
         for (uint64_t inner = 0; inner < loops.loop1Size; ++inner) {
-            const uint64_t source = outer * loops.loop2SrcStride + inner * loops.loop1SrcStride;
-            const uint64_t destination = outer * loops.loop2DstStride + inner * loops.loop1DstStride;
-            for (int64_t row = 0; row < static_cast<int64_t>(rows.count); ++row) {
-                copy(reinterpret_cast<uint8_t*>(reinterpret_cast<uint64_t>(to) + destination + row * rows.destination_step),
-                     reinterpret_cast<const uint8_t*>(reinterpret_cast<uint64_t>(from) + source + row * rows.source_step));
+            uint8_t* row_to = advance(to, outer * loops.loop2DstStride + inner * loops.loop1DstStride);
+            uint8_t* row_from = advance(from, outer * loops.loop2SrcStride + inner * loops.loop1SrcStride);
+            for (uint64_t row = 0; row < rows.count; ++row) {
+                copy(advance(row_to, row * static_cast<uint64_t>(rows.to_step)),
+                     advance(row_from, row * static_cast<uint64_t>(rows.from_step)));
             }
         }
     }
@@ -88,86 +79,76 @@ void repeat_rows(AscendC::DataCopyMVType way, uint8_t* to, const uint8_t* from, 
 
 template <class T>
 void rows_out(const AscendC::GlobalTensor<T>& to, const AscendC::LocalTensor<T>& from, const Rows& rows) {
-    check_rows(rows, sizeof(T));
     require_alignment(from.address());
-    const CopyState& state = copy_state();
-    const auto itemsize = static_cast<uint32_t>(state.addition ? state.addition_bytes : sizeof(T));
-    repeat_rows(AscendC::DataCopyMVType::UB_TO_OUT, reinterpret_cast<uint8_t*>(to.GetPhyAddr()), from.address(), rows,
-                [&](uint8_t* row_to, const uint8_t* row_from) {
-                    if (reach(row_from, rows.bytes, from.buffer(), false)) copy_out(row_to, row_from, rows.bytes, itemsize, state.addition);
-                });
+    const auto copy = [&](uint8_t* row_to, uint8_t* row_from) {
+        for (uint64_t at = 0; at < rows.bytes; at += repeat_bytes) {
+            const auto size = static_cast<uint32_t>(std::min<uint64_t>(repeat_bytes, rows.bytes - at));
+            Bytes part;
+            load(part, 0, row_from + at, size, from.buffer());
+            store_global(row_to + at, part, 0, size, copy_state().addition);
+        }
+    };
+    each_row(AscendC::DataCopyMVType::UB_TO_OUT, reinterpret_cast<uint8_t*>(to.GetPhyAddr()), from.address(), rows, copy);
 }
 
-// A row of GM with what fills it up to whole blocks of UB: the padding, and a dummy behind it. [DataCopyPad(GMToUB): table 4]
+// A row of GM fills whole blocks of UB: padding at both sides, of the value given or random, and behind it a dummy, which
+// is the row's first element where there is no padding. [DataCopyPad(GMToUB): table 4]
 template <class T>
-struct Padding {
-    uint64_t left = 0, right = 0;  // bytes
-    bool is_given = false;
-    T value = T(0);
-};
-template <class T>
-void rows_in(const AscendC::LocalTensor<T>& to, const AscendC::GlobalTensor<T>& from, const Rows& rows, const Padding<T>& padding = {}) {
-    check_rows(rows, sizeof(T));
+void rows_in(const AscendC::LocalTensor<T>& to, const AscendC::GlobalTensor<T>& from, const Rows& rows,
+             const AscendC::DataCopyPadExtParams<T>& padding = {}) {
     require_alignment(to.address());
-    if (padding.left > 32 || padding.right > 32) report("memcheck", "a copy pads more than 32 bytes on one side");
-    const uint64_t used = padding.left + rows.bytes + padding.right, full = (used + 31) / 32 * 32;
-    repeat_rows(AscendC::DataCopyMVType::OUT_TO_UB, to.address(), reinterpret_cast<const uint8_t*>(from.GetPhyAddr()), rows,
-                [&](uint8_t* row_to, const uint8_t* row_from) {
-                    if (!reach(row_to, full, to.buffer(), true)) return;
-                    copy_in(row_to + padding.left, row_from, rows.bytes, sizeof(T));
-                    const bool repeats_first = !padding.is_given && used == rows.bytes;  // else random, unless a value is given
-                    const auto fill = [&](uint8_t* place, uint64_t bytes) {
-                        if (!bytes) return;
-                        store(place, bytes);
-                        for (uint64_t i = 0; i < bytes; i += sizeof(T)) {
-                            std::memcpy(place + i, repeats_first ? static_cast<const void*>(row_to) : &padding.value, std::min(sizeof(T), bytes - i));
-                        }
-                        if (!padding.is_given && (!repeats_first || !is_defined(row_to, sizeof(T)))) forget(place, bytes);
-                    };
-                    fill(row_to, padding.left);
-                    fill(row_to + padding.left + rows.bytes, full - padding.left - rows.bytes);
-                });
+    const uint64_t left = padding.leftPadding * sizeof(T), end = left + rows.bytes, right = padding.rightPadding * sizeof(T);
+    const uint64_t full = (end + right + block_bytes - 1) / block_bytes * block_bytes;
+    if (left > block_bytes || right > block_bytes) report("memcheck", "a copy pads more than 32 bytes on one side");
+    const auto copy = [&](uint8_t* row_to, uint8_t* row_from) {
+        T dummy = padding.paddingValue;
+        bool is_known = padding.isPad;
+        for (uint64_t at = 0; at < full; at += repeat_bytes) {
+            const uint64_t size = std::min<uint64_t>(repeat_bytes, full - at), last = std::min(at + size, end);
+            const uint64_t first = std::clamp(left, at, at + size);
+            Lanes<T> part;
+            if (first < last) load_global(part, first - at, advance(row_from, at + first - at - left), last - first);
+            if (!at && !padding.isPad && !left && !right) dummy = part.get(0), is_known = part.knows(0);
+            for (uint64_t i = at; i < at + size; i += sizeof(T)) {
+                if (i < left || i >= end) part.set((i - at) / sizeof(T), dummy, is_known);
+            }
+            store(advance(row_to, at), part, 0, size, to.buffer());
+        }
+    };
+    each_row(AscendC::DataCopyMVType::OUT_TO_UB, to.address(), reinterpret_cast<uint8_t*>(from.GetPhyAddr()), rows, copy);
 }
 }  // namespace model
 
 namespace AscendC {
 
-inline void SetLoopModePara(const LoopModeParams& loops, DataCopyMVType way) { model::copy_state().loops[static_cast<int>(way)] = loops; }
+inline void SetLoopModePara(const LoopModeParams& loops, DataCopyMVType way) {
+    model::copy_state().loops[static_cast<int>(way)] = loops;
+}
 inline void ResetLoopModePara(DataCopyMVType way) { SetLoopModePara(LoopModeParams(), way); }
 
 // [SetAtomicAdd]: the sum is that of the type of the template, whatever the copy's type.
 template <class T>
-void SetAtomicAdd() {
-    model::CopyState& state = model::copy_state();
-    state.addition_bytes = sizeof(T);
-    state.addition = [](void* total, const void* value) {
-        T sum, term;
-        std::memcpy(&sum, total, sizeof(T));
-        std::memcpy(&term, value, sizeof(T));
-        sum = model::add(sum, term);
-        std::memcpy(total, &sum, sizeof(T));
-    };
-}
-inline void DisableDmaAtomic() { model::copy_state().addition = nullptr; }
-inline void SetAtomicNone() { DisableDmaAtomic(); }
+void SetAtomicAdd() { model::copy_state().addition = model::addition_of<T>(); }
+inline void SetAtomicNone() { model::copy_state().addition = {}; }
+inline void DisableDmaAtomic() { SetAtomicNone(); }
 
 template <class T>
 void DataCopyPad(const GlobalTensor<T>& to, const LocalTensor<T>& from, const DataCopyExtParams& p, model::Site site = {}) {
     model::begin(model::Pipe::mte3, "DataCopyPad", site);
-    const int64_t row = (int64_t{p.blockLen} + 31) / 32 * 32 + static_cast<int64_t>(p.srcStride) * 32;
-    model::rows_out(to, from, {p.blockCount, p.blockLen, row, static_cast<int64_t>(p.blockLen + p.dstStride)});
+    const int64_t row = (int64_t{p.blockLen} + 31) / 32 * 32;
+    model::rows_out(to, from, {p.blockCount, p.blockLen, row + int64_t{p.srcStride} * 32, p.blockLen + int64_t{p.dstStride}});
 }
 template <class T>
 void DataCopyPad(const GlobalTensor<T>& to, const LocalTensor<T>& from, const DataCopyParams& p, model::Site site = {}) {
     DataCopyPad(to, from, DataCopyExtParams(p.blockCount, p.blockLen, p.srcStride, p.dstStride, 0), site);
 }
 template <class T>
-void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataCopyExtParams& p, const DataCopyPadExtParams<T>& pad,
-                 model::Site site = {}) {
+void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataCopyExtParams& p,
+                 const DataCopyPadExtParams<T>& padding, model::Site site = {}) {
     model::begin(model::Pipe::mte2, "DataCopyPad", site);
-    const model::Padding<T> padding{pad.leftPadding * sizeof(T), pad.rightPadding * sizeof(T), pad.isPad, pad.paddingValue};
-    const int64_t row = static_cast<int64_t>((padding.left + p.blockLen + padding.right + 31) / 32 * 32) + static_cast<int64_t>(p.dstStride) * 32;
-    model::rows_in(to, from, {p.blockCount, p.blockLen, static_cast<int64_t>(p.blockLen + p.srcStride), row}, padding);
+    const auto bytes = static_cast<int64_t>(p.blockLen + (padding.leftPadding + padding.rightPadding) * sizeof(T));
+    const int64_t row = (bytes + 31) / 32 * 32 + int64_t{p.dstStride} * 32;
+    model::rows_in(to, from, {p.blockCount, p.blockLen, p.blockLen + int64_t{p.srcStride}, row}, padding);
 }
 // [DataCopy(GM and UB, sliced)], [DataCopy(GM and UB, continuous)]: a count is rounded down to whole blocks.
 inline model::Rows rows_of(const DataCopyParams& p) {
@@ -184,18 +165,22 @@ void DataCopy(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataC
     model::rows_in(to, from, rows_of(p));
 }
 template <class T>
-void DataCopy(const LocalTensor<T>& to, const LocalTensor<T>& from, const DataCopyParams& p, model::Site site = {});  // on the vector pipe
+void DataCopy(const LocalTensor<T>& to, const LocalTensor<T>& from, const DataCopyParams& p, model::Site site = {});  // by V
 template <class To, class From>
 void DataCopy(const To& to, const From& from, uint32_t count, model::Site site = {}) {
     DataCopy(to, from, DataCopyParams(1, static_cast<uint16_t>(count * sizeof(typename To::PrimType) / 32), 0, 0), site);
 }
 
-// Fills GM by way of UB. Whoever uses UB afterwards waits for its copies; it may only be called before InitBuffer.
+// Fills GM by way of UB: whoever uses UB afterwards waits for its copies, and it may only be called before InitBuffer.
 // [CANN 8.3 API reference, InitGlobalMemory: constraints]
 template <class T>
-void InitGlobalMemory(const GlobalTensor<T>& to, uint64_t size, model::Same<T> value, model::Site site = {}) {
+void InitGlobalMemory(const GlobalTensor<T>& to, uint64_t size, model::Same<T> element, model::Site site = {}) {
     model::begin(model::Pipe::mte3, "InitGlobalMemory", site);
-    model::occupy_buffer();
-    for (uint64_t i = 0; i < size; ++i) model::store_global(to.GetPhyAddr(i), &value, sizeof(T), true, nullptr);
+    model::occupy_ub();
+    model::Lanes<T> value;
+    for (uint32_t lane = 0; lane < value.count; ++lane) value.set(lane, element);
+    for (uint64_t i = 0; i < size; i += value.count) {
+        model::store_global(to.GetPhyAddr(i), value, 0, sizeof(T) * std::min<uint64_t>(value.count, size - i));
+    }
 }
 }  // namespace AscendC

@@ -18,40 +18,86 @@ struct Site {
     constexpr Site(const char* file = __builtin_FILE(), int line = __builtin_LINE()) : file(file), line(line) {}
 };
 
-// The bytes of UB that a LocalTensor may touch: the buffer that it was taken from.
+// The bytes of UB that a LocalTensor may touch: the buffer that it was taken from; none: all of UB.
 struct Extent {
     uint8_t* begin = nullptr;
     uint8_t* end = nullptr;
 };
 
+struct Bits {
+    uint64_t words[4] = {};
+
+    bool operator[](uint32_t bit) const { return words[bit / 64] >> bit % 64 & 1; }
+    bool any(uint32_t first, uint32_t count) const {  // within one word
+        return words[first / 64] >> first % 64 & (~uint64_t{0} >> (64 - count));
+    }
+    bool any() const { return words[0] | words[1] | words[2] | words[3]; }
+    void set(uint32_t first, uint32_t count, bool is_on) {
+        const uint64_t mask = ~uint64_t{0} >> (64 - count) << first % 64;
+        words[first / 64] = is_on ? words[first / 64] | mask : words[first / 64] & ~mask;
+    }
+};
+
+// Bytes between memory and an instruction, and which of them hang on what was never written.
+struct Bytes {
+    alignas(32) uint8_t value[repeat_bytes] = {};
+    Bits unknown;
+};
+template <class T>
+struct Lanes : Bytes {
+    static constexpr uint32_t count = repeat_bytes / sizeof(T);
+
+    T get(uint32_t lane) const {
+        T element;
+        std::memcpy(&element, value + lane * sizeof(T), sizeof(T));
+        return element;
+    }
+    bool knows(uint32_t lane) const { return !unknown.any(lane * sizeof(T), sizeof(T)); }
+    void set(uint32_t lane, T element) { std::memcpy(value + lane * sizeof(T), &element, sizeof(T)); }
+    void set(uint32_t lane, T element, bool is_known) {
+        set(lane, element);
+        unknown.set(lane * sizeof(T), sizeof(T), !is_known);
+    }
+};
+
+// An addition that a store to GM makes instead of a copy.
+struct Addition {
+    void (*add)(void* total, const void* term) = nullptr;
+    uint32_t bytes = 0;
+};
+template <class T>
+Addition addition_of() {
+    return {[](void* total, const void* term) {
+                T sum, addend;
+                std::memcpy(&sum, total, sizeof(T));
+                std::memcpy(&addend, term, sizeof(T));
+                sum = add(sum, addend);
+                std::memcpy(total, &sum, sizeof(T));
+            }, sizeof(T)};
+}
+
 // The call to which the following accesses belong, and the pipe that executes it.
 void begin(Pipe pipe, const char* name, Site site);
 
-// UB. `reach` is the check of memory (false: there is nothing that could be touched); loads answer whether all bytes are
-// defined; a store defines them, and `forget` takes that back where what was stored came of undefined values.
-bool reach(const void* address, uint64_t bytes, Extent buffer, bool is_store);
-bool load(const void* address, uint64_t bytes);
-void store(const void* address, uint64_t bytes);
-void forget(const void* address, uint64_t bytes);
-bool is_defined(const void* address, uint64_t bytes);
-void require_alignment(const void* address, uint32_t bytes = block_bytes);
-
-// GM, one element or one row of a copy. `add` is the addition of an atomic store.
-using Addition = void (*)(void* total, const void* value);
-bool load_global(void* to, const void* from, uint32_t bytes);
-void store_global(void* to, const void* from, uint32_t bytes, bool is_known, Addition add = nullptr);
-void copy_in(uint8_t* to, const uint8_t* from, uint64_t bytes, uint32_t itemsize);
-void copy_out(uint8_t* to, const uint8_t* from, uint64_t bytes, uint32_t itemsize, Addition add);
+// Accesses of at most 256 bytes; `at` is the place in Bytes. What cannot be reached is not stored, and loaded as unknown.
+void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer);
+void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer);
+void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes);
+void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addition addition = {});
+void require_alignment(const void* address);  // of an operand in UB
 
 // Findings, in the words of the field: memcheck, initcheck, racecheck, synccheck; launchcheck for a tiling key or tiling
 // data that the kernel cannot take. `address` is where it happened, in UB or GM, or nullptr.
-void report(const char* kind, const char* rule, const void* address = nullptr, const char* detail = "");
+void report(const char* kind, const char* what, const void* address = nullptr);
 
 // Undefined values may be moved and computed with; they matter where they decide something.
-inline void require_defined(bool is_known, const char* rule, const void* address) {
-    if (!is_known) report("initcheck", rule, address);
+inline void require_defined(bool is_known, const char* what, const void* address) {
+    if (!is_known) report("initcheck", what, address);
 }
-
+template <class T>
+T* advance(T* address, uint64_t elements) {  // defined for any address
+    return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(address) + elements * sizeof(T));
+}
 }  // namespace model
 
 namespace AscendC {
@@ -66,42 +112,38 @@ public:
     using PrimType = T;
 
     LocalTensor() = default;
-    LocalTensor(void* address, model::Extent buffer)
-        : address_(static_cast<uint8_t*>(address)), buffer_(buffer), size_((buffer.end - address_) / static_cast<int64_t>(sizeof(T))) {}
+    LocalTensor(void* address, model::Extent buffer) : address_(static_cast<T*>(address)), buffer_(buffer) {}
 
-    LocalTensor operator[](uint64_t offset) const { return LocalTensor(address_ + offset * sizeof(T), buffer_); }
+    LocalTensor operator[](uint64_t offset) const { return LocalTensor(model::advance(address_, offset), buffer_); }
     template <class U>
     LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(address_, buffer_); }
 
-    // A scalar that a kernel looks at decides what follows: reading an undefined one is an error by itself.
     T GetValue(uint64_t index, model::Site site = {}) const {
         model::begin(model::Pipe::scalar, "GetValue", site);
-        T value{};
-        uint8_t* const from = address_ + index * sizeof(T);
-        if (!model::reach(from, sizeof(T), buffer_, false)) return value;
-        model::require_defined(model::load(from, sizeof(T)), "a scalar is read from UB that was never written", from);
-        std::memcpy(&value, from, sizeof(T));
-        return value;
+        T* const from = model::advance(address_, index);
+        model::Lanes<T> value;
+        model::load(value, 0, from, sizeof(T), buffer_);
+        model::require_defined(value.knows(0), "a scalar is read from UB that was never written", from);
+        return value.get(0);
     }
     T operator()(uint64_t index, model::Site site = {}) const { return GetValue(index, site); }
-    void SetValue(uint64_t index, model::Same<T> value, model::Site site = {}) const {
+    void SetValue(uint64_t index, model::Same<T> element, model::Site site = {}) const {
         model::begin(model::Pipe::scalar, "SetValue", site);
-        uint8_t* const to = address_ + index * sizeof(T);
-        if (!model::reach(to, sizeof(T), buffer_, true)) return;
-        model::store(to, sizeof(T));
-        std::memcpy(to, &value, sizeof(T));
+        model::Lanes<T> value;
+        value.set(0, element);
+        model::store(model::advance(address_, index), value, 0, sizeof(T), buffer_);
     }
-    uint64_t GetPhyAddr(uint64_t offset = 0) const { return reinterpret_cast<uint64_t>(address_ + offset * sizeof(T)); }
-    uint32_t GetSize() const { return static_cast<uint32_t>(size_); }
+    uint64_t GetPhyAddr(uint64_t offset = 0) const { return reinterpret_cast<uint64_t>(address_ + offset); }
+    uint32_t GetSize() const { return size_ ? size_ : static_cast<uint32_t>(buffer_.end - address()) / sizeof(T); }
     void SetSize(uint32_t size) { size_ = size; }
 
-    uint8_t* address() const { return address_; }
+    uint8_t* address() const { return reinterpret_cast<uint8_t*>(address_); }
     model::Extent buffer() const { return buffer_; }
 
 private:
-    uint8_t* address_ = nullptr;
+    T* address_ = nullptr;
     model::Extent buffer_;
-    int64_t size_ = 0;
+    uint32_t size_ = 0;
 };
 
 // [GlobalTensor]. The caches of scalar accesses are not modelled: GetValue sees what SetValue left at once.
@@ -113,25 +155,26 @@ public:
     void SetGlobalBuffer(T* address, uint64_t size = 0) { address_ = address, size_ = size; }
     GlobalTensor operator[](uint64_t offset) const {
         GlobalTensor part;
-        part.SetGlobalBuffer(reinterpret_cast<T*>(reinterpret_cast<uint64_t>(address_) + offset * sizeof(T)), size_);
+        part.SetGlobalBuffer(GetPhyAddr(offset), size_);
         return part;
     }
     T GetValue(uint64_t index, model::Site site = {}) const {
         model::begin(model::Pipe::scalar, "GetValue", site);
-        T value{};
-        const T* const from = (*this)[index].address_;
-        model::require_defined(model::load_global(&value, from, sizeof(T)), "a scalar is read from global memory that was never written", from);
-        return value;
+        model::Lanes<T> value;
+        model::load_global(value, 0, GetPhyAddr(index), sizeof(T));
+        model::require_defined(value.knows(0), "a scalar is read from global memory that was never written", GetPhyAddr(index));
+        return value.get(0);
     }
     T operator()(uint64_t index, model::Site site = {}) const { return GetValue(index, site); }
-    void SetValue(uint64_t index, model::Same<T> value, model::Site site = {}) const {
+    void SetValue(uint64_t index, model::Same<T> element, model::Site site = {}) const {
         model::begin(model::Pipe::scalar, "SetValue", site);
-        model::store_global((*this)[index].address_, &value, sizeof(T), true);
+        model::Lanes<T> value;
+        value.set(0, element);
+        model::store_global(GetPhyAddr(index), value, 0, sizeof(T));
     }
-    T* GetPhyAddr(uint64_t offset = 0) const { return (*this)[offset].address_; }
+    T* GetPhyAddr(uint64_t offset = 0) const { return model::advance(address_, offset); }
     uint64_t GetSize() const { return size_; }
-    template <class Mode>
-    void SetL2CacheHint(Mode) {}
+    void SetL2CacheHint(CacheMode) {}
 
 private:
     T* address_ = nullptr;

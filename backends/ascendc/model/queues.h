@@ -8,43 +8,32 @@
 
 namespace model {
 
-Extent take_buffer(uint64_t bytes);  // the next free bytes of UB
-void reset_buffers();
-
 // [TPipe-TQue programming: data dependence and synchronisation]: EnQue is a SetFlag of the filling pipe for which DeQue waits
 // on the draining one; FreeTensor is one of the draining pipe for which the next AllocTensor of that buffer waits.
-class Queue {
-public:
-    Queue(Pipe fills, Pipe drains, int position, int depth) : fills_(fills), drains_(drains), position_(position), depth_(depth) {}
-
-    void add(Extent buffer) { buffers_.push_back({buffer}), free_.push_back(static_cast<int>(buffers_.size()) - 1); }
-    Extent allocate();
-    bool enqueue(const uint8_t* address) { return enqueue(address, fills_); }
-    bool enqueue(const uint8_t* address, Pipe fills);
-    Extent dequeue() { return dequeue(drains_); }
-    Extent dequeue(Pipe drains);
-    void free(const uint8_t* address);
-    bool has_idle() const { return !free_.empty(); }
-    bool is_empty() const { return waiting_.empty(); }
-    void end() const;  // the kernel is done: nothing may be left inside
-
-private:
-    struct Buffer {
-        Extent extent;
-        bool is_taken = false;
-        Clock filled{}, drained{};
-    };
-    int find(const uint8_t* address) const;
-    Extent first() const { return buffers_.empty() ? Extent() : buffers_[0].extent; }
-
-    Pipe fills_, drains_;
-    int position_, depth_;
-    std::vector<Buffer> buffers_;
-    std::deque<int> free_, waiting_;
+struct QueueBuffer {
+    Extent extent;
+    bool is_taken = false;
+    Clock filled{}, drained{};
 };
+struct Queue {
+    std::vector<QueueBuffer> buffers;
+    std::deque<QueueBuffer*> free, waiting;
+};
+// What the core's TPipe has handed out.
+struct Buffers {
+    uint64_t used = 0;  // bytes
+    std::deque<Queue> queues;
+    int taken[16] = {};  // tensors by position
+};
+Buffers& buffers_of_core();
+Extent take_buffer(uint64_t bytes);
 
-Queue* make_queue(Pipe fills, Pipe drains, int position, int depth);  // lives as long as the core's launch
-
+inline void end_queues() {
+    for (const Queue& queue : buffers_of_core().queues) {
+        if (!queue.waiting.empty()) report("synccheck", "EnQue without DeQue at the end of the kernel");
+    }
+    buffers_of_core() = Buffers();
+}
 }  // namespace model
 
 namespace AscendC {
@@ -56,68 +45,88 @@ constexpr model::Pipe drainer_of(TPosition destination) {
     return destination == TPosition::GM || destination == TPosition::VECOUT ? model::Pipe::mte3 : model::Pipe::vector;
 }
 
-// [TQueBind], [TQue]: the data path decides the pipes.
+// [TQueBind]: the data path decides the pipes.
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
 class TQueBind {
 public:
+    // [AllocTensor: constraints]
     template <class T>
     LocalTensor<T> AllocTensor(model::Site site = {}) {
         model::begin(model::Pipe::scalar, "AllocTensor", site);
-        return tensor<T>(queue_->allocate());
-    }
-    template <class T>
-    void AllocTensor(LocalTensor<T>& tensor, model::Site site = {}) { tensor = AllocTensor<T>(site); }
-    template <class T>
-    bool EnQue(const LocalTensor<T>& tensor, model::Site site = {}) {
-        model::begin(model::Pipe::scalar, "EnQue", site);
-        return queue_->enqueue(tensor.buffer().begin);
+        if (queue_->free.empty()) {
+            model::report("synccheck", "AllocTensor of a queue whose buffers are all taken: a hang");
+            return tensor<T>(queue_->buffers[0]);
+        }
+        if (++taken() > 8) model::report("synccheck", "more than 8 tensors of one position are allocated at a time");
+        model::QueueBuffer& buffer = *queue_->free.front();
+        queue_->free.pop_front();
+        buffer.is_taken = true;
+        model::acquire(filler_of(source), buffer.drained);
+        return tensor<T>(buffer);
     }
     template <TPosition from, TPosition to, class T>
     bool EnQue(const LocalTensor<T>& tensor, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "EnQue", site);
-        return queue_->enqueue(tensor.buffer().begin, filler_of(from));
+        model::QueueBuffer* const buffer = find(tensor.buffer().begin);
+        if (!buffer) return model::report("synccheck", "EnQue of a tensor that is not of the queue"), false;
+        if (queue_->waiting.size() >= std::max(depth, 1)) model::report("synccheck", "EnQue beyond the depth of the queue");
+        buffer->filled = model::release(filler_of(from));
+        queue_->waiting.push_back(buffer);
+        return true;
     }
     template <class T>
-    LocalTensor<T> DeQue(model::Site site = {}) {
-        model::begin(model::Pipe::scalar, "DeQue", site);
-        return tensor<T>(queue_->dequeue());
-    }
-    template <class T>
-    void DeQue(LocalTensor<T>& tensor, model::Site site = {}) { tensor = DeQue<T>(site); }
+    bool EnQue(const LocalTensor<T>& tensor, model::Site site = {}) { return EnQue<source, destination>(tensor, site); }
     template <TPosition from, TPosition to, class T>
     LocalTensor<T> DeQue(model::Site site = {}) {
         model::begin(model::Pipe::scalar, "DeQue", site);
-        return tensor<T>(queue_->dequeue(drainer_of(to)));
+        if (queue_->waiting.empty()) {
+            model::report("synccheck", "DeQue of an empty queue");
+            return tensor<T>(queue_->buffers[0]);
+        }
+        model::QueueBuffer& buffer = *queue_->waiting.front();
+        queue_->waiting.pop_front();
+        model::acquire(drainer_of(to), buffer.filled);
+        return tensor<T>(buffer);
     }
+    template <class T>
+    LocalTensor<T> DeQue(model::Site site = {}) { return DeQue<source, destination, T>(site); }
     template <class T>
     void FreeTensor(const LocalTensor<T>& tensor, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "FreeTensor", site);
-        queue_->free(tensor.buffer().begin);
+        model::QueueBuffer* const buffer = find(tensor.buffer().begin);
+        if (!buffer || !buffer->is_taken) return model::report("synccheck", "FreeTensor of what is not allocated");
+        --taken();
+        buffer->is_taken = false;
+        buffer->drained = model::release(drainer_of(destination));
+        queue_->free.push_back(buffer);
     }
-    bool HasIdleBuffer() const { return queue_->has_idle(); }
-    bool HasTensorInQue() const { return !queue_->is_empty(); }
-    void FreeAllEvent() {}
+    bool HasIdleBuffer() const { return !queue_->free.empty(); }
+    bool HasTensorInQue() const { return !queue_->waiting.empty(); }
 
     void init(uint8_t count, uint32_t bytes) {
-        const TPosition position = destination == TPosition::GM ? source : destination;
-        queue_ = model::make_queue(filler_of(source), drainer_of(destination), static_cast<int>(position), depth);
-        for (int i = 0; i < count; ++i) queue_->add(model::take_buffer(bytes));
+        queue_ = &model::buffers_of_core().queues.emplace_back();
+        for (int i = 0; i < count; ++i) queue_->buffers.push_back({model::take_buffer(bytes)});
+        for (model::QueueBuffer& buffer : queue_->buffers) queue_->free.push_back(&buffer);
     }
 
 private:
     template <class T>
-    static LocalTensor<T> tensor(model::Extent buffer) { return LocalTensor<T>(buffer.begin, buffer); }
+    static LocalTensor<T> tensor(const model::QueueBuffer& buffer) { return LocalTensor<T>(buffer.extent.begin, buffer.extent); }
+    static int& taken() { return model::buffers_of_core().taken[static_cast<int>(destination == TPosition::GM ? source : destination)]; }
+    model::QueueBuffer* find(const uint8_t* address) const {
+        for (model::QueueBuffer& buffer : queue_->buffers) {
+            if (buffer.extent.begin == address) return &buffer;
+        }
+        return nullptr;
+    }
 
     model::Queue* queue_ = nullptr;
 };
 
-template <TPosition position>
-constexpr TPosition source_of_queue = position == TPosition::VECIN ? TPosition::GM : position;
-template <TPosition position>
-constexpr TPosition end_of_queue = position == TPosition::VECOUT ? TPosition::GM : position;
-
+// [TQue]
 template <TPosition position, int32_t depth, auto mask = 0>
-class TQue : public TQueBind<source_of_queue<position>, end_of_queue<position>, depth, mask> {};
+class TQue : public TQueBind<position == TPosition::VECIN ? TPosition::GM : position,
+                             position == TPosition::VECOUT ? TPosition::GM : position, depth, mask> {};
 
 // [TBuf]
 template <TPosition position = TPosition::VECCALC>
@@ -145,25 +154,23 @@ public:
     template <class Queue>
     bool InitBuffer(Queue& queue, uint8_t count, uint32_t bytes, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "InitBuffer", site);
-        queue.init(count, bytes);
-        return true;
+        return queue.init(count, bytes), true;
     }
     template <TPosition position>
     bool InitBuffer(TBuf<position>& buffer, uint32_t bytes, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "InitBuffer", site);
-        buffer.init(bytes);
-        return true;
+        return buffer.init(bytes), true;
     }
     void Init() {}
-    void Reset() { model::reset_buffers(); }
-    void Destroy() { model::reset_buffers(); }
-    TEventID FetchEventID(HardEvent event) { return static_cast<TEventID>(model::fetch_event(source_of(event), destination_of(event), false)); }
+    void Reset() { model::end_queues(); }
+    void Destroy() { model::end_queues(); }
+    TEventID FetchEventID(HardEvent event) { return model::free_event(event_of(event), false); }
     template <HardEvent event>
     TEventID FetchEventID() { return FetchEventID(event); }
     template <HardEvent event>
-    TEventID AllocEventID() { return static_cast<TEventID>(model::fetch_event(source_of(event), destination_of(event), true)); }
+    TEventID AllocEventID() { return model::free_event(event_of(event), true); }
     template <HardEvent event>
-    void ReleaseEventID(TEventID id) { model::release_event(source_of(event), destination_of(event), id); }
+    void ReleaseEventID(TEventID id) { model::flags_of(event_of(event))[id & 7].is_taken = false; }
 };
 
 inline TPipe* GetTPipePtr() {

@@ -1,9 +1,8 @@
-// The runtime: blocks and threads as coroutines, what is known of every byte of UB and GM, and the findings. Shadows are never
-// cleared: what a launch left is older than the phases, and the first block states, of the next.
+// The runtime: blocks and threads as coroutines, what is known of every byte of UB and GM, and the findings. Shadows are not
+// cleared: blocks of UB carry the number of the launch that touched them, elements of GM the phase, and both only grow.
 #include <setjmp.h>
 #include <ucontext.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -26,9 +25,9 @@ struct AssumptionRow {
     bool is_on;
     const char* says;
     const char* source;
-} table[assumptions] = {
+} table[assumption_count] = {
     {"vector_pipe_in_order", true, "vector instructions follow each other without PipeBarrier<PIPE_V>",
-     "asc-devkit, intra-core synchronisation, key features: on 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync=on, the default)"},
+     "asc-devkit, intra-core synchronisation, key features: on 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync)"},
     {"scalar_accesses_synced", true, "GetValue and SetValue are ordered with the other pipes without flags",
      "asc-devkit, intra-core synchronisation, key features, table 3: the compiler inserts flags between S and V, MTE2, MTE3"},
     {"scalar_wait_holds_issue", true, "what the scalar unit waited for is done before any instruction that it issues later",
@@ -36,15 +35,13 @@ struct AssumptionRow {
     {"sync_all_waits_for_all_pipes", true, "SyncAll waits for all pipes of all cores, and holds all of them",
      "asc-devkit, SyncAll, table 1: DEFAULT_SYNC_ALL_CONFIG is {PIPE_ALL, PIPE_ALL}; for A2 and A3 the page names no pipe"},
     {"registers_keep_order", false, "within a vector function a load waits for the stores before it without LocalMemBar",
-     "asc-devkit, LocalMemBar: only where both use the same register, which the compiler, not the source, decides"},
+     "asc-devkit, LocalMemBar: only where both use the same register, which the compiler decides, not the source"},
     {"infinities_saturate", false, "narrowing to half or bfloat16 gives the largest value for infinities and 0 for NaN",
-     "asc-devkit, SetCtrlSpr: CTRL[48] is 0 (saturate) at reset; CANN 8.5, set_device_sat_mode: the runtime's default on A2 and A3 is Inf/NaN mode"},
+     "asc-devkit, SetCtrlSpr: CTRL[48] saturates at reset; CANN 8.5, set_device_sat_mode: A2 and A3 run in Inf/NaN mode"},
     {"integers_saturate", true, "a cast to an integer that does not hold the value gives the nearest bound",
-     "asc-devkit, precision conversion: overflow saturates by default; SetCtrlSpr: CTRL[59] is 0, CTRL[60] is 1 at reset"},
+     "asc-devkit, precision conversion: overflow saturates; SetCtrlSpr: CTRL[59] is 0 and CTRL[60] 1 at reset"},
     {"maximum_is_ieee", true, "Max and Min give NaN where an operand is NaN, and order -0.0 below +0.0",
      "no document; asc-devkit, Reg Reduce: a maximum with NaN is NaN"},
-    {"division_flushes_subnormals", true, "Div of registers takes and gives subnormal floats as zero",
-     "asc-devkit, Reg Div: only PRECISION_0ULP_FTZ_FALSE and PRECISION_1ULP_FTZ_FALSE keep them"},
 };
 
 // ---- Coroutines. ----
@@ -59,11 +56,11 @@ public:
         Fiber* const outer = std::exchange(running_, this);
         if (!_setjmp(caller_)) {
             if (stack_) _longjmp(here_, 1);
-            stack_.reset(new uint8_t[stack_bytes]);
+            constexpr size_t bytes = 256 << 10;
+            stack_.reset(new uint8_t[bytes]);
             getcontext(&context_);
             context_.uc_stack.ss_sp = stack_.get();
-            context_.uc_stack.ss_size = stack_bytes;
-            context_.uc_link = nullptr;
+            context_.uc_stack.ss_size = bytes;
             makecontext(&context_, &Fiber::run, 0);
             setcontext(&context_);
         }
@@ -75,13 +72,10 @@ public:
     }
 
 private:
-    static constexpr size_t stack_bytes = 256 << 10;
-
     static void run() {
-        for (;;) {
+        for (;; yield()) {
             running_->work_();
             running_->is_done_ = true;
-            yield();
         }
     }
 
@@ -89,348 +83,287 @@ private:
     std::function<void()> work_;
     bool is_done_ = true;
     std::unique_ptr<uint8_t[]> stack_;
-    ucontext_t context_;
+    ucontext_t context_{};
     jmp_buf here_, caller_;
 };
 Fiber* Fiber::running_ = nullptr;
 
-// ---- Cores, and what is known of their UB. ----
+// ---- What is known of memory, of the cores, and of the launch. ----
 
-// The latest window in which a pipe touched a block of UB, and which of its bytes.
+// Which bytes of a block of UB a pipe touched in its latest window there.
 struct Stamp {
     uint32_t window = 0, bytes = 0, operation = 0;
 };
-// Blocks that saw the same accesses share a state: a call that covers a whole buffer makes one state, not thousands.
-struct BlockState {
-    uint32_t references = 0;
-    uint32_t defined = 0;  // a bit for each byte
+struct Block {
+    uint32_t launch = 0, defined = 0;  // defined: a bit for each byte
     Stamp stores[pipe_count], loads[pipe_count];
 };
-struct Flag {
-    bool is_set = false, is_taken = false;
-    Clock clock{};
-    uint32_t operation = 0;
+
+// Zeros that the system makes where they are first touched.
+template <class T>
+class Zeros {
+public:
+    void grow(uint64_t count) {
+        if (count <= count_) return;
+        std::free(std::exchange(data_, static_cast<T*>(std::calloc(count, sizeof(T)))));
+        count_ = count;
+    }
+    T& operator[](uint64_t i) const { return data_[i]; }
+
+private:
+    T* data_ = nullptr;
+    uint64_t count_ = 0;
+};
+
+// The latest access to an element of GM, or, by threads, of UB.
+struct Access {
+    uint32_t phase = 0, window = 0, operation = 0;
+    uint16_t core = 0, thread = 0;
+    Pipe pipe = Pipe::scalar;
+    bool is_store = false, is_atomic = false, is_unknown = false;
+    bool is_of_cores = false, is_of_threads = false;  // of several, in the same phase or window
+};
+struct Cell {
+    Access store, load;
+};
+struct Tensor {
+    Buffer buffer;
+    Zeros<Cell> cells;  // one an element, where the kernel may store
+    bool is_written = false;
+
+    bool holds(const uint8_t* address, uint64_t bytes) const {
+        return address >= buffer.data && bytes <= buffer.bytes && address - buffer.data <= static_cast<int64_t>(buffer.bytes - bytes);
+    }
 };
 
 struct Core {
     uint32_t index = 0;
     uint8_t* ub = nullptr;
-    std::vector<uint32_t> blocks;  // indices of states
-    uint32_t touched = 0;          // blocks below were touched in this launch or the last
-    Fiber fiber;
-    std::vector<uint32_t> calls;  // of each operation, where in the source
-
+    Zeros<Block> blocks;
+    Fiber* fiber = nullptr;
     Pipe pipe = Pipe::scalar;
     uint32_t operation = 0;
-    bool is_waiting = false, is_pointer_access = false;
-    Clock clocks[pipe_count], windows;
+    Clock clocks[pipe_count] = {}, windows = {1, 1, 1, 1};
     Flag flags[pipe_count][pipe_count][8];
-    uint64_t used = 0;          // bytes of UB that buffers have
-    uint32_t occupied = 0;      // the window of MTE3 in which InitGlobalMemory copied from UB
-    int taken_tensors[16] = {};
+    uint32_t occupied = 0;  // the window of MTE3 in which InitGlobalMemory copied from UB
+    bool in_vector_function = false;
+    Buffers buffers;
     CopyState copies;
-    MaskState masks;
-    std::vector<std::unique_ptr<Queue>> queues;
-    struct { uint32_t operation, before, after; bool is_store; } latest{};
 };
 
-// ---- GM. ----
-
-struct Access {
-    uint32_t phase = 0, window = 0, operation = 0;
-    uint16_t core = 0;
-    Pipe pipe = Pipe::scalar;
-    bool is_atomic : 1, is_unknown : 1, is_of_many : 1;
+struct Operation {
+    const char* name;
+    Site site;
+    uint32_t core;
 };
-struct Cell {
-    Access store{}, load{};
-};
-struct ThreadCell {
-    uint32_t store_epoch = 0, load_epoch = 0;
-    uint16_t store = 0, load = 0;
-    bool is_atomic = false, is_of_many = false;
-};
-struct Tensor {
-    Buffer buffer;
-    std::vector<Cell> cells;  // one an element; none of an input
-    std::vector<ThreadCell> threads;
-
-    uint8_t* end() const { return buffer.data + buffer.bytes; }
-    bool holds(const uint8_t* address, uint64_t bytes) const { return address >= buffer.data && address <= end() && bytes <= static_cast<uint64_t>(end() - address); }
-};
-
 struct Finding {
     std::string kind, text, tensor, call;
     int64_t byte;
     uint32_t core;
     uint64_t count;
 };
-struct CallSite {
-    const char* name;
-    const char* file;
-    int line;
-};
 
 const Launch* launch = nullptr;
-std::vector<std::unique_ptr<Core>> cores;
-std::vector<BlockState> states;
-std::vector<uint32_t> free_states;
+uint32_t launch_number = 0, phase = 0, first_phase = 0;  // phases end at SyncAll
 std::vector<Tensor> tensors;
+std::vector<Core> cores;
+std::vector<Zeros<Block>> shadows;
+std::vector<std::unique_ptr<Fiber>> block_fibers, thread_fibers;
+std::vector<Operation> operations;
 std::map<std::string, Finding> findings;
-std::string findings_text;
-std::vector<CallSite> call_sites;
-uint8_t* arena = nullptr;
-uint64_t arena_step = 0, arena_bytes = 0;
-uint32_t phase = 0, first_phase = 0;  // phases end at SyncAll, and are never used again
 Core* core = nullptr;
 bool key_was_asked = false, key_was_found = false;
-constexpr uint32_t slack = 64 << 10;  // behind the end of UB, so that a store there can be made and reported
+uint8_t* arena = nullptr;
+uint64_t ub_step = 0;  // from the UB of a core to that of the next; stores behind the end of one can be made and reported
+Tensor thread_ub;      // the UB of a core while its threads run, by two bytes
+uint32_t thread_epoch = 0;
+uint16_t thread_number = 0;  // counted from 1; 0: no thread runs
 
-int number(Pipe pipe) { return static_cast<int>(pipe); }
+// ---- Findings. ----
+
+bool is_in_ub(const void* address, uint64_t bytes) {
+    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub);
+    return offset < ub_step && bytes <= ub_step - offset;
+}
+
+// The tensor that holds the address, or the nearest one.
+void place(const void* address, Finding& finding) {
+    const auto here = reinterpret_cast<int64_t>(address);
+    int64_t nearest = INT64_MAX;
+    const auto consider = [&](const char* name, const uint8_t* data, uint64_t bytes) {
+        const auto offset = here - reinterpret_cast<int64_t>(data), distance = std::max(-offset, offset - static_cast<int64_t>(bytes) + 1);
+        if (std::max<int64_t>(distance, 0) >= nearest) return;
+        nearest = std::max<int64_t>(distance, 0), finding.tensor = name, finding.byte = offset;
+    };
+    for (const Tensor& tensor : tensors) consider(tensor.buffer.name, tensor.buffer.data, tensor.buffer.bytes);
+    if (core) consider("UB", core->ub, launch->ub_bytes);
+}
+
+std::string describe(uint32_t operation) {
+    const Operation& call = operations[operation];
+    const std::string file = call.site.file;
+    return std::string(call.name) + (call.site.line ? " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(call.site.line) + ")" : "");
+}
+
+void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation) {
+    Finding fresh{kind, text, "", describe(operation), -1, operations[operation].core, 0};
+    if (address) place(address, fresh);
+    ++findings.emplace(fresh.kind + '|' + text + '|' + fresh.tensor + '|' + fresh.call, fresh).first->second.count;
+}
+
+// ---- Order. ----
+
 const char* name_of(Pipe pipe) {
     static const char* const names[] = {"S", "V", "MTE2", "MTE3"};
-    return names[number(pipe)];
+    return names[static_cast<int>(pipe)];
+}
+uint32_t& window_of(Pipe pipe) { return core->windows[static_cast<int>(pipe)]; }
+bool is_ordered(Pipe earlier, uint32_t window) {
+    return window <= core->clocks[static_cast<int>(core->pipe)][static_cast<int>(earlier)];
 }
 
-std::string describe(const Core& of, uint32_t operation) {
-    if (operation >= of.calls.size()) return "";
-    const CallSite& site = call_sites[of.calls[operation]];
-    const std::string file = site.file;
-    return std::string(site.name) + " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line) + ")";
-}
-
-void add_finding(const char* kind, const std::string& rule, const std::string& text, const std::string& tensor, int64_t byte, const Core* of, uint32_t operation) {
-    const std::string call = of ? describe(*of, operation) : "";
-    Finding& finding = findings[std::string(kind) + '|' + rule + '|' + tensor + '|' + call];
-    if (!finding.count++) finding = {kind, text, tensor, call, byte, of ? of->index : 0, 1};
-}
-
-void place(const void* address, std::string& tensor, int64_t& byte) {
-    const auto* const at = static_cast<const uint8_t*>(address);
-    byte = -1;
-    if (!at) return;
-    if (core && at - core->ub >= 0 && at - core->ub < static_cast<int64_t>(arena_step)) {
-        tensor = "UB", byte = at - core->ub;
-        return;
-    }
-    uint64_t nearest = UINT64_MAX;
-    for (const Tensor& candidate : tensors) {
-        const auto from = reinterpret_cast<uint64_t>(candidate.buffer.data), to = reinterpret_cast<uint64_t>(candidate.end()), here = reinterpret_cast<uint64_t>(at);
-        const uint64_t distance = here < from ? from - here : here >= to ? here - to + 1 : 0;
-        if (distance < nearest) nearest = distance, tensor = candidate.buffer.name, byte = static_cast<int64_t>(here - from);
-    }
-}
-
-// ---- Races. ----
-
-bool is_in_order(Pipe pipe) { return pipe == Pipe::scalar || (pipe == Pipe::vector && assumed(vector_pipe_in_order)); }
-bool is_ordered(Pipe earlier, uint32_t window) { return window <= core->clocks[number(core->pipe)][number(earlier)]; }
-
-void race(const char* what, const std::string& other, const void* address) {
-    std::string tensor;
-    int64_t byte;
-    place(address, tensor, byte);
-    add_finding("racecheck", what + other, std::string(what) + ": " + other + " before it", tensor, byte, core, core->operation);
-}
-
-// Whether an access of the core's own pipes is ordered before the present one; a race is a finding, or what the compiler prevents.
+// Whether an access of the core's own pipes is ordered before the present one; if not, a finding, or what the compiler prevents.
 void check_order(Pipe earlier, uint32_t window, uint32_t operation, bool was_store, bool is_store, const void* address) {
-    if (is_ordered(earlier, window)) return;
-    if (earlier == core->pipe && (is_in_order(earlier) || operation == core->operation)) return;
-    if ((earlier == Pipe::scalar || core->pipe == Pipe::scalar) && assumed(scalar_accesses_synced) && !core->is_pointer_access) {
+    if (is_ordered(earlier, window) || operation == core->operation) return;
+    if (earlier == core->pipe) {
+        const bool in_registers = core->in_vector_function && was_store && !is_store && window == window_of(Pipe::vector);
+        if (earlier == Pipe::scalar || (earlier == Pipe::vector && assumed(vector_pipe_in_order) && !in_registers)) return;
+        if (in_registers && assumed(registers_keep_order)) return;
+        if (in_registers) {
+            return add_finding("racecheck", "a vector function loads what it stored before, no LocalMemBar between (assumption "
+                               "registers_keep_order is off): " + describe(operation) + " before it", address, core->operation);
+        }
+    } else if ((earlier == Pipe::scalar || core->pipe == Pipe::scalar) && assumed(scalar_accesses_synced)) {
         return acquire(core->pipe, release(earlier));
     }
-    const std::string what = std::string(is_store ? "store" : "load") + " by " + name_of(core->pipe) + " is not ordered after the " + (was_store ? "store" : "load") + " by " + name_of(earlier);
-    race(what.c_str(), describe(*core, operation), address);
+    add_finding("racecheck", std::string(is_store ? "store" : "load") + " by " + name_of(core->pipe) + " is not ordered after the "
+                + (was_store ? "store" : "load") + " by " + name_of(earlier) + ": " + describe(operation) + " before it", address, core->operation);
 }
 
-// ---- States of blocks. ----
+// ---- UB. ----
 
-uint32_t new_state(const BlockState& state) {
-    uint32_t index;
-    if (free_states.empty()) {
-        index = static_cast<uint32_t>(states.size());
-        states.push_back(state);
-    } else {
-        index = free_states.back();
-        free_states.pop_back();
-        states[index] = state;
-    }
-    states[index].references = 1;
-    return index;
-}
-
-void drop_state(uint32_t index) {
-    if (--states[index].references) return;
-    free_states.push_back(index);
-    if (core->latest.before == index) core->latest.operation = 0;
-}
-
-// The state after the present call's access to some bytes of a block.
-uint32_t touch_block(uint32_t index, uint32_t block, uint32_t bytes, bool is_store) {
-    uint8_t* const address = core->ub + uint64_t{block} * block_bytes;
-    if (!index) {
-        std::memset(address, static_cast<int>(launch->poison), block_bytes);
-        core->touched = std::max(core->touched, block + 1);
-    }
-    const BlockState before = states[index];
-    for (int earlier = 0; earlier < pipe_count; ++earlier) {
-        const Stamp &store = before.stores[earlier], &load = before.loads[earlier];
-        if (store.bytes & bytes) check_order(static_cast<Pipe>(earlier), store.window, store.operation, true, is_store, address + __builtin_ctz(store.bytes & bytes));
-        if (is_store && load.bytes & bytes) check_order(static_cast<Pipe>(earlier), load.window, load.operation, false, true, address + __builtin_ctz(load.bytes & bytes));
-    }
-    if (before.references > 1 || !index) {
-        if (index) drop_state(index);
-        index = new_state(before);
-    }
-    BlockState& after = states[index];
-    Stamp& stamp = (is_store ? after.stores : after.loads)[number(core->pipe)];
-    const uint32_t window = core->windows[number(core->pipe)];
-    stamp = {window, stamp.window == window ? stamp.bytes | bytes : bytes, core->operation};
-    if (is_store) after.defined |= bytes;
-    return index;
-}
-
-uint32_t bytes_of_block(uint64_t offset, uint64_t bytes, uint32_t block) {
-    const uint64_t begin = uint64_t{block} * block_bytes, first = std::max(offset, begin) - begin, end = std::min(offset + bytes, begin + block_bytes) - begin;
-    return (end - first == 32 ? ~0u : ((1u << (end - first)) - 1) << first);
-}
-
+// Each block that holds some of the bytes, with a bit for each of those.
 template <class Visit>
-void visit_blocks(const void* address, uint64_t bytes, Visit visit) {
-    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub);
-    for (auto block = static_cast<uint32_t>(offset / block_bytes); block * uint64_t{block_bytes} < offset + bytes; ++block) visit(block, bytes_of_block(offset, bytes, block));
-}
-
-bool touch(const void* address, uint64_t bytes, bool is_store) {
-    bool all_defined = true;
-    auto& latest = core->latest;
-    if (core->occupied && is_store && core->pipe != Pipe::mte3 && !is_ordered(Pipe::mte3, core->occupied)) {
-        core->occupied = 0;
-        race("UB is used while its content is still copied", "InitGlobalMemory", address);
-    }
-    visit_blocks(address, bytes, [&](uint32_t block, uint32_t mask) {
-        uint32_t& index = core->blocks[block];
-        if (mask == ~0u && latest.operation == core->operation && latest.is_store == is_store && latest.before == index && index != latest.after) {
-            if (!index) std::memset(core->ub + uint64_t{block} * block_bytes, static_cast<int>(launch->poison), block_bytes), core->touched = std::max(core->touched, block + 1);
-            ++states[latest.after].references;
-            const uint32_t before = std::exchange(index, latest.after);
-            if (before) drop_state(before);
-        } else {
-            const uint32_t before = index;
-            index = touch_block(before, block, mask, is_store);
-            if (mask == ~0u && index != before) latest = {core->operation, before, index, is_store};
+void each_block(const void* address, uint64_t bytes, Visit visit) {
+    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub), end = offset + bytes;
+    for (uint64_t begin = offset / block_bytes * block_bytes; begin < end; begin += block_bytes) {
+        const uint64_t first = std::max(offset, begin) - begin, last = std::min(end - begin, uint64_t{block_bytes});
+        Block& block = core->blocks[begin / block_bytes];
+        if (block.launch != launch_number) {
+            block = Block();
+            block.launch = launch_number;
+            std::memset(core->ub + begin, static_cast<int>(launch->poison), block_bytes);
         }
-        all_defined = all_defined && (states[index].defined & mask) == mask;
-    });
-    return all_defined;
+        visit(block, begin, static_cast<uint32_t>((uint64_t{1} << last) - (uint64_t{1} << first)));
+    }
 }
 
-// ---- Elements of GM. ----
+void touch(Block& block, uint64_t begin, uint32_t bytes, bool is_store) {
+    for (int pipe = 0; pipe < pipe_count; ++pipe) {
+        const auto check = [&](const Stamp& stamp, bool was_store) {
+            if (stamp.bytes & bytes) {
+                check_order(static_cast<Pipe>(pipe), stamp.window, stamp.operation, was_store, is_store,
+                            core->ub + begin + __builtin_ctz(stamp.bytes & bytes));
+            }
+        };
+        check(block.stores[pipe], true);
+        if (is_store) check(block.loads[pipe], false);
+    }
+    Stamp& stamp = (is_store ? block.stores : block.loads)[static_cast<int>(core->pipe)];
+    const uint32_t window = window_of(core->pipe);
+    stamp = {window, stamp.window == window ? stamp.bytes | bytes : bytes, core->operation};
+    if (is_store) block.defined |= bytes;
+}
+
+bool reach(const void* address, uint64_t bytes, Extent buffer, bool is_store) {
+    const auto* const at = static_cast<const uint8_t*>(address);
+    const std::string what = is_store ? "store" : "load";
+    if (!is_in_ub(at, bytes)) return add_finding("memcheck", what + " outside of UB", address, core->operation), false;
+    const uint8_t* const ub_end = core->ub + launch->ub_bytes;
+    if (at + bytes > ub_end) add_finding("memcheck", what + " beyond the end of UB", std::max(at, ub_end), core->operation);
+    if (buffer.begin && (at < buffer.begin || at + bytes > buffer.end)) {
+        add_finding("memcheck", what + " beyond the buffer of the tensor", at < buffer.begin ? at : std::max<const uint8_t*>(at, buffer.end), core->operation);
+    }
+    if (is_store && core->occupied && core->pipe != Pipe::mte3 && !is_ordered(Pipe::mte3, core->occupied)) {
+        core->occupied = 0;
+        report("racecheck", "UB is used while InitGlobalMemory still copies from it", address);
+    }
+    return true;
+}
+
+// ---- GM. ----
 
 Tensor* find_tensor(const void* address, uint64_t bytes) {
-    static Tensor* latest = nullptr;
-    const auto* const at = static_cast<const uint8_t*>(address);
-    if (latest >= tensors.data() && latest < tensors.data() + tensors.size() && latest->holds(at, bytes)) return latest;
     for (Tensor& tensor : tensors) {
-        if (tensor.holds(at, bytes)) return latest = &tensor;
+        if (tensor.holds(static_cast<const uint8_t*>(address), bytes)) return &tensor;
     }
     return nullptr;
 }
 
-void check_global(const Access& earlier, bool was_store, const Access& now, bool is_store, const void* address) {
-    if (earlier.phase != phase || (earlier.is_atomic && now.is_atomic && is_store && was_store)) return;
-    if (earlier.core == core->index && !earlier.is_of_many) return check_order(earlier.pipe, earlier.window, earlier.operation, was_store, is_store, address);
-    const auto kind = [](const Access& access, bool stores) { return access.is_atomic ? "atomic add" : stores ? "store" : "load"; };
-    const std::string what = std::string(kind(now, is_store)) + " of one core and " + kind(earlier, was_store) + " of another, no SyncAll between";
-    race(what.c_str(), describe(*cores[earlier.core], earlier.operation), address);
+void check_access(const Access& earlier, const Access& now, const void* address) {
+    if (earlier.phase != now.phase || (earlier.is_atomic && now.is_atomic)) return;
+    const auto kind = [](const Access& access) { return access.is_atomic ? "atomic addition" : access.is_store ? "store" : "load"; };
+    const auto race = [&](const char* of) {
+        add_finding("racecheck", std::string(kind(now)) + " and " + kind(earlier) + of + ": " + describe(earlier.operation) + " before it", address, now.operation);
+    };
+    if (earlier.core != now.core || earlier.is_of_cores) return race(" of two cores, no SyncAll between");
+    const bool same_window = earlier.pipe == now.pipe && earlier.window == now.window && earlier.thread;
+    if (same_window && (earlier.thread != now.thread || earlier.is_of_threads)) return race(" of two threads, no __syncthreads between");
+    check_order(earlier.pipe, earlier.window, earlier.operation, earlier.is_store, now.is_store, address);
 }
 
 // Answers whether what is read was written in this launch.
-bool note_global(Tensor& tensor, const void* address, uint64_t bytes, bool is_store, bool is_atomic, bool is_known) {
-    if (tensor.cells.empty()) return true;
-    Access now;
-    now.phase = phase, now.window = core->windows[number(core->pipe)], now.operation = core->operation;
-    now.core = static_cast<uint16_t>(core->index), now.pipe = core->pipe;
-    now.is_atomic = is_atomic, now.is_unknown = !is_known, now.is_of_many = false;
+bool note_access(Tensor& tensor, const void* address, uint64_t bytes, uint32_t in_phase, bool is_store, bool is_atomic, bool is_known) {
+    if (!tensor.is_written) return true;
     const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - tensor.buffer.data);
     bool all_known = true;
     for (uint64_t i = offset / tensor.buffer.itemsize; i * tensor.buffer.itemsize < offset + bytes; ++i) {
         Cell& cell = tensor.cells[i];
+        Access now;
+        now.phase = in_phase, now.window = window_of(core->pipe), now.operation = core->operation, now.core = static_cast<uint16_t>(core->index);
+        now.thread = thread_number, now.pipe = core->pipe, now.is_store = is_store, now.is_atomic = is_atomic;
         const uint8_t* const at = tensor.buffer.data + i * tensor.buffer.itemsize;
-        all_known = all_known && cell.store.phase >= first_phase && !cell.store.is_unknown;
-        check_global(cell.store, true, now, is_store, at);
+        const bool is_defined = cell.store.phase >= first_phase && !cell.store.is_unknown;
+        all_known = all_known && is_defined;
+        check_access(cell.store, now, at);
         if (is_store) {
-            check_global(cell.load, false, now, true, at);
-            now.is_unknown = !is_known || (is_atomic && (cell.store.phase < first_phase || cell.store.is_unknown));
-            cell.store = now;
-        } else {
-            now.is_of_many = cell.load.phase == phase && (cell.load.core != now.core || cell.load.is_of_many);
-            cell.load = now;
+            check_access(cell.load, now, at);
+            now.is_unknown = !is_known || (is_atomic && !is_defined);
+        } else if (cell.load.phase == in_phase) {
+            now.is_of_cores = cell.load.is_of_cores || cell.load.core != now.core;
+            now.is_of_threads = cell.load.window == now.window && (cell.load.is_of_threads || cell.load.thread != now.thread);
         }
+        (is_store ? cell.store : cell.load) = now;
     }
     return all_known;
 }
 
 void report_outside(const void* address, uint32_t bytes, bool is_store) {
-    std::string tensor;
-    int64_t byte;
-    place(address, tensor, byte);
-    const std::string rule = std::string(is_store ? "store" : "load") + " outside of every tensor";
-    add_finding("memcheck", rule, rule + ": " + std::to_string(bytes) + " bytes at byte " + std::to_string(byte) + " of " + tensor, tensor, byte, core, core->operation);
+    Finding nearest;
+    place(address, nearest);
+    add_finding("memcheck", std::string(is_store ? "store" : "load") + " outside of every tensor, next to " + nearest.tensor, address, core->operation);
+    static_cast<void>(bytes);
 }
 
-// ---- Threads. ----
-
-uint32_t thread_epoch = 0, thread_number = 0;
-std::vector<ThreadCell> ub_threads;
-bool threads_run = false;
-
-void note_thread(std::vector<ThreadCell>& cells, uint64_t first, uint64_t end, bool is_store, bool is_atomic, const void* address) {
-    const auto me = static_cast<uint16_t>(thread_number + 1);
-    for (uint64_t i = first; i < end; ++i) {
-        ThreadCell& cell = cells[i];
-        const bool was_stored = cell.store_epoch == thread_epoch && cell.store != me && !(cell.is_atomic && is_atomic);
-        const bool was_loaded = is_store && cell.load_epoch == thread_epoch && (cell.load != me || cell.is_of_many);
-        if (was_stored || was_loaded) race(was_stored ? "two threads use what one of them stores, no __syncthreads or atomic operation between" : "a thread stores what another loads, no __syncthreads between", "a thread", address);
-        if (is_store) {
-            cell.store_epoch = thread_epoch, cell.store = me, cell.is_atomic = is_atomic;
-        } else {
-            cell.is_of_many = cell.load_epoch == thread_epoch && (cell.load != me || cell.is_of_many);
-            cell.load_epoch = thread_epoch, cell.load = me;
-        }
-    }
-}
-
-bool is_in_ub(const void* address) { return static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub) < arena_step; }
-
-// What a thread does by a plain pointer.
-void access_by_thread(const void* address, uint32_t bytes, bool is_store, bool is_atomic) {
-    const bool in_ub = is_in_ub(address);
-    Tensor* const tensor = in_ub ? nullptr : find_tensor(address, bytes);
-    if (!in_ub && !tensor) return;  // its own variables; outside of every tensor: see watch_pointer
+// What a thread does by a plain pointer, or atomically.
+void access_by_thread(void* address, uint32_t bytes, bool is_store, bool is_atomic) {
     bool is_known = true;
-    if (in_ub) {
+    if (is_in_ub(address, bytes)) {
         if (!reach(address, bytes, {}, is_store)) return;
-        is_known = touch(address, bytes, is_store);
-        const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub);
-        if (ub_threads.size() < arena_step) ub_threads.resize(arena_step);
-        note_thread(ub_threads, offset, offset + bytes, is_store, is_atomic, address);
-    } else {
-        if (is_store && tensor->buffer.role == input) return report("memcheck", "store to an input", address);
-        is_known = note_global(*tensor, address, bytes, is_store, is_atomic, true);
-        if (!tensor->cells.empty()) {
-            if (tensor->threads.size() < tensor->cells.size()) tensor->threads.resize(tensor->cells.size());
-            const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - tensor->buffer.data), size = uint64_t{tensor->buffer.itemsize};
-            note_thread(tensor->threads, offset / size, (offset + bytes + size - 1) / size, is_store, is_atomic, address);
-        }
-    }
+        each_block(address, bytes, [&](Block& block, uint64_t begin, uint32_t mask) {
+            is_known = is_known && (block.defined & mask) == mask;
+            touch(block, begin, mask, is_store);
+        });
+        thread_ub.buffer.data = core->ub;
+        note_access(thread_ub, address, bytes, thread_epoch, is_store, is_atomic, true);
+    } else if (Tensor* const tensor = find_tensor(address, bytes)) {
+        if (is_store && !tensor->is_written) return report("memcheck", "store to an input", address);
+        is_known = note_access(*tensor, address, bytes, phase, is_store, is_atomic, true);
+    }  // else a variable of its own
     if (!is_store || is_atomic) require_defined(is_known, "a thread reads what was never written", address);
 }
 
-std::vector<std::unique_ptr<Fiber>> thread_fibers;
-
-uint64_t mix(uint64_t& state) {
+uint64_t random(uint64_t& state) {  // splitmix64
     uint64_t z = state += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -440,266 +373,134 @@ uint64_t mix(uint64_t& state) {
 
 // ---- What the headers declare. ----
 
-bool assumed(int assumption) { return table[assumption].is_on; }
-
+bool assumed(Assumption assumption) { return table[assumption].is_on; }
 void begin(Pipe pipe, const char* name, Site site) {
-    static struct { CallSite site; uint32_t index; } cache[1024];
-    auto& entry = cache[(reinterpret_cast<uint64_t>(name) / 8 + reinterpret_cast<uint64_t>(site.file) / 8 + static_cast<uint64_t>(site.line) * 31) % 1024];
-    if (entry.site.name != name || entry.site.file != site.file || entry.site.line != site.line) {
-        entry = {{name, site.file, site.line}, static_cast<uint32_t>(call_sites.size())};
-        call_sites.push_back(entry.site);
-    }
     core->pipe = pipe;
-    core->operation = static_cast<uint32_t>(core->calls.size());
-    core->calls.push_back(entry.index);
+    core->operation = static_cast<uint32_t>(operations.size());
+    operations.push_back({name, site, core->index});
+}
+uint32_t current_operation() { return core->operation; }
+void report(const char* kind, const char* what, const void* address) { add_finding(kind, what, address, core->operation); }
+void require_alignment(const void* address) {
+    if (reinterpret_cast<uint64_t>(address) % block_bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
 }
 
-bool reach(const void* address, uint64_t bytes, Extent buffer, bool is_store) {
-    const auto* const at = static_cast<const uint8_t*>(address);
-    const auto offset = static_cast<uint64_t>(at - core->ub);
-    if (offset >= arena_step || bytes > arena_step - offset) {
-        report("memcheck", is_store ? "store outside of UB" : "load outside of UB", nullptr);
-        return false;
-    }
-    if (offset + bytes > launch->ub_bytes) report("memcheck", is_store ? "store beyond the end of UB" : "load beyond the end of UB", address);
-    if (buffer.begin && (at < buffer.begin || at + bytes > buffer.end)) {
-        report("memcheck", is_store ? "store beyond the buffer of the tensor" : "load beyond the buffer of the tensor", at < buffer.begin ? at : std::max<const uint8_t*>(at, buffer.end));
-    }
-    return true;
-}
-bool load(const void* address, uint64_t bytes) { return touch(address, bytes, false); }
-void store(const void* address, uint64_t bytes) { touch(address, bytes, true); }
-bool is_defined(const void* address, uint64_t bytes) {
-    bool all = true;
-    visit_blocks(address, bytes, [&](uint32_t block, uint32_t mask) { all = all && (states[core->blocks[block]].defined & mask) == mask; });
-    return all;
-}
-void forget(const void* address, uint64_t bytes) {
-    visit_blocks(address, bytes, [&](uint32_t block, uint32_t mask) {
-        uint32_t& index = core->blocks[block];
-        if (states[index].references > 1) {
-            const BlockState state = states[index];
-            drop_state(index);
-            index = new_state(state);
-        }
-        states[index].defined &= ~mask;
-    });
-    core->latest.operation = 0;
-}
-void require_alignment(const void* address, uint32_t bytes) {
-    if (reinterpret_cast<uint64_t>(address) % bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
-}
-
-bool load_global(void* to, const void* from, uint32_t bytes) {
-    Tensor* const tensor = find_tensor(from, bytes);
-    if (!tensor) {
-        report_outside(from, bytes, false);
-        std::memset(to, static_cast<int>(launch->poison), bytes);
-        return false;
-    }
-    std::memcpy(to, from, bytes);
-    return note_global(*tensor, from, bytes, false, false, true);
-}
-void store_global(void* to, const void* from, uint32_t bytes, bool is_known, Addition add) {
-    Tensor* const tensor = find_tensor(to, bytes);
-    if (!tensor) return report_outside(to, bytes, true);
-    if (tensor->buffer.role == input || tensor->buffer.role == tiling) return report("memcheck", "store to an input", to);
-    note_global(*tensor, to, bytes, true, add != nullptr, is_known);
-    if (add) add(to, from);
-    else std::memcpy(to, from, bytes);
-}
-void copy_in(uint8_t* to, const uint8_t* from, uint64_t bytes, uint32_t itemsize) {
-    store(to, bytes);
-    const Tensor* const tensor = find_tensor(from, bytes);
-    if (tensor && tensor->cells.empty()) {
-        std::memcpy(to, from, bytes);
+void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer) {
+    if (!reach(from, bytes, buffer, false)) {
+        for (uint32_t i = at; i < at + bytes; ++i) to.value[i] = 0xa5, to.unknown.set(i, 1, true);
         return;
     }
-    for (uint64_t i = 0; i < bytes; i += itemsize) {
-        const auto size = static_cast<uint32_t>(std::min<uint64_t>(itemsize, bytes - i));
-        if (!load_global(to + i, from + i, size)) forget(to + i, size);
+    int64_t shift = static_cast<int64_t>(at) - (static_cast<const uint8_t*>(from) - core->ub);
+    each_block(from, bytes, [&](Block& block, uint64_t begin, uint32_t mask) {
+        touch(block, begin, mask, false);
+        for (uint32_t left = mask & ~block.defined; left; left &= left - 1) {
+            to.unknown.set(static_cast<uint32_t>(static_cast<int64_t>(begin) + shift) + static_cast<uint32_t>(__builtin_ctz(left)), 1, true);
+        }
+    });
+    std::memcpy(to.value + at, from, bytes);
+}
+void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer) {
+    if (!reach(to, bytes, buffer, true)) return;
+    const bool all_known = !from.unknown.any();
+    int64_t shift = static_cast<int64_t>(at) - (static_cast<uint8_t*>(to) - core->ub);
+    each_block(to, bytes, [&](Block& block, uint64_t begin, uint32_t mask) {
+        touch(block, begin, mask, true);
+        for (uint32_t left = all_known ? 0 : mask; left; left &= left - 1) {
+            const auto byte = static_cast<uint32_t>(__builtin_ctz(left));
+            if (from.unknown[static_cast<uint32_t>(static_cast<int64_t>(begin) + shift) + byte]) block.defined &= ~(1u << byte);
+        }
+    });
+    std::memcpy(to, from.value + at, bytes);
+}
+void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes) {
+    Tensor* const tensor = find_tensor(from, bytes);
+    if (!tensor) report_outside(from, bytes, false), std::memset(to.value + at, static_cast<int>(launch->poison), bytes);
+    else std::memcpy(to.value + at, from, bytes);
+    const uint32_t itemsize = tensor ? tensor->buffer.itemsize : bytes;
+    for (uint32_t i = 0; i < bytes && !(tensor && !tensor->is_written); i += itemsize) {
+        const bool is_known = tensor && note_access(*tensor, static_cast<const uint8_t*>(from) + i, std::min(itemsize, bytes - i), phase, false, false, true);
+        for (uint32_t byte = i; byte < std::min(i + itemsize, bytes); ++byte) to.unknown.set(at + byte, 1, !is_known);
     }
 }
-void copy_out(uint8_t* to, const uint8_t* from, uint64_t bytes, uint32_t itemsize, Addition add) {
-    const bool all_known = load(from, bytes);
-    for (uint64_t i = 0; i < bytes; i += itemsize) {
-        const auto size = static_cast<uint32_t>(std::min<uint64_t>(itemsize, bytes - i));
-        store_global(to + i, from + i, size, all_known || is_defined(from + i, size), size == itemsize ? add : nullptr);
+void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addition addition) {
+    Tensor* const tensor = find_tensor(to, bytes);
+    if (!tensor) return report_outside(to, bytes, true);
+    if (!tensor->is_written) return report("memcheck", "store to an input", to);
+    const uint32_t itemsize = addition.add ? addition.bytes : tensor->buffer.itemsize;
+    for (uint32_t i = 0; i < bytes; i += itemsize) {
+        bool is_known = true;
+        for (uint32_t byte = i; byte < std::min(i + itemsize, bytes); ++byte) is_known = is_known && !from.unknown[at + byte];
+        note_access(*tensor, static_cast<uint8_t*>(to) + i, std::min(itemsize, bytes - i), phase, true, addition.add, is_known);
+        if (addition.add) addition.add(static_cast<uint8_t*>(to) + i, from.value + at + i);
     }
-}
-CopyState& copy_state() { return core->copies; }
-MaskState& mask_state() { return core->masks; }
-void occupy_buffer() {
-    if (core->used) report("synccheck", "InitGlobalMemory is called after InitBuffer");
-    core->occupied = core->windows[number(Pipe::mte3)];
+    if (!addition.add) std::memcpy(to, from.value + at, bytes);
 }
 
-void report(const char* kind, const char* rule, const void* address, const char* detail) {
-    std::string tensor;
-    int64_t byte;
-    place(address, tensor, byte);
-    add_finding(kind, rule, std::string(rule) + detail, tensor, byte, core, core ? core->operation : 0);
+CopyState& copy_state() { return core->copies; }
+Buffers& buffers_of_core() { return core->buffers; }
+bool& in_vector_function() { return core->in_vector_function; }
+void occupy_ub() {
+    if (core->buffers.used) report("synccheck", "InitGlobalMemory is called after InitBuffer");
+    core->occupied = window_of(Pipe::mte3);
+}
+Extent take_buffer(uint64_t bytes) {
+    uint8_t* const begin = core->ub + std::min(core->buffers.used, ub_step);
+    core->buffers.used += (bytes + block_bytes - 1) / block_bytes * block_bytes;  // [InitBuffer: len]
+    if (core->buffers.used > launch->ub_bytes) report("memcheck", "InitBuffer takes more than UB has", begin);
+    return {begin, core->ub + core->buffers.used};
 }
 
 Clock release(Pipe pipe) {
-    Clock clock = core->clocks[number(pipe)];
-    clock[number(pipe)] = core->windows[number(pipe)]++;
+    Clock clock = core->clocks[static_cast<int>(pipe)];
+    clock[static_cast<int>(pipe)] = window_of(pipe)++;
     return clock;
 }
 void acquire(Pipe pipe, const Clock& clock) {
-    const auto join = [&](Pipe later, bool with_scalar) {
-        for (int i = 0; i < pipe_count; ++i) {
-            if (i != number(Pipe::scalar) || with_scalar) core->clocks[number(later)][i] = std::max(core->clocks[number(later)][i], clock[i]);
+    const bool holds_issue = pipe == Pipe::scalar && assumed(scalar_wait_holds_issue);
+    for (int later = 0; later < pipe_count; ++later) {
+        if (later != static_cast<int>(pipe) && !holds_issue) continue;
+        for (int i = later == static_cast<int>(pipe) ? 0 : 1; i < pipe_count; ++i) {  // who waits for issue does not wait for S
+            core->clocks[later][i] = std::max(core->clocks[later][i], clock[i]);
         }
-    };
-    join(pipe, true);
-    if (pipe != Pipe::scalar || !assumed(scalar_wait_holds_issue)) return;
-    for (Pipe later : {Pipe::vector, Pipe::mte2, Pipe::mte3}) join(later, false);
+    }
 }
-void barrier(Pipe pipe) { acquire(pipe, release(pipe)); }
 void barrier_all() {
-    for (Pipe earlier : {Pipe::scalar, Pipe::vector, Pipe::mte2, Pipe::mte3}) {
-        const Clock clock = release(earlier);
-        for (Pipe later : {Pipe::scalar, Pipe::vector, Pipe::mte2, Pipe::mte3}) acquire(later, clock);
-    }
+    Clock all;
+    for (int pipe = 0; pipe < pipe_count; ++pipe) all[pipe] = core->windows[pipe]++;
+    for (Clock& clock : core->clocks) clock = all;
 }
-void set_flag(Pipe from, Pipe to, int id) {
-    Flag& flag = core->flags[number(from)][number(to)][id & 7];
-    if (id < 0 || id > 7) report("synccheck", "an event id is not in 0 to 7");
-    if (flag.is_set) report("synccheck", "SetFlag of a flag that is set already: no WaitFlag between");
-    flag.is_set = true, flag.clock = release(from), flag.operation = core->operation;
-}
-void wait_flag(Pipe from, Pipe to, int id) {
-    Flag& flag = core->flags[number(from)][number(to)][id & 7];
-    if (!flag.is_set) return report("synccheck", "WaitFlag of a flag that nothing sets: the pipe hangs");
-    flag.is_set = false;
-    acquire(to, flag.clock);
-}
-int fetch_event(Pipe from, Pipe to, bool take) {
-    auto& flags = core->flags[number(from)][number(to)];
-    for (int id = 0; id < 8; ++id) {
-        if (flags[id].is_taken) continue;
-        flags[id].is_taken = take;
-        return id;
-    }
-    report("synccheck", "no event id is left");
-    return 0;
-}
-void release_event(Pipe from, Pipe to, int id) { core->flags[number(from)][number(to)][id & 7].is_taken = false; }
-void sync_all() {
-    core->is_waiting = true;
-    Fiber::yield();
-}
+Flag* flags_of(Event event) { return core->flags[static_cast<int>(event.from)][static_cast<int>(event.to)]; }
+void sync_all() { Fiber::yield(); }
 
-Extent take_buffer(uint64_t bytes) {
-    bytes = (bytes + block_bytes - 1) / block_bytes * block_bytes;  // [InitBuffer: len]
-    uint8_t* const begin = core->ub + std::min<uint64_t>(core->used, arena_step);
-    core->used += bytes;
-    if (core->used > launch->ub_bytes) report("memcheck", "InitBuffer takes more than UB has", begin);
-    return {begin, begin + bytes};
-}
-void reset_buffers() {
-    for (const auto& queue : core->queues) queue->end();
-    core->queues.clear();
-    core->used = 0;
-    std::fill(std::begin(core->taken_tensors), std::end(core->taken_tensors), 0);
-}
-Queue* make_queue(Pipe fills, Pipe drains, int position, int depth) {
-    core->queues.push_back(std::make_unique<Queue>(fills, drains, position, depth));
-    return core->queues.back().get();
-}
-int Queue::find(const uint8_t* address) const {
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-        if (buffers_[i].extent.begin == address) return static_cast<int>(i);
-    }
-    return -1;
-}
-Extent Queue::allocate() {
-    if (free_.empty()) return report("synccheck", "AllocTensor of a queue whose buffers are all taken: a hang"), first();
-    if (++core->taken_tensors[position_] > 8) report("synccheck", "more than 8 tensors of one position are allocated at a time");  // [AllocTensor: constraints]
-    Buffer& buffer = buffers_[free_.front()];
-    free_.pop_front();
-    buffer.is_taken = true;
-    acquire(fills_, buffer.drained);
-    return buffer.extent;
-}
-bool Queue::enqueue(const uint8_t* address, Pipe fills) {
-    const int index = find(address);
-    if (index < 0) return report("synccheck", "EnQue of a tensor that is not of the queue"), false;
-    if (static_cast<int>(waiting_.size()) >= std::max(depth_, 1)) report("synccheck", "EnQue beyond the depth of the queue");
-    buffers_[index].filled = release(fills);
-    waiting_.push_back(index);
-    return true;
-}
-Extent Queue::dequeue(Pipe drains) {
-    if (waiting_.empty()) return report("synccheck", "DeQue of an empty queue"), first();
-    const int index = waiting_.front();
-    waiting_.pop_front();
-    acquire(drains, buffers_[index].filled);
-    return buffers_[index].extent;
-}
-void Queue::free(const uint8_t* address) {
-    const int index = find(address);
-    if (index < 0 || !buffers_[index].is_taken) return report("synccheck", "FreeTensor of what is not allocated");
-    --core->taken_tensors[position_];
-    buffers_[index].is_taken = false;
-    buffers_[index].drained = release(drains_);
-    free_.push_back(index);
-}
-void Queue::end() const {
-    if (!waiting_.empty()) report("synccheck", "EnQue without DeQue at the end of the kernel");
-}
-
-namespace {
-std::vector<uint32_t> register_times;  // of each two bytes of UB, when a vector function stored there
-uint32_t register_time = 0, loads_ordered_after = 0;
-}  // namespace
-void enter_vector_function() { order_register_loads(); }
-void order_register_loads() { loads_ordered_after = register_time++; }
-void note_register_store(const void* address, uint64_t bytes) {
-    if (register_times.size() < arena_step / 2) register_times.resize(arena_step / 2);
-    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub);
-    for (uint64_t i = offset / 2; i < (offset + bytes + 1) / 2; ++i) register_times[i] = register_time;
-}
-void check_register_load(const void* address, uint64_t bytes) {
-    if (register_times.empty() || assumed(registers_keep_order)) return;
-    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub);
-    for (uint64_t i = offset / 2; i < (offset + bytes + 1) / 2; ++i) {
-        if (register_times[i] > loads_ordered_after) return report("racecheck", "a vector function loads what it stored before, no LocalMemBar between", address, " (assumption registers_keep_order is off)");
-    }
-}
+// ---- Threads. ----
 
 void run_threads(dim3 threads, const std::function<void()>& body) {
-    begin(Pipe::vector, "a SIMT function", Site("", 0));
+    begin(Pipe::vector, "SIMT function", Site("", 0));
     const uint32_t count = threads.x * threads.y * threads.z;
     std::vector<uint32_t> order(count);
     std::iota(order.begin(), order.end(), 0u);
-    uint64_t random = launch->thread_seed;
-    for (uint32_t i = count; random && i > 1; --i) std::swap(order[i - 1], order[mix(random) % i]);
+    uint64_t state = launch->thread_seed;
+    for (uint32_t i = count; state && i > 1; --i) std::swap(order[i - 1], order[random(state) % i]);
     blockDim = threads, gridDim = dim3(launch->blocks), blockIdx = dim3(core->index);
-    uint32_t next = 0, ended = 0;
     const auto enter = [&](uint32_t thread) {
-        thread_number = thread;
+        thread_number = static_cast<uint16_t>(thread + 1);
         threadIdx = dim3(thread % threads.x, thread / threads.x % threads.y, thread / threads.x / threads.y);
     };
+    uint32_t next = 0, ended = 0;
     const auto work = [&] {
-        while (next < count) {
-            enter(order[next++]);
-            body();
-            ++ended;
-        }
+        for (; next < count; ++ended) enter(order[next++]), body();
     };
     std::vector<std::pair<Fiber*, uint32_t>> waiting, resumed;
-    threads_run = true, ++thread_epoch;
-    for (size_t fiber = 0; next < count; ++fiber) {
+    release(Pipe::vector), ++thread_epoch;
+    for (size_t fiber = 0; next < count; ++fiber) {  // a fiber goes from thread to thread until one of them waits
         if (fiber == thread_fibers.size()) thread_fibers.push_back(std::make_unique<Fiber>());
         thread_fibers[fiber]->start(work);
         thread_fibers[fiber]->resume();
-        if (!thread_fibers[fiber]->is_done()) waiting.emplace_back(thread_fibers[fiber].get(), thread_number);
+        if (!thread_fibers[fiber]->is_done()) waiting.emplace_back(thread_fibers[fiber].get(), thread_number - 1);
     }
     while (!waiting.empty()) {
         if (ended) report("synccheck", "__syncthreads that not every thread of the block reaches: a hang");
-        ++thread_epoch;
+        release(Pipe::vector), ++thread_epoch;
         resumed.swap(waiting);
         waiting.clear();
         for (const auto& [fiber, thread] : resumed) {
@@ -708,21 +509,21 @@ void run_threads(dim3 threads, const std::function<void()>& body) {
             if (!fiber->is_done()) waiting.emplace_back(fiber, thread);
         }
     }
-    threads_run = false;
+    thread_number = 0;
+    release(Pipe::vector);
 }
 void sync_threads() { Fiber::yield(); }
-void add_atomically(void* to, const void* value, uint32_t bytes, Addition add) {
-    threads_run = false;
-    access_by_thread(to, bytes, true, true);
-    threads_run = true;
-    if (is_in_ub(to) || find_tensor(to, bytes)) add(to, value);
-    else report_outside(to, bytes, true);
+void add_atomically(void* to, void* before, const void* term, Addition addition) {
+    if (!is_in_ub(to, addition.bytes) && !find_tensor(to, addition.bytes)) return report_outside(to, addition.bytes, true);
+    access_by_thread(to, addition.bytes, true, true);
+    std::memcpy(before, to, addition.bytes);
+    addition.add(to, term);
 }
-void watch_pointer(const void* address, uint32_t bytes, bool is_store) {
-    if (!threads_run) return;
-    threads_run = false, core->is_pointer_access = true;
-    access_by_thread(address, bytes, is_store, false);
-    threads_run = true, core->is_pointer_access = false;
+void watch_pointer(void* address, uint64_t bytes, bool is_store) {
+    static bool is_watching = false;  // what the watch itself does is not watched
+    if (!thread_number || std::exchange(is_watching, true)) return;
+    access_by_thread(address, static_cast<uint32_t>(bytes), is_store, false);
+    is_watching = false;
 }
 
 bool is_tiling_key(uint64_t key) {
@@ -731,9 +532,8 @@ bool is_tiling_key(uint64_t key) {
     return key == launch->tiling_key;
 }
 void copy_tiling(void* to, const void* from, uint64_t bytes) {
-    const Tensor* const tensor = find_tensor(from, bytes);
-    if (!tensor) report("launchcheck", "the tiling data are shorter than the kernel's struct");
-    else std::memcpy(to, from, bytes);
+    if (find_tensor(from, bytes)) std::memcpy(to, from, bytes);
+    else report("launchcheck", "the tiling data are shorter than the kernel's struct");
 }
 }  // namespace model
 
@@ -742,99 +542,98 @@ uint32_t GetBlockIdx() { return model::core->index; }
 uint32_t GetBlockNum() { return model::launch->blocks; }
 }  // namespace AscendC
 
+// ---- The launch. ----
+
 namespace model {
 namespace {
 
-void prepare(Core& fresh, uint32_t index) {
-    std::fill(fresh.blocks.begin(), fresh.blocks.begin() + fresh.touched, 0u);
-    fresh.blocks.resize(arena_step / block_bytes);
-    fresh.index = index, fresh.touched = 0, fresh.used = 0, fresh.occupied = 0, fresh.operation = 0;
-    fresh.ub = arena + index * arena_step;
-    fresh.is_waiting = fresh.is_pointer_access = false;
-    fresh.calls.assign(1, 0);
-    fresh.windows.fill(1);
-    for (Clock& clock : fresh.clocks) clock.fill(0);
-    for (auto& from : fresh.flags) for (auto& to : from) for (Flag& flag : to) flag = Flag();
-    std::fill(std::begin(fresh.taken_tensors), std::end(fresh.taken_tensors), 0);
-    fresh.copies = CopyState();
-    fresh.masks = MaskState();
-    fresh.queues.clear();
-    fresh.latest = {};
-}
-
-void finish(Core& done) {
-    for (const auto& queue : done.queues) queue->end();
-    for (auto& from : done.flags) for (auto& to : from) for (Flag& flag : to) {
-        if (flag.is_set) add_finding("synccheck", "SetFlag without WaitFlag", "SetFlag without WaitFlag: the flag is left to the next kernel", "", -1, &done, flag.operation);
-    }
-}
-
-void prepare_memory() {
-    arena_step = (launch->ub_bytes + slack + 4095) / 4096 * 4096;
-    if (arena_bytes < arena_step * launch->blocks) {
+void prepare() {
+    constexpr uint64_t slack = 64 << 10, page = 4096;
+    static uint64_t arena_bytes = 0;
+    ub_step = (launch->ub_bytes + slack) / page * page;
+    if (arena_bytes < ub_step * launch->blocks) {
         std::free(arena);
-        arena_bytes = arena_step * launch->blocks;
-        arena = static_cast<uint8_t*>(std::aligned_alloc(4096, arena_bytes));
+        arena_bytes = ub_step * launch->blocks;
+        arena = static_cast<uint8_t*>(std::aligned_alloc(page, arena_bytes));
     }
+    thread_ub.buffer = {"UB", nullptr, ub_step, 2, workspace}, thread_ub.is_written = true;
+    thread_ub.cells.grow(ub_step / thread_ub.buffer.itemsize);
     tensors.resize(launch->buffer_count);
     for (uint32_t i = 0; i < launch->buffer_count; ++i) {
-        tensors[i].buffer = launch->buffers[i];
-        const Buffer& buffer = tensors[i].buffer;
-        const bool is_written = buffer.role == output || buffer.role == workspace;
-        if (is_written) tensors[i].cells.resize(std::max<size_t>(tensors[i].cells.size(), buffer.bytes / std::max(1u, buffer.itemsize) + 1));
-        else tensors[i].cells.clear();
+        const Buffer& buffer = tensors[i].buffer = launch->buffers[i];
+        tensors[i].is_written = buffer.role == output || buffer.role == workspace;
+        if (tensors[i].is_written) tensors[i].cells.grow(buffer.bytes / buffer.itemsize + 1);
     }
-    while (cores.size() < launch->blocks) cores.push_back(std::make_unique<Core>());
-    states.assign(1, BlockState());
-    states[0].references = 1u << 30;
-    free_states.clear();
+    operations.assign(1, {"", Site("", 0), 0});
+    findings.clear();
+    shadows.resize(std::max<size_t>(shadows.size(), launch->blocks));
+    cores.assign(launch->blocks, Core());
+    while (block_fibers.size() < launch->blocks) block_fibers.push_back(std::make_unique<Fiber>());
+    for (uint32_t i = 0; i < launch->blocks; ++i) {
+        shadows[i].grow(ub_step / block_bytes);
+        cores[i].index = i, cores[i].ub = arena + i * ub_step, cores[i].blocks = shadows[i], cores[i].fiber = block_fibers[i].get();
+    }
 }
 
-// Outputs that hold at the end what came of bytes that were never written.
-void check_outputs() {
-    for (const Tensor& tensor : tensors) {
-        if (tensor.buffer.role != output) continue;
-        for (uint64_t i = 0; i * tensor.buffer.itemsize < tensor.buffer.bytes; ++i) {
-            const Access& store = tensor.cells[i].store;
-            if (store.phase < first_phase || !store.is_unknown) continue;
-            add_finding("initcheck", "an output", store.is_atomic ? "an output is computed from what was never written, or is added to where it was never written" : "an output is computed from what was never written",
-                        tensor.buffer.name, static_cast<int64_t>(i * tensor.buffer.itemsize), cores[store.core].get(), store.operation);
-        }
+void finish_core() {
+    end_queues();
+    for (auto& of_pipe : core->flags) for (auto& flags : of_pipe) for (const Flag& flag : flags) {
+        if (flag.is_set) add_finding("synccheck", "SetFlag without WaitFlag: the flag is left to the next kernel", nullptr, flag.operation);
     }
 }
 
 void run_blocks() {
     std::vector<uint8_t*> arguments;
     for (const Tensor& tensor : tensors) arguments.push_back(tensor.buffer.data);
-    for (uint32_t i = 0; i < launch->blocks; ++i) {
-        prepare(*cores[i], i);
-        cores[i]->fiber.start([&] { ascendc_entry(arguments.data()); });
-    }
-    uint32_t ended = 0;
-    while (ended < launch->blocks) {
+    for (Core& each : cores) each.fiber->start([&] { ascendc_entry(arguments.data()); });
+    for (bool is_over = false; !is_over; ++phase) {
         Core *missing = nullptr, *waits = nullptr;
         for (uint32_t k = 0; k < launch->blocks; ++k) {
-            core = cores[launch->order ? launch->order[k] : k].get();
-            if (!core->fiber.is_done()) {
-                core->is_waiting = false;
-                core->fiber.resume();
-                if (core->fiber.is_done()) finish(*core), ++ended;
+            core = &cores[launch->order ? launch->order[k] : k];
+            if (!core->fiber->is_done()) {
+                core->fiber->resume();
+                if (core->fiber->is_done()) finish_core();
             }
-            (core->fiber.is_done() ? missing : waits) = core;
+            (core->fiber->is_done() ? missing : waits) = core;
         }
         if (missing && waits) {
-            add_finding("synccheck", "a core misses", "core " + std::to_string(missing->index) + " ends without this SyncAll: the others wait for ever", "", -1, waits, waits->operation);
+            add_finding("synccheck", "core " + std::to_string(missing->index) + " ends without this SyncAll: the others wait for ever", nullptr, waits->operation);
         }
-        ++phase;
-        for (uint32_t k = 0; k < launch->blocks; ++k) core = cores[k].get(), barrier_all();
+        for (Core& each : cores) core = &each, barrier_all();
+        is_over = !waits;
+    }
+    core = nullptr;
+}
+
+// Outputs that hold at the end what came of bytes that were never written.
+void check_outputs() {
+    for (const Tensor& tensor : tensors) {
+        for (uint64_t at = 0; tensor.buffer.role == output && at < tensor.buffer.bytes; at += tensor.buffer.itemsize) {
+            const Access& store = tensor.cells[at / tensor.buffer.itemsize].store;
+            if (store.phase < first_phase || !store.is_unknown) continue;
+            add_finding("initcheck", "an output is computed from, or added to, what was never written", tensor.buffer.data + at, store.operation);
+        }
     }
 }
 
-std::string quoted(const std::string& text) {
-    std::string result = "\"";
-    for (char c : text) (c == '"' || c == '\\' ? result += '\\' : result) += c;
-    return result + '"';
-}
+// A list of objects in JSON, each of pairs of name and value; values that are no texts stand as they are.
+class JsonList {
+public:
+    void add(std::initializer_list<std::pair<const char*, std::string>> texts, std::initializer_list<std::pair<const char*, std::string>> others) {
+        text_ += text_.size() > 1 ? ",\n{" : "{";
+        for (const auto& [name, value] : texts) {
+            text_ += std::string("\"") + name + "\":\"";
+            for (char c : value) (c == '"' || c == '\\' ? text_ += '\\' : text_) += c;
+            text_ += "\",";
+        }
+        for (const auto& [name, value] : others) text_ += std::string("\"") + name + "\":" + value + ",";
+        text_.back() = '}';
+    }
+    std::string end() { return text_ + "]"; }
+
+private:
+    std::string text_ = "[";
+};
 }  // namespace
 }  // namespace model
 
@@ -842,33 +641,34 @@ using namespace model;
 
 extern "C" int ascendc_launch(const Launch* request) {
     launch = request;
-    findings.clear();
     key_was_asked = key_was_found = false;
-    first_phase = ++phase;
-    prepare_memory();
+    first_phase = ++phase, ++launch_number;
+    prepare();
     run_blocks();
     check_outputs();
-    core = nullptr;
-    if (key_was_asked && !key_was_found) report("launchcheck", "a tiling key that no branch serves", nullptr, (": " + std::to_string(launch->tiling_key)).c_str());
+    if (key_was_asked && !key_was_found) {
+        add_finding("launchcheck", "a tiling key that no branch serves: " + std::to_string(launch->tiling_key), nullptr, 0);
+    }
     return 0;
 }
 
 extern "C" const char* ascendc_findings() {
-    findings_text = "[";
+    static std::string text;
+    JsonList list;
     for (const auto& [key, finding] : findings) {
-        findings_text += std::string(findings_text.size() > 1 ? ",\n" : "") + "{\"kind\":" + quoted(finding.kind) + ",\"text\":" + quoted(finding.text) + ",\"tensor\":" + quoted(finding.tensor) +
-                         ",\"byte\":" + std::to_string(finding.byte) + ",\"core\":" + std::to_string(finding.core) + ",\"call\":" + quoted(finding.call) + ",\"count\":" + std::to_string(finding.count) + "}";
+        list.add({{"kind", finding.kind}, {"text", finding.text}, {"tensor", finding.tensor}, {"call", finding.call}},
+                 {{"byte", std::to_string(finding.byte)}, {"core", std::to_string(finding.core)}, {"count", std::to_string(finding.count)}});
     }
-    return (findings_text += "]").c_str();
+    return (text = list.end()).c_str();
 }
 
 extern "C" const char* ascendc_assumptions() {
     static std::string text;
-    text = "[";
+    JsonList list;
     for (const AssumptionRow& row : table) {
-        text += std::string(text.size() > 1 ? ",\n" : "") + "{\"name\":" + quoted(row.name) + ",\"on\":" + (row.is_on ? "true" : "false") + ",\"says\":" + quoted(row.says) + ",\"source\":" + quoted(row.source) + "}";
+        list.add({{"name", row.name}, {"says", row.says}, {"source", row.source}}, {{"on", row.is_on ? "true" : "false"}});
     }
-    return (text += "]").c_str();
+    return (text = list.end()).c_str();
 }
 
 extern "C" int ascendc_assume(const char* name, int is_on) {
@@ -880,16 +680,15 @@ extern "C" int ascendc_assume(const char* name, int is_on) {
 
 // ---- The calls that -fsanitize=thread puts before loads and stores. ----
 
-#define MODEL_ACCESS(bytes)                                                                        \
-    void __tsan_read##bytes(void* address) { watch_pointer(address, bytes, false); }               \
-    void __tsan_write##bytes(void* address) { watch_pointer(address, bytes, true); }               \
-    void __tsan_unaligned_read##bytes(void* address) { watch_pointer(address, bytes, false); }     \
-    void __tsan_unaligned_write##bytes(void* address) { watch_pointer(address, bytes, true); }     \
-    void __tsan_read_write##bytes(void* address) { watch_pointer(address, bytes, false), watch_pointer(address, bytes, true); }
+#define MODEL_ACCESS(bytes)                                                                    \
+    void __tsan_read##bytes(void* address) { watch_pointer(address, bytes, false); }           \
+    void __tsan_write##bytes(void* address) { watch_pointer(address, bytes, true); }           \
+    void __tsan_unaligned_read##bytes(void* address) { watch_pointer(address, bytes, false); } \
+    void __tsan_unaligned_write##bytes(void* address) { watch_pointer(address, bytes, true); }
 extern "C" {
 MODEL_ACCESS(1) MODEL_ACCESS(2) MODEL_ACCESS(4) MODEL_ACCESS(8) MODEL_ACCESS(16)
-void __tsan_read_range(void* address, unsigned long bytes) { watch_pointer(address, static_cast<uint32_t>(bytes), false); }
-void __tsan_write_range(void* address, unsigned long bytes) { watch_pointer(address, static_cast<uint32_t>(bytes), true); }
+void __tsan_read_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, false); }
+void __tsan_write_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, true); }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
