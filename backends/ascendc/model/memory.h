@@ -25,14 +25,20 @@ struct Extent {
 };
 
 struct Bits {
-    uint64_t words[4] = {};
+    uint64_t words[5] = {};  // 256 bits, and some behind them that stay 0
 
     bool operator[](uint32_t bit) const { return words[bit / 64] >> bit % 64 & 1; }
-    bool any(uint32_t first, uint32_t count) const {  // within one word
-        return words[first / 64] >> first % 64 & (~uint64_t{0} >> (64 - count));
-    }
     bool any() const { return words[0] | words[1] | words[2] | words[3]; }
-    void set(uint32_t first, uint32_t count, bool is_on) {
+    uint32_t from(uint32_t first) const {  // 32 bits
+        const uint64_t bits = words[first / 64] >> first % 64;
+        return static_cast<uint32_t>(first % 64 <= 32 ? bits : bits | words[first / 64 + 1] << (64 - first % 64));
+    }
+    void add(uint32_t first, uint32_t bits) {
+        words[first / 64] |= uint64_t{bits} << first % 64;
+        if (first % 64 > 32) words[first / 64 + 1] |= bits >> (64 - first % 64);
+    }
+    bool any(uint32_t first, uint32_t count) const { return from(first) << (32 - count); }
+    void set(uint32_t first, uint32_t count, bool is_on) {  // within one word
         const uint64_t mask = ~uint64_t{0} >> (64 - count) << first % 64;
         words[first / 64] = is_on ? words[first / 64] | mask : words[first / 64] & ~mask;
     }

@@ -178,6 +178,8 @@ uint64_t ub_step = 0;  // from the UB of a core to that of the next; stores behi
 Tensor thread_ub;      // the UB of a core while its threads run, by two bytes
 uint32_t thread_epoch = 0;
 uint16_t thread_number = 0;  // counted from 1; 0: no thread runs
+bool is_watching = false;    // what the watch itself does is not watched
+bool is_watched = false, threads_ran = false;  // whether the kernel was compiled with -fsanitize=thread
 
 // ---- Findings. ----
 
@@ -242,7 +244,7 @@ void check_order(Pipe earlier, uint32_t window, uint32_t operation, bool was_sto
 
 // ---- UB. ----
 
-// Each block that holds some of the bytes, with a bit for each of those.
+// Each block that holds some of the bytes, with a bit for each of those and the place of the first.
 template <class Visit>
 void each_block(const void* address, uint64_t bytes, Visit visit) {
     const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub), end = offset + bytes;
@@ -254,16 +256,17 @@ void each_block(const void* address, uint64_t bytes, Visit visit) {
             block.launch = launch_number;
             std::memset(core->ub + begin, static_cast<int>(launch->poison), block_bytes);
         }
-        visit(block, begin, static_cast<uint32_t>((uint64_t{1} << last) - (uint64_t{1} << first)));
+        visit(block, static_cast<uint32_t>((uint64_t{1} << last) - (uint64_t{1} << first)), core->ub + begin + first);
     }
 }
 
-void touch(Block& block, uint64_t begin, uint32_t bytes, bool is_store) {
+void touch(Block& block, uint32_t bytes, const uint8_t* address, bool is_store) {
     for (int pipe = 0; pipe < pipe_count; ++pipe) {
         const auto check = [&](const Stamp& stamp, bool was_store) {
-            if (stamp.bytes & bytes) {
+            const uint32_t common = stamp.bytes & bytes;
+            if (common && !is_ordered(static_cast<Pipe>(pipe), stamp.window)) {
                 check_order(static_cast<Pipe>(pipe), stamp.window, stamp.operation, was_store, is_store,
-                            core->ub + begin + __builtin_ctz(stamp.bytes & bytes));
+                            address + __builtin_ctz(common) - __builtin_ctz(bytes));
             }
         };
         check(block.stores[pipe], true);
@@ -349,12 +352,19 @@ void report_outside(const void* address, uint32_t bytes, bool is_store) {
 void access_by_thread(void* address, uint32_t bytes, bool is_store, bool is_atomic) {
     bool is_known = true;
     if (is_in_ub(address, bytes)) {
-        if (!reach(address, bytes, {}, is_store)) return;
-        each_block(address, bytes, [&](Block& block, uint64_t begin, uint32_t mask) {
-            is_known = is_known && (block.defined & mask) == mask;
-            touch(block, begin, mask, is_store);
-        });
         thread_ub.buffer.data = core->ub;
+        const auto offset = static_cast<uint64_t>(static_cast<uint8_t*>(address) - core->ub);
+        bool is_repeated = !is_store;  // a load of what many threads load is looked at twice
+        for (uint64_t i = offset / 2; i * 2 < offset + bytes; ++i) {
+            const Cell& cell = thread_ub.cells[i];
+            is_repeated = is_repeated && cell.load.phase == thread_epoch && cell.load.is_of_threads && cell.store.phase != thread_epoch;
+        }
+        if (is_repeated) return;
+        if (!reach(address, bytes, {}, is_store)) return;
+        each_block(address, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
+            is_known = is_known && (block.defined & mask) == mask;
+            touch(block, mask, first, is_store);
+        });
         note_access(thread_ub, address, bytes, thread_epoch, is_store, is_atomic, true);
     } else if (Tensor* const tensor = find_tensor(address, bytes)) {
         if (is_store && !tensor->is_written) return report("memcheck", "store to an input", address);
@@ -390,25 +400,20 @@ void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffe
         for (uint32_t i = at; i < at + bytes; ++i) to.value[i] = 0xa5, to.unknown.set(i, 1, true);
         return;
     }
-    int64_t shift = static_cast<int64_t>(at) - (static_cast<const uint8_t*>(from) - core->ub);
-    each_block(from, bytes, [&](Block& block, uint64_t begin, uint32_t mask) {
-        touch(block, begin, mask, false);
-        for (uint32_t left = mask & ~block.defined; left; left &= left - 1) {
-            to.unknown.set(static_cast<uint32_t>(static_cast<int64_t>(begin) + shift) + static_cast<uint32_t>(__builtin_ctz(left)), 1, true);
-        }
+    each_block(from, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
+        touch(block, mask, first, false);
+        const uint32_t unknown = mask & ~block.defined;
+        if (unknown) to.unknown.add(at + static_cast<uint32_t>(first - static_cast<const uint8_t*>(from)), unknown >> __builtin_ctz(mask));
     });
     std::memcpy(to.value + at, from, bytes);
 }
 void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer) {
     if (!reach(to, bytes, buffer, true)) return;
     const bool all_known = !from.unknown.any();
-    int64_t shift = static_cast<int64_t>(at) - (static_cast<uint8_t*>(to) - core->ub);
-    each_block(to, bytes, [&](Block& block, uint64_t begin, uint32_t mask) {
-        touch(block, begin, mask, true);
-        for (uint32_t left = all_known ? 0 : mask; left; left &= left - 1) {
-            const auto byte = static_cast<uint32_t>(__builtin_ctz(left));
-            if (from.unknown[static_cast<uint32_t>(static_cast<int64_t>(begin) + shift) + byte]) block.defined &= ~(1u << byte);
-        }
+    each_block(to, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
+        touch(block, mask, first, true);
+        if (all_known) return;
+        block.defined &= ~(mask & from.unknown.from(at + static_cast<uint32_t>(first - static_cast<uint8_t*>(to))) << __builtin_ctz(mask));
     });
     std::memcpy(to, from.value + at, bytes);
 }
@@ -476,6 +481,7 @@ void sync_all() { Fiber::yield(); }
 
 void run_threads(dim3 threads, const std::function<void()>& body) {
     begin(Pipe::vector, "SIMT function", Site("", 0));
+    threads_ran = true;
     const uint32_t count = threads.x * threads.y * threads.z;
     std::vector<uint32_t> order(count);
     std::iota(order.begin(), order.end(), 0u);
@@ -515,12 +521,13 @@ void run_threads(dim3 threads, const std::function<void()>& body) {
 void sync_threads() { Fiber::yield(); }
 void add_atomically(void* to, void* before, const void* term, Addition addition) {
     if (!is_in_ub(to, addition.bytes) && !find_tensor(to, addition.bytes)) return report_outside(to, addition.bytes, true);
+    is_watching = true;
     access_by_thread(to, addition.bytes, true, true);
     std::memcpy(before, to, addition.bytes);
     addition.add(to, term);
+    is_watching = false;
 }
 void watch_pointer(void* address, uint64_t bytes, bool is_store) {
-    static bool is_watching = false;  // what the watch itself does is not watched
     if (!thread_number || std::exchange(is_watching, true)) return;
     access_by_thread(address, static_cast<uint32_t>(bytes), is_store, false);
     is_watching = false;
@@ -641,7 +648,7 @@ using namespace model;
 
 extern "C" int ascendc_launch(const Launch* request) {
     launch = request;
-    key_was_asked = key_was_found = false;
+    key_was_asked = key_was_found = threads_ran = false;
     first_phase = ++phase, ++launch_number;
     prepare();
     run_blocks();
@@ -649,7 +656,7 @@ extern "C" int ascendc_launch(const Launch* request) {
     if (key_was_asked && !key_was_found) {
         add_finding("launchcheck", "a tiling key that no branch serves: " + std::to_string(launch->tiling_key), nullptr, 0);
     }
-    return 0;
+    return threads_ran && !is_watched;
 }
 
 extern "C" const char* ascendc_findings() {
@@ -689,7 +696,7 @@ extern "C" {
 MODEL_ACCESS(1) MODEL_ACCESS(2) MODEL_ACCESS(4) MODEL_ACCESS(8) MODEL_ACCESS(16)
 void __tsan_read_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, false); }
 void __tsan_write_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, true); }
-void __tsan_init() {}
+void __tsan_init() { is_watched = true; }
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}

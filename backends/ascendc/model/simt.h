@@ -28,7 +28,7 @@ inline void asc_threadfence_block() {}
 template <auto function, class First, class... Arguments>
 void asc_vf_call(First first, Arguments... arguments) {
     if constexpr (std::is_same<First, dim3>::value) {
-        model::run_threads(first, [=] { function(arguments...); });
+        model::run_threads(first, [=]() __attribute__((no_sanitize("thread"))) { function(arguments...); });
     } else {
         const model::VectorFunction scope;
         function(first, arguments...);

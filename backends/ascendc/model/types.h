@@ -43,7 +43,7 @@ To bits_of(From value) {
 // The bits of significand * 2^exponent in a format, rounded as the mode says. [precision_conversion: table 1]
 template <int exponent_bits, int fraction_bits>
 uint32_t encode(bool is_negative, uint64_t significand, int exponent, RoundMode mode) {
-    constexpr int smallest = 3 - (1 << (exponent_bits - 1)) - fraction_bits;  // the exponent of a subnormal's last bit
+    constexpr int smallest = 2 - (1 << (exponent_bits - 1)) - fraction_bits;  // the exponent of a subnormal's last bit
     constexpr uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits;
     if (!significand) return 0;
     const int unit = std::max(exponent + 63 - __builtin_clzll(significand) - fraction_bits, smallest);
