@@ -43,6 +43,9 @@ struct Bits {
         words[first / 64] |= uint64_t{bits} << first % 64;
         if (first % 64 > 32) words[first / 64 + 1] |= bits >> (64 - first % 64);
     }
+    void add(const Bits& others) {
+        for (int word = 0; word < 4; ++word) words[word] |= others.words[word];
+    }
     void set(uint32_t first, uint32_t count, bool is_on) {  // within one word
         const uint64_t mask = ~uint64_t{0} >> (64 - count) << first % 64;
         words[first / 64] = is_on ? words[first / 64] | mask : words[first / 64] & ~mask;

@@ -182,8 +182,8 @@ std::string describe(uint32_t operation) {
     const std::string file = call.site.file, line = std::to_string(call.site.line);
     return std::string(call.name) + (call.site.line ? " (" + file.substr(file.rfind('/') + 1) + ":" + line + ")" : "");
 }
-// The address is told from the begin of the tensor that holds it, or of the nearest one.
-void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation) {
+// The address is told from the begin of UB, if it is one of its, or of the nearest tensor.
+void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation, bool is_of_ub = false) {
     Finding fresh{kind, text, "", describe(operation), -1, operations[operation].core, 0};
     int64_t nearest = INT64_MAX;
     const auto consider = [&](const char* name, const uint8_t* data, uint64_t bytes) {
@@ -191,8 +191,8 @@ void add_finding(const char* kind, const std::string& text, const void* address,
         const int64_t distance = std::max({-offset, offset - static_cast<int64_t>(bytes) + 1, int64_t{0}});
         if (distance < nearest) nearest = distance, fresh.tensor = name, fresh.byte = offset;
     };
-    for (const Tensor& tensor : tensors) if (address) consider(tensor.buffer.name, tensor.buffer.data, tensor.buffer.bytes);
-    if (address && core) consider("UB", core->ub, launch->ub_bytes);
+    if (address && core && (is_of_ub || is_in_ub(address, 0))) consider("UB", core->ub, launch->ub_bytes);
+    else if (address) for (const Tensor& tensor : tensors) consider(tensor.buffer.name, tensor.buffer.data, tensor.buffer.bytes);
     ++findings.emplace(fresh.kind + '|' + text + '|' + fresh.tensor + '|' + fresh.call, fresh).first->second.count;
 }
 
@@ -263,7 +263,7 @@ bool reach(const void* address, uint64_t bytes, Extent buffer, bool is_store) {
         const std::string what = is_store ? "store" : "load";
         const uint8_t* const last = is_foreign ? at < buffer.begin ? at : buffer.end : ub_end;
         const char* const where = is_outside ? " outside of UB" : is_beyond ? " beyond the end of UB" : " beyond the buffer of the tensor";
-        add_finding("memcheck", what + where, is_outside ? at : std::max(at, last), core->operation);
+        add_finding("memcheck", what + where, is_outside ? at : std::max(at, last), core->operation, true);
     }
     if (is_store && core->occupied && core->pipe != Pipe::mte3 && !is_ordered(Pipe::mte3, core->occupied)) {
         core->occupied = 0;
@@ -279,6 +279,11 @@ Tensor* find_tensor(const void* address, uint64_t bytes) {
         if (tensor.holds(address, bytes)) return &tensor;
     }
     return nullptr;
+}
+
+uint32_t bytes_inside(const Tensor* tensor, const uint8_t* address, uint32_t bytes) {
+    if (!tensor) return 0;
+    return static_cast<uint32_t>(std::min<uint64_t>(bytes, tensor->buffer.bytes - static_cast<uint64_t>(address - tensor->buffer.data)));
 }
 
 void check_access(const Access& earlier, const Access& now, const void* address) {
@@ -364,16 +369,20 @@ void require_alignment(const void* address) {
 }
 
 void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer) {
-    if (!reach(from, bytes, buffer, false)) {
-        for (uint32_t i = at; i < at + bytes; ++i) to.value[i] = 0xa5, to.unknown.set(i, 1, true);
-        return;
+    const auto* const place = static_cast<const uint8_t*>(from);
+    uint32_t own = bytes;  // what an instruction of V loads beyond the buffer is undefined, and may be: it takes whole repeats
+    if (core->pipe == Pipe::vector && buffer.begin && place + bytes > buffer.end && place >= buffer.begin) {
+        own = static_cast<uint32_t>(std::max<int64_t>(buffer.end - place, 0)), buffer = {};
     }
-    each_block(from, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
+    const bool is_there = reach(from, bytes, buffer, false);
+    if (!is_there) own = 0, std::memset(to.value + at, 0xa5, bytes);
+    for (uint32_t byte = at + own; byte < at + bytes; ++byte) to.unknown.set(byte, 1, true);
+    each_block(from, own, [&](Block& block, uint32_t mask, const uint8_t* first) {
         touch(block, mask, first, false);
-        const uint32_t unknown = mask & ~block.defined, place = at + static_cast<uint32_t>(first - static_cast<const uint8_t*>(from));
-        if (unknown) to.unknown.add(place, unknown >> __builtin_ctz(mask));
+        const uint32_t unknown = mask & ~block.defined;
+        if (unknown) to.unknown.add(at + static_cast<uint32_t>(first - place), unknown >> __builtin_ctz(mask));
     });
-    std::memcpy(to.value + at, from, bytes);
+    if (is_there) std::memcpy(to.value + at, from, bytes);
 }
 void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer) {
     if (!reach(to, bytes, buffer, true)) return;
@@ -386,30 +395,34 @@ void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buff
     std::memcpy(to, from.value + at, bytes);
 }
 void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes) {
-    Tensor* const tensor = find_tensor(from, bytes);
-    if (!tensor) report("memcheck", "load outside of every tensor", from);
-    if (tensor) std::memcpy(to.value + at, from, bytes);
-    else std::memset(to.value + at, static_cast<int>(launch->poison), bytes);
-    const uint32_t size = tensor ? tensor->buffer.itemsize : 1;
-    for (uint32_t i = 0; i < bytes && !(tensor && !tensor->is_written); i += size) {
-        const uint32_t part = std::min(size, bytes - i);
-        const bool is_known = tensor && note_access(*tensor, static_cast<const uint8_t*>(from) + i, part, phase, false, false, true);
+    const auto* const place = static_cast<const uint8_t*>(from);
+    Tensor* const tensor = find_tensor(from, 1);
+    const uint32_t inside = bytes_inside(tensor, place, bytes);
+    if (inside < bytes) report("memcheck", "load outside of every tensor", place + inside);
+    std::memcpy(to.value + at, from, inside);
+    std::memset(to.value + at + inside, static_cast<int>(launch->poison), bytes - inside);
+    for (uint32_t byte = at + inside; byte < at + bytes; ++byte) to.unknown.set(byte, 1, true);
+    for (uint32_t i = 0; i < inside && tensor->is_written; i += tensor->buffer.itemsize) {
+        const uint32_t part = std::min(tensor->buffer.itemsize, inside - i);
+        const bool is_known = note_access(*tensor, place + i, part, phase, false, false, true);
         for (uint32_t byte = at + i; byte < at + i + part; ++byte) to.unknown.set(byte, 1, !is_known);
     }
 }
 void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addition addition) {
-    Tensor* const tensor = find_tensor(to, bytes);
-    if (!tensor) return report("memcheck", "store outside of every tensor", to);
-    if (!tensor->is_written) return report("memcheck", "store to an input", to);
-    const uint32_t size = addition.add ? addition.bytes : tensor->buffer.itemsize;
-    for (uint32_t i = 0; i < bytes; i += size) {
-        const uint32_t part = std::min(size, bytes - i);
+    auto* const place = static_cast<uint8_t*>(to);
+    Tensor* const tensor = find_tensor(to, 1);
+    const uint32_t inside = bytes_inside(tensor, place, bytes);
+    if (inside < bytes) report("memcheck", "store outside of every tensor", place + inside);
+    if (inside && !tensor->is_written) return report("memcheck", "store to an input", to);
+    const uint32_t size = addition.add ? addition.bytes : inside ? tensor->buffer.itemsize : 1;
+    for (uint32_t i = 0; i < inside; i += size) {
+        const uint32_t part = std::min(size, inside - i);
         bool is_known = true;
         for (uint32_t byte = at + i; byte < at + i + part; ++byte) is_known = is_known && !from.unknown[byte];
-        note_access(*tensor, static_cast<uint8_t*>(to) + i, part, phase, true, addition.add, is_known);
-        if (addition.add) addition.add(static_cast<uint8_t*>(to) + i, from.value + at + i);
+        note_access(*tensor, place + i, part, phase, true, addition.add, is_known);
+        if (addition.add && part == size) addition.add(place + i, from.value + at + i);
     }
-    if (!addition.add) std::memcpy(to, from.value + at, bytes);
+    if (!addition.add) std::memcpy(to, from.value + at, inside);
 }
 
 CopyState& copy_state() { return core->copies; }

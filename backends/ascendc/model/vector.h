@@ -112,16 +112,18 @@ void each_repeat(const char* name, const Plan& plan, Compute compute, const Oper
     (require_alignment(operands.address()), ...);
     for (uint32_t repeat = 0; repeat < plan.repeats; ++repeat) compute(repeat, plan[repeat]);
 }
-// to[lane] = f(from[lane]...) in the lanes of each repeat; undefined where a source is.
-template <class To, class Function, class... From>
+// to[lane] = f(from[lane]...) in the lanes of each repeat. Undefined is a lane that hangs on an undefined one; of functions
+// bit by bit, a byte that hangs on such a byte.
+enum class Spread { lanes, bytes };
+template <Spread spread = Spread::lanes, class To, class Function, class... From>
 void map(const char* name, const Plan& plan, Function f, const View<To>& to, const View<From>&... from) {
     constexpr uint32_t count = std::min({Lanes<To>::count, Lanes<From>::count...});
     const auto compute = [&](const Bits& mask, Lanes<To> result, const Lanes<From>&... lanes) {
-        const bool all_known = !(lanes.unknown.any() || ...);
+        for (uint32_t lane = 0; lane < count; ++lane) if (mask[lane]) result.set(lane, f(lanes.get(lane)...));
+        if (spread == Spread::bytes) (result.unknown.add(lanes.unknown), ...);
+        if (spread == Spread::bytes || !(lanes.unknown.any() || ...)) return result;
         for (uint32_t lane = 0; lane < count; ++lane) {
-            if (!mask[lane]) continue;
-            result.set(lane, f(lanes.get(lane)...));
-            if (!all_known) result.unknown.set(lane * sizeof(To), sizeof(To), !(lanes.knows(lane) && ...));
+            result.unknown.set(lane * sizeof(To), sizeof(To), !(lanes.knows(lane) && ...));
         }
         return result;
     };
@@ -130,11 +132,11 @@ void map(const char* name, const Plan& plan, Function f, const View<To>& to, con
     };
     each_repeat(name, plan, one, to.tensor, from.tensor...);
 }
-template <class To, class Function, class... From>
+template <Spread spread = Spread::lanes, class To, class Function, class... From>
 void map(const char* name, const Count& count, Function f, const LocalTensor<To>& to, const LocalTensor<From>&... from) {
     constexpr uint32_t most = repeat_bytes / std::max({sizeof(To), sizeof(From)...});
-    map(name, Plan(count, most), f, View<To>{to, 1, static_cast<uint32_t>(most * sizeof(To) / block_bytes)},
-        View<From>{from, 1, static_cast<uint32_t>(most * sizeof(From) / block_bytes)}...);
+    map<spread>(name, Plan(count, most), f, View<To>{to, 1, static_cast<uint32_t>(most * sizeof(To) / block_bytes)},
+                View<From>{from, 1, static_cast<uint32_t>(most * sizeof(From) / block_bytes)}...);
 }
 
 // One bit a lane, or, of masks of registers, every `step` lanes.
@@ -166,44 +168,44 @@ Register select(const Choice& mask, const Register& a, const Register& b) {
 namespace AscendC {
 
 // Each function in its two forms: so many elements side by side; repeats with mask and strides. [Add, Adds, ...: prototypes]
-#define MODEL_BINARY(Name, operation)                                                                                     \
+#define MODEL_BINARY(Name, spread, operation)                                                                                     \
     template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,              \
                                  model::Mask mask, uint8_t repeats, const BinaryRepeatParams& p) {                        \
         using View = model::View<T>;                                                                                      \
-        model::map(#Name, model::Plan(mask, repeats, model::Lanes<T>::count), [](T x, T y) -> T { return operation; },    \
+        model::map<model::Spread::spread>(#Name, model::Plan(mask, repeats, model::Lanes<T>::count), [](T x, T y) -> T { return operation; },    \
                    View{to, p.dstBlkStride, p.dstRepStride}, View{a, p.src0BlkStride, p.src0RepStride},                   \
                    View{b, p.src1BlkStride, p.src1RepStride});                                                            \
     }                                                                                                                     \
     template <class T>                                                                                                    \
     void Name(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b, model::Count count) {           \
-        model::map(#Name, count, [](T x, T y) -> T { return operation; }, to, a, b);                                      \
+        model::map<model::Spread::spread>(#Name, count, [](T x, T y) -> T { return operation; }, to, a, b);                                      \
     }
-MODEL_BINARY(Add, model::add(x, y))
-MODEL_BINARY(Sub, model::subtract(x, y))
-MODEL_BINARY(Mul, model::multiply(x, y))
-MODEL_BINARY(Div, model::divide(x, y))
-MODEL_BINARY(Max, model::extreme<true>(x, y))
-MODEL_BINARY(Min, model::extreme<false>(x, y))
-MODEL_BINARY(And, static_cast<T>(x & y))
-MODEL_BINARY(Or, static_cast<T>(x | y))
+MODEL_BINARY(Add, lanes, model::add(x, y))
+MODEL_BINARY(Sub, lanes, model::subtract(x, y))
+MODEL_BINARY(Mul, lanes, model::multiply(x, y))
+MODEL_BINARY(Div, lanes, model::divide(x, y))
+MODEL_BINARY(Max, lanes, model::extreme<true>(x, y))
+MODEL_BINARY(Min, lanes, model::extreme<false>(x, y))
+MODEL_BINARY(And, bytes, static_cast<T>(x & y))
+MODEL_BINARY(Or, bytes, static_cast<T>(x | y))
 #undef MODEL_BINARY
 
-#define MODEL_UNARY(Name, argument, operation)                                                                            \
+#define MODEL_UNARY(Name, spread, argument, operation)                                                                            \
     template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& from argument, model::Mask mask,         \
                                  uint8_t repeats, const UnaryRepeatParams& p) {                                           \
         using View = model::View<T>;                                                                                      \
-        model::map(#Name, model::Plan(mask, repeats, model::Lanes<T>::count), [=](T x) -> T { return operation; },        \
+        model::map<model::Spread::spread>(#Name, model::Plan(mask, repeats, model::Lanes<T>::count), [=](T x) -> T { return operation; },        \
                    View{to, p.dstBlkStride, p.dstRepStride}, View{from, p.srcBlkStride, p.srcRepStride});                 \
     }                                                                                                                     \
     template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& from argument, model::Count count) {     \
-        model::map(#Name, count, [=](T x) -> T { return operation; }, to, from);                                          \
+        model::map<model::Spread::spread>(#Name, count, [=](T x) -> T { return operation; }, to, from);                                          \
     }
 #define MODEL_SCALAR , model::Same<T> scalar
-MODEL_UNARY(Adds, MODEL_SCALAR, model::add(x, scalar))
-MODEL_UNARY(Muls, MODEL_SCALAR, model::multiply(x, scalar))
-MODEL_UNARY(Maxs, MODEL_SCALAR, model::extreme<true>(x, scalar))
-MODEL_UNARY(Mins, MODEL_SCALAR, model::extreme<false>(x, scalar))
-MODEL_UNARY(Not, , static_cast<T>(~x))
+MODEL_UNARY(Adds, lanes, MODEL_SCALAR, model::add(x, scalar))
+MODEL_UNARY(Muls, lanes, MODEL_SCALAR, model::multiply(x, scalar))
+MODEL_UNARY(Maxs, lanes, MODEL_SCALAR, model::extreme<true>(x, scalar))
+MODEL_UNARY(Mins, lanes, MODEL_SCALAR, model::extreme<false>(x, scalar))
+MODEL_UNARY(Not, bytes, , static_cast<T>(~x))
 #undef MODEL_SCALAR
 #undef MODEL_UNARY
 
@@ -220,7 +222,7 @@ template <class T> void Duplicate(const LocalTensor<T>& to, model::Same<T> value
 // [Copy(UBToUB with mask)]
 template <class T> void Copy(const LocalTensor<T>& to, const LocalTensor<T>& from, model::Mask mask, uint8_t repeats,
                              const CopyRepeatParams& p) {
-    model::map("Copy", model::Plan(mask, repeats, model::Lanes<T>::count), [](T x) { return x; },
+    model::map<model::Spread::bytes>("Copy", model::Plan(mask, repeats, model::Lanes<T>::count), [](T x) { return x; },
                model::View<T>{to, p.dstStride, p.dstRepeatSize}, model::View<T>{from, p.srcStride, p.srcRepeatSize});
 }
 // [DataCopy(UBToUB, sliced)]
@@ -228,7 +230,7 @@ template <class T>
 void DataCopy(const LocalTensor<T>& to, const LocalTensor<T>& from, const DataCopyParams& p, model::Site site) {
     constexpr uint64_t per_block = model::block_bytes / sizeof(T);
     for (uint64_t row = 0; row < p.blockCount; ++row) {
-        model::map("DataCopy", model::Count(p.blockLen * per_block, site), [](T x) { return x; },
+        model::map<model::Spread::bytes>("DataCopy", model::Count(p.blockLen * per_block, site), [](T x) { return x; },
                    to[row * (p.blockLen + p.dstStride) * per_block], from[row * (p.blockLen + p.srcStride) * per_block]);
     }
 }
