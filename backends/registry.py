@@ -29,7 +29,7 @@ _SHORT = {"torch-autograd": "torch-autograd:cpu", "torch-compile": "torch-compil
 """Names of a backend on one device, as in reports."""
 
 _BUILT_IN = {
-    "aclnn": "poolproof.backends.aclnn.backend:npu",
+    "aclnn": "poolproof.backends.aclnn.backend:Aclnn",
     "jax": "poolproof.backends.frameworks.jax:Jax",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
     "mindspore": "poolproof.backends.frameworks.mindspore:MindSpore",
@@ -98,9 +98,9 @@ def prepare(name: str, tell: Callable[[str], object]) -> None:
     Otherwise creating the backend builds it, in silence.
     """
     if name in _EMULATED:
-        from poolproof.backends.emulator.backend import prepare
+        from poolproof.backends.emulator import library
 
-        prepare(tell)
+        library(tell=tell)
 
 
 def check_name(name: str) -> None:
@@ -119,9 +119,9 @@ def check_name(name: str) -> None:
 def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
     if name in _EMULATED:
-        from poolproof.backends.emulator.backend import emulated
+        from poolproof.backends.emulator.backend import Emulated
 
-        return partial(emulated, _EMULATED[name])
+        return partial(Emulated, _EMULATED[name])
     points = () if name in BUILT_IN else [point for point in _entry_points() if point.name == name]
     try:
         for point in points:

@@ -10,7 +10,6 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -31,11 +30,11 @@ class TorchEager(Backend):
 
     def __init__(self, device: str) -> None:
         self.torch = import_torch(device)
-        self._device = device
+        self.device = device
+        self.module = None if device == "cpu" else getattr(self.torch, device)
         self.interface = f"torch-{device}"
-        self.survives_fork = device == "cpu"
-        self.streams = None if device == "cpu" else TorchStreams(self, getattr(self.torch, device))
-        self.is_host = device == "cpu"
+        self.survives_fork = self.module is None
+        self.streams = None if self.module is None else TorchStreams(self)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if operator.aten is None:
@@ -47,24 +46,36 @@ class TorchEager(Backend):
         return None
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        if call.dtype in ("float32", "float64"):
-            return ACC32
-        return _ACCUMULATION.get(self._device, {}).get((call.operator.name, self.route(call)), NATIVE)
+        is_wide = call.dtype in ("float32", "float64") or (self.device, call.operator.name) in _ADDS_IN_FLOAT32
+        return ACC32 if is_wide else NATIVE
 
     def route(self, call: Call) -> str:
-        return memory_format(call)
+        """Choose between torch's contiguous and channels-last kernels, as its sources do.
+
+        With a batch axis the strides of ``self`` decide (``MemoryFormat.h``, ``is_channels_last_strides``): visited
+        from the innermost axis of a channels-last tensor outwards they must not shrink, those of unit axes included,
+        and a tensor that is ambiguous in N counts as contiguous. Without one, a 3-D pool looks whether the tensor,
+        in its backward grad_output, is dense in channels-last order and no other (``DilatedMaxPool3d.cpp``).
+        """
+        rank = call.operator.spatial_rank
+        tensor = call.tensors["self"]
+        if len(tensor.shape) == rank + 2:
+            is_channels_last = _has_channels_last_strides(tensor)
+        else:
+            tensor = call.tensors[call.operator.inputs[0]]
+            axes = tuple(range(len(tensor.shape)))
+            is_channels_last = rank == 3 and _is_dense(tensor, (*axes[1:], axes[0])) and not _is_dense(tensor, axes)
+        return "channels_last" if is_channels_last else "contiguous"
 
     def is_deterministic(self, call: Call) -> bool:
-        return self._device == "cpu" or call.deterministic
+        return self.device == "cpu" or call.deterministic
 
     def environment(self) -> Mapping[str, str]:
         torch = self.torch
-        device = platform.processor() or platform.machine()
-        if self._device != "cpu":
-            device = getattr(torch, self._device).get_device_name()
+        processor = platform.processor() or platform.machine()
         return {
             "torch": torch.__version__,
-            "device": device,
+            "device": processor if self.module is None else self.module.get_device_name(),
             "threads": str(torch.get_num_threads()),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         }
@@ -104,28 +115,16 @@ class TorchEager(Backend):
             function.out(values, *passed, out=out, indices=indices)
 
     def _synchronize(self) -> None:
-        if self._device != "cpu":
-            getattr(self.torch, self._device).synchronize()
-
-    def empty(self, *shape: int) -> torch.Tensor:
-        """Allocate uninitialised bytes on the device."""
-        return self.torch.empty(shape, dtype=self.torch.uint8, device=self._device)
-
-    def host_bytes(self, tensor: Tensor) -> torch.Tensor:
-        """Share the memory of a tensor's storage."""
-        return self.torch.from_numpy(tensor.storage)
+        if self.module is not None:
+            self.module.synchronize()
 
     def host_view(self, tensor: Tensor) -> torch.Tensor:
         """View the tensor in its own memory; with an offset, through its storage, which numpy does not pass on."""
         if tensor.offset:
-            return self._strided(self.host_bytes(tensor), tensor, tensor.offset)
+            return self._strided(self.torch.from_numpy(tensor.storage), tensor, tensor.offset)
         if dtype_name(tensor.dtype) in UNKNOWN_TO_NUMPY:
             return self.torch.from_numpy(tensor.array.view(np.int16)).view(self._dtype(tensor))
         return self.torch.from_numpy(tensor.array)
-
-    def device_bytes(self, tensor: Tensor) -> torch.Tensor:
-        """Copy a tensor's buffer, guard bands included, to the device."""
-        return self.torch.from_numpy(tensor.buffer).to(self._device)
 
     def device_view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
         return self._strided(buffer, tensor, tensor.guard // tensor.dtype.itemsize + tensor.offset)
@@ -142,60 +141,33 @@ UNKNOWN_TO_NUMPY = ("bfloat16",)
 
 
 class Placed:
-    """A call's tensors where torch can compute: by name the views for the operator, and their memory.
+    """A call's tensors where torch can compute: by name the views for the operator.
 
-    On the host that is the caller's own, storages without their guard bands; on a device copies, with these.
+    On the host these are of the caller's own memory; on a device of ``buffers``, copies with their guard bands.
     """
 
     def __init__(self, eager: TorchEager, call: Call) -> None:
         self.eager = eager
         self.call = call
-        self._tensors = call.tensors.items()
-        self.views = {
-            name: eager.host_view(tensor) if eager.is_host else eager.device_view(self.buffers[name], tensor)
-            for name, tensor in self._tensors
-        }
-
-    @cached_property
-    def buffers(self) -> Mapping[str, torch.Tensor]:
-        """The memory of each tensor; that of the host is asked for only by who puts a call among other work."""
-        place = self.eager.host_bytes if self.eager.is_host else self.eager.device_bytes
-        return {name: place(tensor) for name, tensor in self._tensors}
+        self.buffers: dict[str, torch.Tensor] = {}
+        if eager.module is None:
+            self.views = {name: eager.host_view(tensor) for name, tensor in call.tensors.items()}
+            return
+        for name, tensor in call.tensors.items():
+            self.buffers[name] = eager.torch.from_numpy(tensor.buffer).to(eager.device)
+        self.views = {name: eager.device_view(self.buffers[name], tensor) for name, tensor in call.tensors.items()}
 
     def compute(self) -> None:
-        """Queue the operator on the current stream."""
         self.eager.compute(self.call, self.views)
 
     def outcome(self, seconds: float) -> Outcome:
         """Bring back the memory of a completed call, and return its outcome."""
-        if not self.eager.is_host:
-            for name, tensor in self._tensors:
-                tensor.buffer[:] = self.buffers[name].cpu().numpy()
-        results, strides = {}, {}
-        for name in self.call.operator.outputs:
-            view = self.views[name]
-            results[name] = tuple(view.shape), _dtype_name(view.dtype)
-            strides[name] = view.stride()
+        for name, buffer in self.buffers.items():
+            self.call.tensors[name].buffer[:] = buffer.cpu().numpy()
+        views = {name: self.views[name] for name in self.call.operator.outputs}
+        results = {name: (tuple(view.shape), str(view.dtype).removeprefix("torch.")) for name, view in views.items()}
+        strides = {name: view.stride() for name, view in views.items()}
         return Outcome(Status.COMPLETED, seconds=seconds, results=results, strides=strides)
-
-
-def memory_format(call: Call) -> str:
-    """Choose between torch's contiguous and channels-last kernels, as its sources do.
-
-    With a batch axis the strides of ``self`` decide (``MemoryFormat.h``, ``is_channels_last_strides``): visited
-    from the innermost axis of a channels-last tensor outwards they must not shrink, those of unit axes included,
-    and a tensor that is ambiguous in N counts as contiguous. Without one, a 3-D pool looks whether the tensor,
-    in its backward grad_output, is dense in channels-last order and no other (``DilatedMaxPool3d.cpp``).
-    """
-    rank = call.operator.spatial_rank
-    tensor = call.tensors["self"]
-    if len(tensor.shape) == rank + 2:
-        return "channels_last" if _has_channels_last_strides(tensor) else "contiguous"
-    if rank == 3:
-        tensor = call.tensors[call.operator.inputs[0]]
-    axes = tuple(range(len(tensor.shape)))
-    only_channels_last = _is_dense(tensor, (*axes[1:], axes[0])) and not _is_dense(tensor, axes)
-    return "channels_last" if rank == 3 and only_channels_last else "contiguous"
 
 
 def _has_channels_last_strides(tensor: Tensor) -> bool:
@@ -220,13 +192,8 @@ def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
     return True
 
 
-_ACCUMULATION: dict[str, dict[tuple[str, str], AccumulationModel]] = {
-    "cuda": {
-        ("MaxPool2dWithIndicesBackward", "contiguous"): ACC32,
-        ("MaxPool2dWithIndicesBackward", "channels_last"): ACC32,
-    },
-}
-"""Per device, for float16 and bfloat16: the model that the probe measured for (operator, route); native elsewhere."""
+_ADDS_IN_FLOAT32 = {("cuda", "MaxPool2dWithIndicesBackward")}
+"""Where the probe found that float16 and bfloat16 are added in float32, whatever the memory format."""
 
 
 def import_torch(device: str) -> Any:
@@ -246,8 +213,3 @@ def import_torch(device: str) -> Any:
     if device != "cpu" and not getattr(torch, device).is_available():
         raise BackendUnavailable(f"torch {torch.__version__} finds no {device} device here")
     return torch
-
-
-@cache
-def _dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -27,11 +27,14 @@ _ROUNDS = 16
 
 
 class TorchStreams:
-    """`poolproof.backends.base.Streams` of one device; ``module`` is torch's own for its kind, such as `torch.cuda`."""
+    """`poolproof.backends.base.Streams` of one device."""
 
-    def __init__(self, eager: TorchEager, module: Any) -> None:
+    def __init__(self, eager: TorchEager) -> None:
         self._eager = eager
-        self._module = module
+
+    @property
+    def _module(self) -> Any:
+        return self._eager.module
 
     @property
     def hazards(self) -> tuple[Hazard, ...]:
@@ -111,7 +114,8 @@ class TorchStreams:
 
     @cached_property
     def _block(self) -> torch.Tensor:
-        return self._eager.empty(2, BLOCK)
+        torch = self._eager.torch
+        return torch.empty((2, BLOCK), dtype=torch.uint8, device=self._eager.device)
 
 
 _HAZARDS: dict[Hazard, Callable[[TorchStreams, Placed, Any], None]] = {

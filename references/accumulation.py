@@ -72,11 +72,9 @@ class AccumulationModel:
 ACC32 = AccumulationModel("acc32")
 NATIVE = AccumulationModel("native")
 
-_UNTILED: tuple[AccumulationKind, ...] = ("acc32", "native")
-
 ALL_MODELS = tuple(
-    AccumulationModel(kind, 1, *raised)
+    AccumulationModel(model.kind, 1, *raised)
     for raised in ((), (True,), (False, True), (True, True), (False, False, True))
-    for kind in _UNTILED
+    for model in (ACC32, NATIVE)
 )
 """Models that kernels have, the stricter first. Tiled sums are left out: with many tiles nearly any value is one."""

@@ -6,7 +6,7 @@ There is no threshold and no verdict here. Arrays are flat, of shape (cells,), a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -49,12 +49,6 @@ class Deviations:
             self._figures[key] = compute()
         return self._figures[key]
 
-    def beside(self, second: Float64, windows_per_plane: int | None = None) -> Deviations:
-        """Add a second implementation's results, keeping what is computed already."""
-        other = replace(self, second=second, windows_per_plane=windows_per_plane)
-        other.__dict__.update({name: self.__dict__[name] for name in _WITHOUT_SECOND & self.__dict__.keys()})
-        return other
-
     @cached_property
     def golden(self) -> Float64:
         """The exact sums to float64's precision, NaN or infinite where the terms demand it."""
@@ -96,10 +90,6 @@ class Deviations:
         """`element_errors` of the second implementation's results against the golden values."""
         assert self.second is not None
         return element_errors(self.second, self.golden)
-
-
-_WITHOUT_SECOND = frozenset(("golden", "magnitude", "rounded", "finite", "error", "rounded_error", "golden_error"))
-"""Cached properties of `Deviations` that do not depend on a second implementation."""
 
 
 def element_errors(actual: Float64, expected: Float64) -> Float64:

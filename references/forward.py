@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import FORMATS, FloatFormat
-from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
+from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing
 from poolproof.references.geometry import Axis, Int64
 from poolproof.references.kernels import forward as kernels
 from poolproof.references.kernels.compiled import argument
@@ -105,18 +105,8 @@ def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
     nothing = -fmt.max if rule.nothing is Nothing.LOWEST else -np.inf
     empty = maximum_without_cells(rule, fmt)
     normal = fmt.smallest_normal if rule.flushes_subnormals else 0.0
-    return ForwardParameters(_TIES[rule.ties], _NANS[rule.nans], nothing, empty, rule.nothing is Nothing.CELL, normal)
-
-
-_TIES = {Ties.FIRST: kernels.FIRST, Ties.LAST: kernels.LAST, Ties.ANY: kernels.ANY}
-_NANS = {
-    Nans.FIRST: kernels.FIRST,
-    Nans.LAST: kernels.LAST,
-    Nans.ANY: kernels.ANY,
-    Nans.LEADING: kernels.LEADING,
-    Nans.YIELDING: kernels.YIELDING,
-    Nans.IGNORED: kernels.IGNORED,
-}
+    ties, nans = getattr(kernels, rule.ties.name), getattr(kernels, rule.nans.name)
+    return ForwardParameters(ties, nans, nothing, empty, rule.nothing is Nothing.CELL, normal)
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import takewhile
 from math import prod
 from typing import Any
 
@@ -67,24 +66,14 @@ class Axis:
         return np.add.reduce(self.valid, axis=1, dtype=np.int64)
 
     @cached_property
-    def first_taps(self) -> Int64:
-        """The first tap of each window that lies inside the input, 0 where none does; shape (windows,)."""
-        return self.valid.argmax(axis=1)
-
-    @cached_property
     def first_cells(self) -> Int64:
-        """The first coordinate inside the input that each window visits, shape (windows,)."""
-        return self.positions[:, 0] + self.step * self.first_taps
+        """The first coordinate inside the input that each window visits, shape (windows,); any where it has none."""
+        return self.positions[:, 0] + self.step * self.valid.argmax(axis=1)
 
     @cached_property
     def step(self) -> int:
         """Distance between consecutive coordinates of a window."""
         return int(self.positions[0, 1] - self.positions[0, 0]) if self.positions.shape[1] > 1 else 1
-
-    @cached_property
-    def overlaps(self) -> bool:
-        """Whether some coordinate is visited by several windows."""
-        return bool(np.count_nonzero(self.coverage() > 1))
 
 
 _MOST_TAPS = 1 << 28
@@ -105,22 +94,6 @@ def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int
     if ceil_mode and (windows - 1) * stride >= size + padding:
         windows -= 1
     return windows
-
-
-def misses_input(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> bool:
-    """Check for windows without a coordinate inside the input, as `Axis.has_empty_window`, without making the table.
-
-    Such a window begins past the end, or before the input, which it steps over.
-    """
-    windows = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
-    starts = range(-padding, windows * stride - padding, stride)
-    if starts[-1] >= size:
-        return True
-    for start in takewhile(lambda start: start < 0, starts):
-        first, last = start % dilation, start + (kernel - 1) * dilation
-        if first >= size or first > last:
-            return True
-    return False
 
 
 @lru_cache(maxsize=4096)

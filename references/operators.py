@@ -59,11 +59,7 @@ class Operator:
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that the API takes, in its order."""
-        return (
-            self.windows.attributes()
-            if self.direction is Direction.FORWARD or self.windows.backward_takes_attributes
-            else ()
-        )
+        return self.windows.attributes() if self.windows.backward_takes_attributes or not self.is_backward else ()
 
     def passed(self, windows: Windows) -> tuple[Lengths | bool, ...]:
         """List the values that the API is passed of a call's windows, one for each of `attributes`."""

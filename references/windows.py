@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, TypeVar, Union, get_args, get_type_hints
 
 from poolproof.references.geometry import Axis, adaptive_axis, expand, windowed_axis
@@ -158,12 +158,6 @@ class Windowed(WindowKind):
         return tuple(windowed_axis(*axis, self.ceil_mode) for axis in lengths)
 
     def passed(self) -> Self:
-        return self._passed
-
-    @cached_property
-    def _passed(self) -> Self:
-        if self.padding and self.dilation:
-            return self
         return replace(self, padding=self.padding or (0,), dilation=self.dilation or (1,))
 
     def other(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,10 @@ class OutOfRange(BadInput):
 
 
 def add_options(parser: pytest.Parser) -> None:
-    group = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward")
-    add = group.addoption
-    add(
+    add = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward").addoption
+    add_repeatable = partial(add, action="append")
+    add_repeatable(
         "--backend",
-        action="append",
         metavar="NAME",
         help=f"implementation under test, repeatable: {', '.join(names())}, "
         "torch:DEVICE, or your own as module:attribute (default: torch-cpu)",
@@ -78,31 +78,23 @@ def add_options(parser: pytest.Parser) -> None:
         help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
     )
     add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
-    add(
+    add_repeatable(
         "--case",
-        action="append",
         metavar="JSON",
         help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
     )
-    add(
+    add_repeatable(
         "--case-list",
-        action="append",
         type=Path,
         metavar="FILE",
         help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a case in each "
         "line; docs/case_lists.md says how rows are completed",
     )
-    add(
-        "--operator",
-        action="append",
-        metavar="NAME",
-        help="only this operator, repeatable; aclnn and aten names work too",
-    )
-    add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
-    add("--aspect", action="append", choices=sorted(ASPECTS), help="only this aspect, repeatable")
-    add(
+    add_repeatable("--operator", metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too")
+    add_repeatable("--dtype", choices=DTYPES, help="only this dtype, repeatable")
+    add_repeatable("--aspect", choices=sorted(ASPECTS), help="only this aspect, repeatable")
+    add_repeatable(
         "--waivers",
-        action="append",
         metavar="FILE",
         help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
     )
@@ -119,9 +111,8 @@ def add_options(parser: pytest.Parser) -> None:
         help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large for it are "
         "not run, and counted (default: what is free when the run begins)",
     )
-    add(
+    add_repeatable(
         "--aclnn-library",
-        action="append",
         metavar="PATH",
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",

@@ -4,9 +4,11 @@ libraries   which shared objects to load, in the order that CANN installations n
 prototypes  the C prototypes of everything called here
 status      status numbers: their names, and which of them blame the environment
 device      the AscendCL runtime: device, streams, guarded device memory, options, versions
-operands    aclTensor and aclIntArray objects and their lifetimes
-execution   the two-phase call
+calls       a call as the library gets it described
+execution   the two-phase call, and the objects that it takes
+modes       other ways to make it
+attempt     low-level calls, legal or not
 phases      unusual ways through the two phases
 streams     the two-phase call among other work on streams
-backend     all of that behind the `Backend` protocol
+backend     all of that behind the `Backend` interface
 """

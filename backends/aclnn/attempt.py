@@ -14,11 +14,10 @@ from math import prod
 import numpy as np
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import TwoPhase, workspace_for
-from poolproof.backends.aclnn.operands import argument_objects
+from poolproof.backends.aclnn.execution import TwoPhase, argument_objects, workspace_for
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Attempt
-from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall
 
 LARGEST_STORAGE = 1 << 22
 """Bytes up to which a storage is allocated as described."""
@@ -27,7 +26,7 @@ _FEW = 64
 """Bytes that back a storage that cannot be allocated."""
 
 _ITEM_SIZES = {"DOUBLE": 8, "INT64": 8, "UINT64": 8, "COMPLEX64": 8, "COMPLEX128": 16, "FLOAT16": 2, "BF16": 2}
-_USUAL_ITEM_SIZE = 4
+"""Bytes of an element, where they are not 4."""
 
 _SIZE_MARK, _EXECUTOR_MARK = 0x5A5A5A5A5A5A5A5A, 0x5A5A5A5A5A5A5A50
 """Values of the out-pointers' targets before the call."""
@@ -37,8 +36,10 @@ _POISON = 0xFF
 
 def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) -> Attempt:
     """Make the call; phase two only where it ``runs``, phase one succeeds and every storage is fully allocated."""
+    tensors = {name: tensor for name, tensor in call.tensors.items() if tensor is not None}
+    described = {name: prod(tensor.storage) * _ITEM_SIZES.get(tensor.dtype, 4) for name, tensor in tensors.items()}
+    sizes = {name: max(size, _FEW) if size <= LARGEST_STORAGE else _FEW for name, size in described.items()}
     with ExitStack() as stack:
-        sizes = {name: _allocated(tensor) for name, tensor in call.tensors.items() if tensor is not None}
         addresses = {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
         for name, address in addresses.items():
             device.fill(address, sizes[name], 0 if name == call.signature.indices else _POISON)  # 0 is in every plane
@@ -51,19 +52,19 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
         text = device.recent_error()
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
-            values = {*call.signature.outputs} & {*sizes} - {call.signature.indices}
-            is_poison = [_is_poison(device, addresses[name], sizes[name]) for name in values]
+            outputs_of_values = {*call.signature.outputs} & {*sizes} - {call.signature.indices}
+            is_poison = [_is_poison(device, addresses[name], sizes[name]) for name in outputs_of_values]
             return Attempt(phase_one, None, text, untouched, all(is_poison))
-        fits = all(tensor is None or 0 <= _described(tensor) <= LARGEST_STORAGE for tensor in call.tensors.values())
-        phase_two = _second_phase(device, operator, size.value, int(executor.value or 0), runs and fits)
+        phase_two = None
+        if runs and all(0 <= length <= LARGEST_STORAGE for length in described.values()):
+            phase_two = _second_phase(device, operator, size.value, int(executor.value or 0))
+        else:
+            device.call("aclDestroyAclOpExecutor", executor)
         return Attempt(phase_one, phase_two, text, workspace=size.value)
 
 
-def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int, runs: bool) -> int | None:
-    """Run phase two and return its status; None where it does not run and the executor is destroyed instead."""
-    if not runs:
-        device.call("aclDestroyAclOpExecutor", executor)
-        return None
+def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int) -> int:
+    """Run phase two to its end and return its status."""
     with workspace_for(device, executor, size) as workspace:
         try:
             operator.run(workspace.address, size, executor, device.stream)
@@ -71,16 +72,6 @@ def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int, 
         except AclError as error:
             return error.code
     return SUCCESS
-
-
-def _described(tensor: TensorArgument) -> int:
-    return prod(tensor.storage) * _ITEM_SIZES.get(tensor.dtype, _USUAL_ITEM_SIZE)
-
-
-def _allocated(tensor: TensorArgument) -> int:
-    """Count the bytes to allocate: those described, where they fit."""
-    described = _described(tensor)
-    return max(described, _FEW) if described <= LARGEST_STORAGE else _FEW
 
 
 def _is_poison(device: Device, address: int, size: int) -> bool:

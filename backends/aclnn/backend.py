@@ -13,7 +13,7 @@ from poolproof.backends.aclnn.execution import TwoPhase
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.modes import MODES
 from poolproof.backends.aclnn.phases import AclnnPhases
-from poolproof.backends.aclnn.status import AclError, Blame, blame
+from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, PROVES_NOTHING, AclError
 from poolproof.backends.aclnn.streams import AclnnStreams
 from poolproof.backends.base import (
     WORKER_VARIABLE,
@@ -36,6 +36,7 @@ DEVICE_VARIABLE = "POOLPROOF_NPU"
 class Aclnn(Backend):
     """One NPU, or whatever exports its interface. BackendUnavailable when a library or the device is missing.
 
+    ``environment`` names the libraries, by the variable of ``--aclnn-library`` or by CANN's own, and the NPU;
     ``product`` is the device's, unless another is named for it.
     """
 
@@ -69,7 +70,7 @@ class Aclnn(Backend):
         return replace(self.product.accumulation(call.operator.name, call.dtype), saturates=self._device.saturates)
 
     def route(self, call: Call) -> str:
-        return self._libraries.route()
+        return self._device.route()
 
     def is_deterministic(self, call: Call) -> bool:
         """Declare as the pages do: forwards always are; backwards in the deterministic mode only."""
@@ -110,10 +111,9 @@ class Aclnn(Backend):
 
     def _outcome_of(self, error: AclError) -> Outcome:
         """Blame the operator for its own status; a lack of memory or of an installation proves nothing."""
-        who = blame(error.code)
-        self._usable &= who is not Blame.CONTEXT
-        at_fault = who in (Blame.OPERATOR, Blame.CONTEXT)
-        return Outcome(Status.REFUSED if at_fault else Status.UNAVAILABLE, error.code, str(error))
+        self._usable &= error.code not in LOSES_THE_CONTEXT
+        status = Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED
+        return Outcome(status, error.code, str(error))
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:
@@ -124,8 +124,3 @@ def _number(environment: Mapping[str, str], count: int) -> int:
     if not named.isdecimal():
         raise BackendUnavailable(f"{DEVICE_VARIABLE} must be the number of an NPU, not {named!r}")
     return int(named)
-
-
-def npu() -> Aclnn:
-    """Create the backend from the environment: ``--aclnn-library``, or CANN's own variables."""
-    return Aclnn()

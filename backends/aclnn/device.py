@@ -1,4 +1,4 @@
-"""An NPU through the AscendCL runtime: streams, memory, options and versions.
+"""An NPU through the AscendCL runtime: streams, memory, objects of a call, options and versions.
 
 Every function that fails raises `AclError` with the library's own text.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -43,15 +43,21 @@ class Device:
         self.number = self._initialise(choose)
         self.stream = self.pointer("aclrtCreateStream")
 
-    def call(self, function: str, *arguments: object) -> None:
-        """Call a runtime function that returns a status."""
-        code = self._functions[function](*arguments)
-        if code != SUCCESS:
-            raise AclError(function, code, self.recent_error())
-
     def status(self, function: str, *arguments: object) -> int:
         """Call a runtime function and return its status, whatever that is."""
         return int(self._functions[function](*arguments))
+
+    def call(self, function: str, *arguments: object) -> None:
+        """Call a runtime function that returns a status."""
+        code = self.status(function, *arguments)
+        if code != SUCCESS:
+            raise AclError(function, code, self.recent_error())
+
+    def pointer(self, function: str, *arguments: object) -> int:
+        """Return the pointer that a function writes through its first argument."""
+        pointer = ctypes.c_void_p()
+        self.call(function, ctypes.byref(pointer), *arguments)
+        return int(pointer.value or 0)
 
     def handle(self, function: str, *arguments: object) -> int:
         """Call a function that returns a pointer; `AclError` when it is null."""
@@ -74,92 +80,58 @@ class Device:
     def saturates(self) -> bool:
         """Whether the device clamps overflowing results instead of giving infinities."""
         mode = ctypes.c_int()
-        get = self._functions.get("aclrtGetDeviceSatMode")
-        return get is not None and get(ctypes.byref(mode)) == SUCCESS and mode.value == SATURATION
+        return self._reports("aclrtGetDeviceSatMode", ctypes.byref(mode)) and mode.value == SATURATION
+
+    def route(self) -> str:
+        """Name the branch that the latest launch took, for libraries that report it; CANN's do not."""
+        report = self._functions.get("poolproof_emulator_last_route")
+        return "" if report is None else (report() or b"").decode()
 
     def versions(self) -> dict[str, str]:
         """Read the versions of the runtime and its packages that this generation of the runtime reports."""
         found = {}
         for package in ("runtime", "driver", "opp", "compiler"):
             buffer = ctypes.create_string_buffer(128)
-            get = self._functions.get("aclsysGetVersionStr")
-            if get is not None and get(package.encode(), buffer) == SUCCESS:
+            if self._reports("aclsysGetVersionStr", package.encode(), buffer):
                 found[package] = buffer.value.decode(errors="replace")
         numbers = [ctypes.c_int32() for _ in range(3)]
-        get = self._functions.get("aclrtGetVersion")
-        if get is not None and get(*map(ctypes.byref, numbers)) == SUCCESS:
+        if self._reports("aclrtGetVersion", *map(ctypes.byref, numbers)):
             found["acl"] = ".".join(str(number.value) for number in numbers)
         return found
+
+    def _reports(self, function: str, *arguments: object) -> bool:
+        """Call a function that not every runtime has; whether there is one, and it succeeded."""
+        return function in self._functions and self.status(function, *arguments) == SUCCESS
 
     def set_deterministic(self, enabled: bool) -> None:
         """Set both determinism options: pages name the context's, the library reads the process's."""
         for function in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
             self.call(function, OPTION_DETERMINISTIC, int(enabled))
 
-    def free_memory(self) -> int:
-        """Count the free bytes of device memory."""
-        free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
-        return free.value
-
-    def pointer(self, function: str, *arguments: object) -> int:
-        """Return the pointer that a function writes through its first argument."""
-        pointer = ctypes.c_void_p()
-        self.call(function, ctypes.byref(pointer), *arguments)
-        return int(pointer.value or 0)
-
-    def context(self) -> int:
-        """Return this thread's context."""
-        return self.pointer("aclrtGetCurrentContext")
-
-    @contextmanager
-    def another_stream(self) -> Iterator[int]:
+    def another_stream(self) -> AbstractContextManager[int]:
         """Create a stream for the duration of the block."""
-        stream = self.pointer("aclrtCreateStream")
-        try:
-            yield stream
-        finally:
-            self.call("aclrtDestroyStream", stream)
+        return self._created("aclrtCreateStream", "aclrtDestroyStream")
+
+    def event(self) -> AbstractContextManager[int]:
+        """Create an event for the duration of the block."""
+        return self._created("aclrtCreateEvent", "aclrtDestroyEvent")
+
+    def memory(self, size: int) -> AbstractContextManager[int]:
+        """Allocate ``size`` bytes of device memory until the end of the block; address 0 for size 0."""
+        if size == 0:
+            return nullcontext(0)
+        return self._created("aclrtMalloc", "aclrtFree", size, MALLOC_HUGE_FIRST)
 
     @contextmanager
-    def event(self) -> Iterator[int]:
-        """Create an event for the duration of the block."""
-        event = self.pointer("aclrtCreateEvent")
+    def _created(self, create: str, destroy: str, *arguments: object) -> Iterator[int]:
+        made = self.pointer(create, *arguments)
         try:
-            yield event
+            yield made
         finally:
-            self.call("aclrtDestroyEvent", event)
+            self.call(destroy, made)
 
     def synchronise(self, stream: int) -> None:
         self.call("aclrtSynchronizeStreamWithTimeout", stream, SYNCHRONISE_MILLISECONDS)
-
-    @contextmanager
-    def memory(self, size: int) -> Iterator[int]:
-        """Allocate ``size`` bytes of device memory until the end of the block; address 0 for size 0."""
-        if size == 0:
-            yield 0
-            return
-        address = self.allocate(size)
-        try:
-            yield address
-        finally:
-            self.call("aclrtFree", address)
-
-    def allocate(self, size: int) -> int:
-        """Allocate ``size`` > 0 bytes of device memory, which the caller frees."""
-        return self.pointer("aclrtMalloc", size, MALLOC_HUGE_FIRST)
-
-    def upload(self, address: int, data: NDArray[np.uint8]) -> None:
-        if data.size:
-            self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, HOST_TO_DEVICE)
-
-    def fill(self, address: int, size: int, byte: int) -> None:
-        if size:
-            self.call("aclrtMemset", address, size, byte, size)
-
-    def download(self, data: NDArray[np.uint8], address: int) -> None:
-        if data.size:
-            self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, DEVICE_TO_HOST)
 
     def timed(self, stream: int, action: Callable[[], Any]) -> float:
         """Run ``action``, which works on ``stream``, to its end; return the seconds between two events around it."""
@@ -171,6 +143,21 @@ class Device:
             self.synchronise(stream)
             self.call("aclrtEventElapsedTime", ctypes.byref(elapsed), start, end)
         return elapsed.value / 1000.0
+
+    def free_memory(self) -> int:
+        """Count the free bytes of device memory."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    def upload(self, address: int, data: NDArray[np.uint8]) -> None:
+        self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, HOST_TO_DEVICE)
+
+    def download(self, data: NDArray[np.uint8], address: int) -> None:
+        self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, DEVICE_TO_HOST)
+
+    def fill(self, address: int, size: int, byte: int) -> None:
+        self.call("aclrtMemset", address, size, byte, size)
 
     def _initialise(self, choose: Callable[[int], int]) -> int:
         """Open a device; return its number."""

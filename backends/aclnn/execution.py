@@ -7,7 +7,7 @@ so that out-of-bounds writes are seen in each.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.aclnn.calls import Describe, contract_call
+from poolproof.backends.aclnn.calls import contract_call
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.operands import argument_objects, describe_tensor
+from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Call, Outcome, Status
+from poolproof.references.contract.call import ContractCall, TensorArgument
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
@@ -31,6 +32,46 @@ POISONED_END = 1 << 18
 """Bytes poisoned at either end of a long workspace; sums begin at its start, or after the runtime's own part."""
 
 
+Describe = Callable[[Call], ContractCall]
+"""The description of a call for the library."""
+
+
+@contextmanager
+def argument_objects(device: Device, call: ContractCall, addresses: Mapping[str, int]) -> Iterator[dict[str, object]]:
+    """Create phase one's arguments but the two results, in API order; each tensor's storage begins at its address.
+
+    The library copies dimension lists when it creates an object, and keeps a pointer to the object until phase two has
+    run: objects outlive the call, lists do not need to.
+    """
+    with ExitStack() as cleanup:
+        objects: dict[str, object] = {}
+        for name, value in call.values().items():
+            if isinstance(value, TensorArgument):
+                objects[name] = _tensor_object(device, value, addresses[name])
+                cleanup.callback(device.call, "aclDestroyTensor", objects[name])
+            elif isinstance(value, tuple):
+                objects[name] = device.handle("aclCreateIntArray", int64_array(value), len(value))
+                cleanup.callback(device.call, "aclDestroyIntArray", objects[name])
+            else:
+                objects[name] = value
+        yield objects
+
+
+def _tensor_object(device: Device, tensor: TensorArgument, address: int) -> int:
+    return device.handle(
+        "aclCreateTensor",
+        int64_array(tensor.shape),
+        len(tensor.shape),
+        DATA_TYPES[tensor.dtype],
+        int64_array(tensor.strides),
+        tensor.offset,
+        FORMATS[tensor.format],
+        int64_array(tensor.storage),
+        len(tensor.storage),
+        address,
+    )
+
+
 @dataclass(frozen=True)
 class Operands:
     """One call's tensors on the device.
@@ -40,7 +81,7 @@ class Operands:
     """
 
     call: Call
-    objects: Mapping[str, int | bool | None]
+    objects: Mapping[str, object]
     addresses: Mapping[str, int]
     allocations: Mapping[str, int]
 
@@ -59,7 +100,7 @@ class TwoPhase:
         self.first, self._second = phases
 
     @contextmanager
-    def operands(self, call: Call, describe: Describe = describe_tensor) -> Iterator[Operands]:
+    def operands(self, call: Call, describe: Describe = contract_call) -> Iterator[Operands]:
         """Upload and wrap the call's tensors and lists until the end of the block."""
         with self.uploaded(call) as allocations, self.wrapped(call, allocations, describe) as operands:
             yield operands
@@ -76,10 +117,10 @@ class TwoPhase:
 
     @contextmanager
     def wrapped(
-        self, call: Call, allocations: Mapping[str, int], describe: Describe = describe_tensor
+        self, call: Call, allocations: Mapping[str, int], describe: Describe = contract_call
     ) -> Iterator[Operands]:
         """Wrap tensors, whose buffers are on the device, and lists until the end of the block."""
-        described = contract_call(call, describe)
+        described = describe(call)
         names = described.signature.names
         addresses = {names[name]: allocations[name] + tensor.guard for name, tensor in call.tensors.items()}
         with argument_objects(self._device, described, addresses) as objects:

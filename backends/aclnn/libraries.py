@@ -27,8 +27,6 @@ _SPLIT_NAMES = ("libopapi_math.so", "libopapi_nn.so")
 _MONOLITHIC_NAME = "libopapi.so"
 _CUSTOM_NAME = "libcust_opapi.so"
 
-_ROUTE = ("poolproof_emulator_last_route", (ctypes.c_char_p, ()))
-
 
 @dataclass(frozen=True)
 class AclnnLibraries:
@@ -37,41 +35,31 @@ class AclnnLibraries:
     paths: tuple[Path, ...]
     handles: tuple[ctypes.CDLL, ...]
 
-    def function(self, name: str, prototype: Prototype) -> Any:
-        """Find the first library's symbol of that name, typed; `BackendUnavailable` when no library has it."""
-        function = self.find(name, prototype)
-        if function is None:
-            places = ", ".join(map(str, self.paths))
-            raise BackendUnavailable(f"symbol {name} is missing: none of {places} exports it")
-        return function
-
     def find(self, name: str, prototype: Prototype) -> Any | None:
+        """Find the first library's symbol of that name, typed."""
         for handle in self.handles:
             function = getattr(handle, name, None)
             if function is not None:
-                function.restype, function.argtypes = prototype[0], list(prototype[1])
+                function.restype, function.argtypes = prototype
                 return function
         return None
 
     def runtime(self) -> dict[str, Any]:
-        """Find the functions of AscendCL and the aclnn base, optional ones where they exist."""
-        functions = {name: self.function(name, prototype) for name, prototype in (RUNTIME | BASE).items()}
-        for name, prototype in OPTIONAL_RUNTIME.items():
-            function = self.find(name, prototype)
-            if function is not None:
-                functions[name] = function
-        return functions
+        """Find the functions of AscendCL and the aclnn base, optional ones where they exist.
 
-    def route(self) -> str:
-        """Name the branch that the latest launch took, for libraries that report it; CANN's do not."""
-        function = self.find(*_ROUTE)
-        return "" if function is None else (function() or b"").decode()
+        `BackendUnavailable` when another is missing.
+        """
+        found = {name: self.find(name, prototype) for name, prototype in (RUNTIME | BASE | OPTIONAL_RUNTIME).items()}
+        missing = [name for name, function in found.items() if function is None and name not in OPTIONAL_RUNTIME]
+        if missing:
+            places = ", ".join(map(str, self.paths))
+            raise BackendUnavailable(f"symbol {missing[0]} is missing: none of {places} exports it")
+        return {name: function for name, function in found.items() if function is not None}
 
     def operator(self, operator: Operator) -> tuple[Any, Any] | None:
         """Find (phase one, phase two) of an operator; None if the libraries do not have it."""
-        prototypes = operator_prototypes(operator)
-        phases = [self.find(name, prototype) for name, prototype in prototypes.items()]
-        return None if None in phases else (phases[0], phases[1])
+        first, second = (self.find(name, prototype) for name, prototype in operator_prototypes(operator).items())
+        return None if first is None or second is None else (first, second)
 
 
 def load(environment: Mapping[str, str] = os.environ) -> AclnnLibraries:

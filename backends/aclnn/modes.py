@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
+from poolproof.backends.aclnn.calls import uncached
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, completed, execute, guarded_workspace
-from poolproof.backends.aclnn.operands import describe_tensor
 from poolproof.backends.aclnn.status import AclError
-from poolproof.backends.base import Call, Outcome, Status, Tensor
-from poolproof.references.contract.call import TensorArgument
+from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.contract.vocabulary import SIGNATURES, Role
-
-Mode = Callable[[Device, TwoPhase, Call], Outcome]
 
 _BUSY_CALLS = 8
 """Calls that are enqueued on the other stream."""
@@ -59,12 +55,6 @@ def repeated_executor(device: Device, operator: TwoPhase, call: Call) -> Outcome
     return completed(call, seconds, guard_violations)
 
 
-def uncached(tensor: Tensor) -> TensorArgument:
-    """Describe the storage as a column: as many elements, another shape."""
-    described = describe_tensor(tensor)
-    return replace(described, storage=(*described.storage, 1))
-
-
 def under_load(device: Device, operator: TwoPhase, call: Call) -> Outcome:
     """Execute while the same operator keeps another stream busy."""
     with device.another_stream() as busy, operator.operands(call) as load:
@@ -77,7 +67,7 @@ def under_load(device: Device, operator: TwoPhase, call: Call) -> Outcome:
     return outcome
 
 
-MODES: dict[str, Mode] = {
+MODES: dict[str, Callable[[Device, TwoPhase, Call], Outcome]] = {
     "": plain,
     "other stream": other_stream,
     "repeated executor": repeated_executor,

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from poolproof.backends.aclnn.calls import uncached
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, execute, guarded_workspace, workspace_for
-from poolproof.backends.aclnn.modes import uncached
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.aclnn.streams import AclnnStreams, Queue
 from poolproof.backends.base import Call, Outcome, ScenarioResult, Status
@@ -18,9 +18,6 @@ from poolproof.references.contract.scenarios import ExecutorScenario
 
 _POISON = 0xFF
 """Fills outputs between two runs of one executor: what the second leaves unwritten shows."""
-
-_UNDERSTATED = 1
-"""Bytes that a caller claims of a workspace that is larger."""
 
 _RUNS = 3
 """How often a repeatable executor runs."""
@@ -30,13 +27,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ScenarioContext:
-    """The operator, two calls of it, and the device's stream, of one scenario."""
+    """The operator, two calls of it, and the queue of the device's stream, of one scenario."""
 
     device: Device
     operator: TwoPhase
     queue: Queue
     call: Call
     other: Call
+
+    @contextmanager
+    def prepared(self, call: Call) -> Iterator[tuple[int, int]]:
+        """Run phase one of a call: (workspace size, executor); bring the tensors back at the end of the block."""
+        with self.operator.operands(call) as operands:
+            yield self.operator.prepare(operands)
+            operands.download(self.device)
 
     def run(self, size: int, executor: int, stream: int) -> None:
         """Phase two with a workspace of its own, to its end."""
@@ -54,21 +58,10 @@ class ScenarioContext:
 
     def in_other_thread(self, work: Callable[[], T]) -> T:
         """Return what ``work`` returns in another thread with the same context."""
-        context = self.device.context()
-
-        def in_context() -> T:
-            self.device.call("aclrtSetCurrentContext", context)
-            return work()
-
+        context = self.device.pointer("aclrtGetCurrentContext")
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(in_context).result()
-
-    @contextmanager
-    def prepared(self) -> Iterator[tuple[int, int]]:
-        """Run phase one of the call: (workspace size, executor); bring the tensors back at the end of the block."""
-        with self.operator.operands(self.call) as operands:
-            yield self.operator.prepare(operands)
-            operands.download(self.device)
+            pool.submit(self.device.call, "aclrtSetCurrentContext", context).result()
+            return pool.submit(work).result()
 
     def not_applicable(self, executor: int, reason: str) -> ScenarioResult:
         self.device.call("aclDestroyAclOpExecutor", executor)
@@ -76,25 +69,25 @@ class ScenarioContext:
 
 
 def _workspace_null(context: ScenarioContext) -> ScenarioResult | None:
-    with context.prepared() as (size, executor):
+    with context.prepared(context.call) as (size, executor):
         if not size:
             return context.not_applicable(executor, "phase one asks for no workspace")
         return context.second(0, size, executor)
 
 
 def _workspace_null_unasked(context: ScenarioContext) -> ScenarioResult | None:
-    with context.prepared() as (size, executor):
+    with context.prepared(context.call) as (size, executor):
         if size:
             return context.not_applicable(executor, "phase one asks for a workspace")
         return context.second(0, 0, executor)
 
 
 def _workspace_understated(context: ScenarioContext) -> ScenarioResult | None:
-    with context.prepared() as (size, executor):
+    with context.prepared(context.call) as (size, executor):
         if not size:
             return context.not_applicable(executor, "phase one asks for no workspace")
         with workspace_for(context.device, executor, size) as workspace:
-            return context.second(workspace.address, _UNDERSTATED, executor)
+            return context.second(workspace.address, 1, executor)
 
 
 def _executor_null(context: ScenarioContext) -> ScenarioResult:
@@ -128,7 +121,7 @@ def _repeatable_run_again(context: ScenarioContext) -> ScenarioResult | None:
 def _repeatable_from_cache(context: ScenarioContext) -> ScenarioResult:
     device = context.device
     execute(device, context.operator, context.call, device.stream)
-    with context.prepared() as (size, executor):
+    with context.prepared(context.call) as (size, executor):
         status = device.status("aclSetAclOpExecutorRepeatable", executor)
         text = device.recent_error()
         context.run(size, executor, device.stream)
@@ -138,7 +131,7 @@ def _repeatable_from_cache(context: ScenarioContext) -> ScenarioResult:
 
 
 def _destroyed_unused(context: ScenarioContext) -> ScenarioResult:
-    with context.prepared() as (_, executor):
+    with context.prepared(context.call) as (_, executor):
         status = context.device.status("aclDestroyAclOpExecutor", executor)
     text = context.device.recent_error()
     execute(context.device, context.operator, context.call, context.device.stream)
@@ -150,12 +143,12 @@ def _default_stream(context: ScenarioContext) -> None:
 
 
 def _stream_made_between(context: ScenarioContext) -> None:
-    with context.prepared() as (size, executor), context.device.another_stream() as stream:
+    with context.prepared(context.call) as (size, executor), context.device.another_stream() as stream:
         context.run(size, executor, stream)
 
 
 def _other_thread(context: ScenarioContext) -> None:
-    with context.prepared() as (size, executor):
+    with context.prepared(context.call) as (size, executor):
         context.in_other_thread(lambda: context.run(size, executor, context.device.stream))
 
 
@@ -191,13 +184,9 @@ def _destroyed_behind(context: ScenarioContext) -> None:
 
 
 def _interleaved(context: ScenarioContext) -> ScenarioResult:
-    device, operator = context.device, context.operator
-    with operator.operands(context.call) as operands, operator.operands(context.other) as other_operands:
-        first, second = operator.prepare(operands), operator.prepare(other_operands)
-        context.run(*second, device.stream)
-        context.run(*first, device.stream)
-        operands.download(device)
-        other_operands.download(device)
+    with context.prepared(context.call) as first, context.prepared(context.other) as second:
+        context.run(*second, context.device.stream)
+        context.run(*first, context.device.stream)
     return ScenarioResult(SUCCESS, ran=2)
 
 
@@ -224,28 +213,22 @@ two computed. No name for the type of it: Python 3.9, which hosts may run, canno
 """
 
 
+@dataclass(frozen=True)
 class AclnnPhases:
     """`poolproof.backends.base.Phases` of one device. ``outcome_of`` gives the outcome of a status that is not 0."""
 
-    def __init__(
-        self,
-        device: Device,
-        operators: Mapping[str, TwoPhase],
-        streams: AclnnStreams,
-        outcome_of: Callable[[AclError], Outcome],
-    ) -> None:
-        self._device = device
-        self._operators = operators
-        self._streams = streams
-        self._outcome_of = outcome_of
+    device: Device
+    operators: Mapping[str, TwoPhase]
+    streams: AclnnStreams
+    outcome_of: Callable[[AclError], Outcome]
 
     def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
         try:
-            self._device.set_deterministic(call.deterministic)
-            self._device.recent_error()  # forget what earlier calls left: reading it clears it
-            operator = self._operators[call.operator.name]
-            context = ScenarioContext(self._device, operator, self._streams.queue, call, other)
+            self.device.set_deterministic(call.deterministic)
+            self.device.recent_error()  # forget what earlier calls left: reading it clears it
+            operator = self.operators[call.operator.name]
+            context = ScenarioContext(self.device, operator, self.streams.queue, call, other)
             return RUNNERS[scenario.id](context) or ScenarioResult(SUCCESS, ran=1)
         except AclError as error:
-            is_answer = error.code != SUCCESS and self._outcome_of(error).status is Status.REFUSED
+            is_answer = error.code != SUCCESS and self.outcome_of(error).status is Status.REFUSED
             return ScenarioResult(error.code if is_answer else None, str(error))

@@ -21,9 +21,7 @@ _Int64s = POINTER(c_int64)
 
 RUNTIME: dict[str, Prototype] = {
     "aclInit": (Status, (c_char_p,)),
-    "aclFinalize": (Status, ()),
     "aclrtSetDevice": (Status, (c_int32,)),
-    "aclrtResetDevice": (Status, (c_int32,)),
     "aclrtGetCurrentContext": (Status, (_Out,)),
     "aclrtSetCurrentContext": (Status, (_Handle,)),
     "aclrtGetDeviceCount": (Status, (POINTER(c_uint32),)),
@@ -46,17 +44,16 @@ RUNTIME: dict[str, Prototype] = {
     "aclrtDestroyEvent": (Status, (_Handle,)),
     "aclrtRecordEvent": (Status, (_Handle, _Handle)),
     "aclrtStreamWaitEvent": (Status, (_Handle, _Handle)),
-    "aclrtSynchronizeEvent": (Status, (_Handle,)),
     "aclrtEventElapsedTime": (Status, (POINTER(c_float), _Handle, _Handle)),
 }
 
 OPTIONAL_RUNTIME: dict[str, Prototype] = {
     "aclsysGetVersionStr": (Status, (c_char_p, c_char_p)),
-    "aclsysGetCANNVersion": (Status, (c_int, c_void_p)),
     "aclrtGetVersion": (Status, (POINTER(c_int32), POINTER(c_int32), POINTER(c_int32))),
     "aclrtGetDeviceSatMode": (Status, (POINTER(c_int),)),
+    "poolproof_emulator_last_route": (c_char_p, ()),
 }
-"""Functions of only some generations of the runtime."""
+"""Functions of only some generations of the runtime, and one of the emulator's."""
 
 BASE: dict[str, Prototype] = {
     "aclCreateTensor": (
@@ -89,59 +86,21 @@ def int64_array(values: tuple[int, ...]) -> ctypes.Array[c_int64]:
 
 
 DATA_TYPES = {
-    "UNDEFINED": -1,
-    "FLOAT": 0,
-    "FLOAT16": 1,
-    "INT8": 2,
-    "INT32": 3,
-    "UINT8": 4,
-    "INT16": 6,
-    "UINT16": 7,
-    "UINT32": 8,
-    "INT64": 9,
-    "UINT64": 10,
-    "DOUBLE": 11,
-    "BOOL": 12,
-    "STRING": 13,
-    "COMPLEX64": 16,
-    "COMPLEX128": 17,
-    "BF16": 27,
-    "INT4": 29,
-    "UINT1": 30,
-    "COMPLEX32": 33,
-    "HIFLOAT8": 34,
-    "FLOAT8_E5M2": 35,
-    "FLOAT8_E4M3FN": 36,
-    "FLOAT8_E8M0": 37,
-    "FLOAT6_E3M2": 38,
-    "FLOAT6_E2M3": 39,
-    "FLOAT4_E2M1": 40,
-    "FLOAT4_E1M2": 41,
-}
+    "UNDEFINED": -1, "BOOL": 12, "STRING": 13,
+    "INT4": 29, "INT8": 2, "INT16": 6, "INT32": 3, "INT64": 9,
+    "UINT1": 30, "UINT8": 4, "UINT16": 7, "UINT32": 8, "UINT64": 10,
+    "FLOAT": 0, "FLOAT16": 1, "BF16": 27, "DOUBLE": 11, "COMPLEX32": 33, "COMPLEX64": 16, "COMPLEX128": 17,
+    "HIFLOAT8": 34, "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37,
+    "FLOAT6_E3M2": 38, "FLOAT6_E2M3": 39, "FLOAT4_E2M1": 40, "FLOAT4_E1M2": 41,
+}  # fmt: skip
 """aclDataType (the runtime's ``acl_base_rt.h``)."""
 
 FORMATS = {
-    "UNDEFINED": -1,
-    "NCHW": 0,
-    "NHWC": 1,
-    "ND": 2,
-    "NC1HWC0": 3,
-    "FRACTAL_Z": 4,
-    "NC1HWC0_C04": 12,
-    "HWCN": 16,
-    "NDHWC": 27,
-    "FRACTAL_NZ": 29,
-    "NCDHW": 30,
-    "NDC1HWC0": 32,
-    "FRACTAL_Z_3D": 33,
-    "NC": 35,
-    "NCL": 47,
-    "FRACTAL_NZ_C0_16": 50,
-    "FRACTAL_NZ_C0_32": 51,
-    "FRACTAL_NZ_C0_2": 52,
-    "FRACTAL_NZ_C0_4": 53,
-    "FRACTAL_NZ_C0_8": 54,
-}
+    "UNDEFINED": -1, "ND": 2, "NC": 35, "NCL": 47, "NCHW": 0, "NHWC": 1, "HWCN": 16, "NCDHW": 30, "NDHWC": 27,
+    "NC1HWC0": 3, "NC1HWC0_C04": 12, "NDC1HWC0": 32, "FRACTAL_Z": 4, "FRACTAL_Z_3D": 33,
+    "FRACTAL_NZ": 29, "FRACTAL_NZ_C0_2": 52, "FRACTAL_NZ_C0_4": 53, "FRACTAL_NZ_C0_8": 54,
+    "FRACTAL_NZ_C0_16": 50, "FRACTAL_NZ_C0_32": 51,
+}  # fmt: skip
 """aclFormat (the runtime's ``acl_base_rt.h``)."""
 
 MALLOC_HUGE_FIRST = 0

@@ -5,11 +5,7 @@ Sources: the library's page on aclnn return codes and the runtime's error code h
 
 from __future__ import annotations
 
-from enum import Enum
-
 SUCCESS = 0
-PARAMETER_NULL = 161001
-PARAMETER_INVALID = 161002
 
 NAMES = {
     0: "success",
@@ -85,27 +81,14 @@ NAMES = {
 }
 
 
-class Blame(Enum):
-    """Who is at fault by a status."""
+PROVES_NOTHING = {
+    *(100039, 107001, 200002, 207004, 561003, 561107, 561108, 561112, 507899, 507901),  # not installed, no device
+    *(200000, 207001, 207018, 207005),  # no memory
+}
+"""Statuses that blame the environment, and not the operator."""
 
-    OPERATOR = "operator"
-    ENVIRONMENT = "environment"
-    MEMORY = "memory"
-    CONTEXT = "context"
-
-
-_ENVIRONMENT = {100039, 107001, 200002, 207004, 561003, 561107, 561108, 561112, 507899, 507901}
-_MEMORY = {200000, 207001, 207018, 207005}
-_CONTEXT = {507014, 507015, 507018, 507034, 507035, 507046, 507053}
-
-
-def blame(code: int) -> Blame:
-    """Blame the environment (not installed, no device), its memory, a lost context, or else the operator itself."""
-    if code in _ENVIRONMENT:
-        return Blame.ENVIRONMENT
-    if code in _MEMORY:
-        return Blame.MEMORY
-    return Blame.CONTEXT if code in _CONTEXT else Blame.OPERATOR
+LOSES_THE_CONTEXT = {507014, 507015, 507018, 507034, 507035, 507046, 507053}
+"""Statuses after which the process can make no further calls."""
 
 
 def describe(code: int) -> str:
@@ -114,13 +97,8 @@ def describe(code: int) -> str:
 
 
 class AclError(Exception):
-    """A call that reported anything but success.
-
-    ``code`` is its status, ``function`` the C function, ``text`` the library's message, which may be empty.
-    """
+    """A call that reported anything but success; ``code`` is its status."""
 
     def __init__(self, function: str, code: int, text: str = "") -> None:
         super().__init__(f"{function} returned {describe(code)}" + (f": {text}" if text else ""))
-        self.function = function
         self.code = code
-        self.text = text

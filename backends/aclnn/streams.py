@@ -7,15 +7,15 @@ outputs after they were read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import GuardedWorkspace, Operands, TwoPhase, completed, guarded_workspace
-from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE
+from poolproof.backends.aclnn.execution import GuardedWorkspace, TwoPhase, completed, guarded_workspace
+from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE, MALLOC_HUGE_FIRST
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Hazard, Outcome
 
@@ -36,7 +36,7 @@ DEFAULT_STREAM = 0
 
 @dataclass(frozen=True)
 class Queue:
-    """Work for one stream of a device; nothing here waits for it but `drain`.
+    """Work for one stream of a device; nothing here waits for it.
 
     A delay is so many ``copies`` between two halves of a ``block`` of device memory.
     """
@@ -52,217 +52,190 @@ class Queue:
             self.copy(self.block, self.block + _BLOCK, _BLOCK)
 
     def copy(self, target: int, source: int, size: int) -> None:
-        if size:
-            self.device.call("aclrtMemcpyAsync", target, size, source, size, DEVICE_TO_DEVICE, self.stream)
+        self.device.call("aclrtMemcpyAsync", target, size, source, size, DEVICE_TO_DEVICE, self.stream)
 
     def erase(self, address: int, size: int) -> None:
-        if size:
-            self.device.call("aclrtMemsetAsync", address, size, 0, size, self.stream)
+        self.device.call("aclrtMemsetAsync", address, size, 0, size, self.stream)
 
     def await_all_of(self, other: Queue, event: int) -> None:
         """Order what is queued here from now on after all that ``other`` holds now."""
         self.device.call("aclrtRecordEvent", event, other.stream)
         self.device.call("aclrtStreamWaitEvent", self.stream, event)
 
-    def drain(self) -> None:
-        self.device.synchronise(self.stream)
 
+class QueuedCall:
+    """A call on the device that can be launched so many times, in one workspace; ``resources`` frees what it holds."""
 
-class Launches:
-    """Executors of one call that have not run yet, and the workspace in which they take turns."""
-
-    def __init__(self, operator: TwoPhase, waiting: list[tuple[int, int]], workspace: GuardedWorkspace) -> None:
+    def __init__(
+        self,
+        resources: ExitStack,
+        queue: Queue,
+        operator: TwoPhase,
+        call: Call,
+        launches: int = 1,
+        workspace: GuardedWorkspace | None = None,
+    ) -> None:
+        self.resources = resources
+        self.queue = queue
+        self.device = queue.device
         self._operator = operator
-        self._waiting = waiting
-        self.workspace = workspace
+        self._call = call
+        self._operands = resources.enter_context(operator.operands(call))
+        self._executors: list[tuple[int, int]] = []
+        resources.callback(self._destroy_executors)
+        for _ in range(launches):
+            self._executors.append(operator.prepare(self._operands))
+        size = max(size for size, _ in self._executors)
+        self._workspace = workspace or resources.enter_context(guarded_workspace(self.device, size))
+        self._elsewhere: dict[str, int] = {}
+        self._read: tuple[str, ...] = ()
 
-    def enqueue(self, stream: int) -> None:
-        """Run phase two of the next executor."""
-        size, executor = self._waiting.pop()
-        self._operator.run(self.workspace.address if size else 0, size, executor, stream)
+    def sharing_workspace(self) -> QueuedCall:
+        """Make the call once more, on tensors of its own in the same workspace."""
+        return QueuedCall(self.resources, self.queue, self._operator, self._call, workspace=self._workspace)
 
+    def withhold_inputs(self) -> None:
+        """Upload the inputs elsewhere while the call's tensors hold zeros, which are indices in any plane."""
+        for name in self._call.operator.inputs:
+            buffer = self._call.tensors[name].buffer
+            self.device.upload(self._place_elsewhere(name), buffer)
+            self.device.fill(self._operands.allocations[name], len(buffer), 0)
 
-@contextmanager
-def _launches(device: Device, operator: TwoPhase, operands: Sequence[Operands]) -> Iterator[Launches]:
-    """Prepare an executor for each of ``operands``, the last of them first.
-
-    Whatever happens in the block, at its end the whole device is waited for, and executors that have not run are
-    destroyed.
-    """
-    waiting: list[tuple[int, int]] = []
-    try:
-        for prepared in operands:
-            waiting.append(operator.prepare(prepared))
-        with guarded_workspace(device, max(size for size, _ in waiting)) as workspace:
-            try:
-                yield Launches(operator, waiting, workspace)
-            finally:
-                with suppress(AclError):
-                    device.call("aclrtSynchronizeDevice")
-    finally:
-        for _, executor in waiting:
-            device.call("aclDestroyAclOpExecutor", executor)
-
-
-@contextmanager
-def _spare(device: Device, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Allocate device memory of those sizes, by the same names."""
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
-
-
-def _sizes(call: Call, names: Sequence[str]) -> dict[str, int]:
-    return {name: len(call.tensors[name].buffer) for name in names}
-
-
-def _produce(queue: Queue, operands: Operands, made: Mapping[str, int]) -> None:
-    """Queue the production of the inputs: a delay, and copies from where they lie ready."""
-    queue.hold_up()
-    for name, size in _sizes(operands.call, tuple(made)).items():
-        queue.copy(operands.allocations[name], made[name], size)
-
-
-@contextmanager
-def _unmade(device: Device, operands: Operands) -> Iterator[dict[str, int]]:
-    """Upload the inputs elsewhere while the call's tensors hold zeros, which are indices in any plane."""
-    sizes = _sizes(operands.call, operands.call.operator.inputs)
-    with _spare(device, sizes) as made:
-        for name, size in sizes.items():
-            device.upload(made[name], operands.call.tensors[name].buffer)
-            device.fill(operands.allocations[name], size, 0)
-        yield made
-
-
-def _inputs_being_made(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
-    device = queue.device
-    with (
-        operator.operands(call) as operands,
-        _unmade(device, operands) as made,
-        _launches(device, operator, [operands]) as launches,
-    ):
-        _produce(queue, operands, made)
-        launches.enqueue(queue.stream)
-        return _result(queue, operands, launches)
-
-
-def _event_to_wait_for(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
-    device = queue.device
-    with (
-        operator.operands(call) as operands,
-        _unmade(device, operands) as made,
-        device.another_stream() as stream,
-        device.event() as event,
-        _launches(device, operator, [operands]) as launches,
-    ):
-        producer = replace(queue, stream=stream)
-        _produce(producer, operands, made)
-        queue.await_all_of(producer, event)
-        launches.enqueue(queue.stream)
-        return _result(queue, operands, launches)
-
-
-def _inputs_overwritten_behind(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
-    with operator.operands(call) as operands, _launches(queue.device, operator, [operands]) as launches:
-        replace(queue, stream=DEFAULT_STREAM).hold_up()
-        launches.enqueue(queue.stream)
-        for name, size in _sizes(call, call.operator.inputs).items():
-            queue.erase(operands.allocations[name], size)
-        return _result(queue, operands, launches)
-
-
-def _outputs_read_behind(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
-    device, sizes = queue.device, _sizes(call, call.operator.outputs)
-    with (
-        operator.operands(call) as operands,
-        _spare(device, sizes) as read,
-        _launches(device, operator, [operands]) as launches,
-    ):
-        replace(queue, stream=DEFAULT_STREAM).hold_up()
-        launches.enqueue(queue.stream)
-        for name, size in sizes.items():
-            queue.copy(read[name], operands.allocations[name], size)
-        outcome = _result(queue, operands, launches)
-        for name in sizes:
-            device.download(call.tensors[name].buffer, read[name])
-        return outcome
-
-
-def _workspace_of_the_call_before(queue: Queue, operator: TwoPhase, call: Call) -> Outcome:
-    device = queue.device
-    with (
-        operator.operands(call) as earlier,
-        operator.operands(call) as operands,
-        _unmade(device, earlier),
-        _launches(device, operator, [operands, earlier]) as launches,
-    ):
+    def produce_inputs(self, queue: Queue) -> None:
+        """Queue the production of the inputs: a delay, and copies from where they lie ready."""
         queue.hold_up()
-        launches.enqueue(queue.stream)
-        launches.enqueue(queue.stream)
-        return _result(queue, operands, launches)
+        for name in self._call.operator.inputs:
+            queue.copy(self._operands.allocations[name], self._elsewhere[name], self._size(name))
+
+    def launch(self) -> None:
+        """Run phase two of the next executor."""
+        size, executor = self._executors.pop()
+        self._operator.run(self._workspace.address if size else 0, size, executor, self.queue.stream)
+
+    def erase_inputs(self) -> None:
+        for name in self._call.operator.inputs:
+            self.queue.erase(self._operands.allocations[name], self._size(name))
+
+    def read_outputs(self) -> None:
+        """Queue copies of the outputs, which are then the call's result."""
+        self._read = self._call.operator.outputs
+        for name in self._read:
+            self.queue.copy(self._place_elsewhere(name), self._operands.allocations[name], self._size(name))
+
+    def outcome(self) -> Outcome:
+        """Wait for the call's stream and return its outcome."""
+        self.device.synchronise(self.queue.stream)
+        guard_violations = self._workspace.guard_violations()
+        self._operands.download(self.device)
+        for name in self._read:
+            self.device.download(self._call.tensors[name].buffer, self._elsewhere[name])
+        return completed(self._call, 0.0, guard_violations)
+
+    def _place_elsewhere(self, name: str) -> int:
+        """Allocate memory for a copy of a tensor's buffer."""
+        self._elsewhere[name] = self.resources.enter_context(self.device.memory(self._size(name)))
+        return self._elsewhere[name]
+
+    def _size(self, name: str) -> int:
+        return len(self._call.tensors[name].buffer)
+
+    def _destroy_executors(self) -> None:
+        """Destroy the executors that have not run."""
+        for _, executor in self._executors:
+            self.device.call("aclDestroyAclOpExecutor", executor)
 
 
-def _result(queue: Queue, operands: Operands, launches: Launches) -> Outcome:
-    """Wait for the call's stream and return its outcome."""
-    queue.drain()
-    guard_violations = launches.workspace.guard_violations()
-    operands.download(queue.device)
-    return completed(operands.call, 0.0, guard_violations)
+def _inputs_being_made(call: QueuedCall) -> None:
+    call.withhold_inputs()
+    call.produce_inputs(call.queue)
+    call.launch()
 
 
-HAZARDS: dict[Hazard, Callable[[Queue, TwoPhase, Call], Outcome]] = {
+def _event_to_wait_for(call: QueuedCall) -> None:
+    producer = replace(call.queue, stream=call.resources.enter_context(call.device.another_stream()))
+    event = call.resources.enter_context(call.device.event())
+    call.withhold_inputs()
+    call.produce_inputs(producer)
+    call.queue.await_all_of(producer, event)
+    call.launch()
+
+
+def _inputs_overwritten(call: QueuedCall) -> None:
+    replace(call.queue, stream=DEFAULT_STREAM).hold_up()
+    call.launch()
+    call.erase_inputs()
+
+
+def _outputs_read(call: QueuedCall) -> None:
+    replace(call.queue, stream=DEFAULT_STREAM).hold_up()
+    call.launch()
+    call.read_outputs()
+
+
+def _workspace_shared(call: QueuedCall) -> None:
+    earlier = call.sharing_workspace()
+    earlier.withhold_inputs()
+    call.queue.hold_up()
+    earlier.launch()
+    call.launch()
+
+
+_HAZARDS: dict[Hazard, Callable[[QueuedCall], None]] = {
     Hazard.INPUTS_BEING_MADE: _inputs_being_made,
-    Hazard.INPUTS_OVERWRITTEN: _inputs_overwritten_behind,
-    Hazard.OUTPUTS_READ: _outputs_read_behind,
-    Hazard.WORKSPACE_SHARED: _workspace_of_the_call_before,
+    Hazard.INPUTS_OVERWRITTEN: _inputs_overwritten,
+    Hazard.OUTPUTS_READ: _outputs_read,
+    Hazard.WORKSPACE_SHARED: _workspace_shared,
     Hazard.EVENT: _event_to_wait_for,
 }
 
 
+@dataclass(frozen=True)
 class AclnnStreams:
     """`poolproof.backends.base.Streams` of one device. ``outcome_of`` gives the outcome of a status that is not 0."""
 
-    hazards = tuple(HAZARDS)
-
-    def __init__(
-        self, device: Device, operators: Mapping[str, TwoPhase], outcome_of: Callable[[AclError], Outcome]
-    ) -> None:
-        self._device = device
-        self._operators = operators
-        self._outcome_of = outcome_of
+    device: Device
+    operators: Mapping[str, TwoPhase]
+    outcome_of: Callable[[AclError], Outcome]
+    hazards = tuple(_HAZARDS)
 
     def run(self, call: Call, hazard: Hazard) -> Outcome:
         try:
-            self._device.set_deterministic(call.deterministic)
-            return HAZARDS[hazard](self.queue, self._operators[call.operator.name], call)
+            with self._resources(call.deterministic) as resources:
+                queued = QueuedCall(resources, self.queue, self.operators[call.operator.name], call)
+                _HAZARDS[hazard](queued)
+                return queued.outcome()
         except AclError as error:
-            return self._outcome_of(error)
+            return self.outcome_of(error)
 
     def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
         try:
-            self._device.set_deterministic(first.deterministic)
-            return self._at_once(first, second)
+            with self._resources(first.deterministic) as resources:
+                other_queue = replace(self.queue, stream=resources.enter_context(self.device.another_stream()))
+                event = resources.enter_context(self.device.event())
+                one, other = (
+                    QueuedCall(resources, queue, self.operators[call.operator.name], call, _ROUNDS)
+                    for queue, call in ((self.queue, first), (other_queue, second))
+                )
+                self.queue.hold_up()
+                other_queue.await_all_of(self.queue, event)
+                for _ in range(_ROUNDS):
+                    one.launch()
+                    other.launch()
+                return one.outcome(), other.outcome()
         except AclError as error:
-            outcome = self._outcome_of(error)
+            outcome = self.outcome_of(error)
             return outcome, outcome
 
-    def _at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        device, queue = self._device, self.queue
-        one, two = (self._operators[call.operator.name] for call in (first, second))
-        with (
-            one.operands(first) as operands,
-            two.operands(second) as other_operands,
-            device.another_stream() as stream,
-            device.event() as event,
-            _launches(device, one, [operands] * _ROUNDS) as launches,
-            _launches(device, two, [other_operands] * _ROUNDS) as beside,
-        ):
-            other = replace(queue, stream=stream)
-            queue.hold_up()
-            other.await_all_of(queue, event)
-            for _ in range(_ROUNDS):
-                launches.enqueue(queue.stream)
-                beside.enqueue(other.stream)
-            return _result(queue, operands, launches), _result(other, other_operands, beside)
+    @contextmanager
+    def _resources(self, deterministic: bool) -> Iterator[ExitStack]:
+        """Set the mode; at the end, whatever happens, wait for the whole device before anything is freed."""
+        self.device.set_deterministic(deterministic)
+        with ExitStack() as resources:
+            try:
+                yield resources
+            finally:
+                with suppress(AclError):
+                    self.device.call("aclrtSynchronizeDevice")
 
     @cached_property
     def queue(self) -> Queue:
@@ -270,7 +243,9 @@ class AclnnStreams:
 
         How many copies last `_DELAY_SECONDS` is measured, after one copy that warms up.
         """
-        queue = Queue(self._device, self._device.stream, self._device.allocate(2 * _BLOCK))
+        queue = Queue(
+            self.device, self.device.stream, self.device.pointer("aclrtMalloc", 2 * _BLOCK, MALLOC_HUGE_FIRST)
+        )
         queue.hold_up()
-        seconds = self._device.timed(queue.stream, queue.hold_up)
+        seconds = self.device.timed(queue.stream, queue.hold_up)
         return replace(queue, copies=min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES)

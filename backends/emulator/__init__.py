@@ -33,6 +33,6 @@ POOLPROOF_EMULATOR_NANS            last (default), first, ignore: which NaN a fo
 and by ``build.py``: CXX, XDG_CACHE_HOME, and POOLPROOF_EMULATOR_SANITIZER (address or thread, see ``sanitized.py``).
 """
 
-from poolproof.backends.emulator.build import BuildFailed, CompilerMissing, library, sanitizer_runtime
+from poolproof.backends.emulator.build import library
 
-__all__ = ["BuildFailed", "CompilerMissing", "library", "sanitizer_runtime"]
+__all__ = ["library"]

@@ -21,6 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from poolproof.backends.base import BackendUnavailable
+
 Layout = Literal["single", "split", "monolithic"]
 Sanitizer = Literal["address", "thread"]
 
@@ -53,7 +55,6 @@ _EXPORTS = "{ global: acl*; Acl*; poolproof_emulator_*; _Z*8emulator*; local: *;
 
 _ABI_ONLY = "{ global: acl*; Acl*; poolproof_emulator_*; local: *; };"
 
-
 _MAX_PER_UNIT = 16
 """Sources that are compiled as one, so that the standard library's headers are read once. Names, also those in unnamed
 namespaces, are therefore unique in a component; the compiler rejects duplicates."""
@@ -65,12 +66,12 @@ Tell = Callable[[str], object]
 """A function that takes a sentence about what takes long, for a person who waits."""
 
 
-class CompilerMissing(Exception):
+class CompilerMissing(BackendUnavailable):
     """There is no C++ compiler; the text says what to install."""
 
 
-class BuildFailed(Exception):
-    """The compiler failed, with its own text, or an option is invalid."""
+class BuildFailed(BackendUnavailable):
+    """The compiler failed, with its own text, or an option is invalid, or there is no place for what it makes."""
 
 
 def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell: Tell = lambda _: None) -> Path:
@@ -84,15 +85,17 @@ def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell:
         if name not in get_args(Sanitizer):
             raise BuildFailed(f"POOLPROOF_EMULATOR_SANITIZER={name} is none of {', '.join(get_args(Sanitizer))}")
         sanitizer = cast(Sanitizer, name)
-    root = _installation(layout, sanitizer, tell)
+    try:
+        root = _installation(layout, sanitizer, tell)
+    except OSError as error:
+        raise BuildFailed(f"the emulator cannot be kept in {error.filename}: {error.strerror}") from error
     return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
 
 
 def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
     """Find the sanitizer's own library, which a program that loads an instrumented emulator needs in ``LD_PRELOAD``."""
     name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitizer]
-    found = _run([_compiler(), f"-print-file-name={name}"]).strip()
-    return Path(found).resolve()
+    return Path(_run([_compiler(), f"-print-file-name={name}"]).strip()).resolve()
 
 
 def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Path:
@@ -184,14 +187,9 @@ def _link(folder: Path, layout: Layout, objects: Path, flags: Sequence[str]) -> 
     earlier: list[str] = []
     for name, components in _LAYOUTS[layout].items():
         inputs = [str(path) for component in components for path in sorted(objects.glob(f"{component}.*.o"))]
-        options = [
-            "-shared",
-            "-pthread",
-            f"-Wl,-soname,{name}",
-            "-Wl,-rpath,$ORIGIN",
-            f"-Wl,--version-script,{exports}",
-        ]
-        _run([_compiler(), *flags, *options, "-o", str(libraries / name), *inputs, *earlier])
+        linking = ["-shared", "-pthread", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN"]
+        exported = f"-Wl,--version-script,{exports}"
+        _run([_compiler(), *flags, *linking, exported, "-o", str(libraries / name), *inputs, *earlier])
         earlier.append(str(libraries / name))
 
 

@@ -75,6 +75,11 @@ class ArrayCall:
     output_size: Lengths = ()
     mode: str = ""
 
+    @property
+    def windows(self) -> tuple[Lengths, Lengths, Lengths, Lengths, bool]:
+        """List kernel_size, stride, padding, dilation and ceil_mode, in the order in which torch takes them."""
+        return self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+
 
 class Refused(Exception):
     """The framework refused a call; the text is its own."""

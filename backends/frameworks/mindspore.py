@@ -53,13 +53,11 @@ class MindSpore(CopyingBackend):
 
     def backward(self, call: ArrayCall) -> NDArray:
         rank = call.operator.spatial_rank
-        assert call.gradient is not None
-        assert call.indices is not None
         if call.output_size:
             pool = ops.auto_generate.AdaptiveMaxPool2DGrad if rank == 2 else _grad_ops.AdaptiveMaxPool3DGrad
             return self.invoke(_results, pool(), call.gradient, call.values, call.indices)[0]
         pool = _grad_ops.MaxPoolGradWithArgmaxV2 if rank == 2 else _grad_ops.MaxPool3DGradWithArgmax
-        return self.invoke(_results, pool(*_windows(call)), call.values, call.gradient, call.indices)[0]
+        return self.invoke(_results, pool(*call.windows), call.values, call.gradient, call.indices)[0]
 
     def environment(self) -> Mapping[str, str]:
         return {"mindspore": mindspore.__version__}
@@ -77,20 +75,16 @@ class MindSpore(CopyingBackend):
         return ForwardRule(nans=Nans.IGNORED) if call.operator.spatial_rank == 2 else FAMILY_RULE
 
 
-def _windows(call: ArrayCall) -> tuple[Any, ...]:
-    return call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
-
-
 def _pool(call: ArrayCall) -> Callable[..., Any]:
     rank, index_type = call.operator.spatial_rank, getattr(mindspore, call.index_dtype)
     if call.output_size:
         pool = ops.adaptive_max_pool2d if rank == 2 else ops.adaptive_max_pool3d
         return partial(pool, output_size=call.output_size, return_indices=True)
     pool = ops.MaxPoolWithArgmaxV2 if rank == 2 else ops.MaxPool3DWithArgmax
-    return pool(*_windows(call), argmax_type=index_type)
+    return pool(*call.windows, argmax_type=index_type)
 
 
-def _results(function: Callable[..., Any], *arrays: NDArray) -> tuple[NDArray, ...]:
+def _results(function: Callable[..., Any], *arrays: Any) -> tuple[NDArray, ...]:
     """Compute the arrays that a function returns."""
     returned = function(*map(mindspore.Tensor, arrays))
     return tuple(each.asnumpy() for each in (returned if isinstance(returned, tuple) else (returned,)))

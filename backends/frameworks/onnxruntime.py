@@ -41,8 +41,7 @@ class OnnxRuntime(CopyingBackend):
         return None
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        windows = (call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode)
-        session = self.invoke(_session, call.values.dtype, call.values.ndim, *windows)
+        session = self.invoke(_session, call.values.dtype, call.values.ndim, *call.windows)
         maxima, indices = self.invoke(session.run, None, {"x": call.values})
         return maxima, indices
 

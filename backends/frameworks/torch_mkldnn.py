@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
 from poolproof.backends.frameworks.copying import ArrayCall
-from poolproof.backends.frameworks.torch_routes import TorchRoute, array_of, pool_of
+from poolproof.backends.frameworks.torch_routes import TorchRoute
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
@@ -36,15 +36,17 @@ class TorchMkldnn(TorchRoute):
             return "oneDNN has gradients of maxima over windows alone"
         if dtype not in ("float32", "bfloat16"):
             return "torch has no pool of oneDNN for this dtype"
+        is_narrow = dtype == "bfloat16"
+        if is_narrow and not self.torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001  (torch asks so itself)
+            return "oneDNN's bfloat16 needs AVX512 (bw, vl, dq), which this processor does not have"
         return None if index_dtype == "int64" else "no indices are given to oneDNN: one dtype of them is enough"
 
     def backward(self, call: ArrayCall) -> NDArray:
-        assert call.gradient is not None
         values = self.tensor(call.values, call).requires_grad_()
-        out = self.invoke(pool_of(self.torch, call), values.to_mkldnn()).to_dense()
+        out = self.invoke(self.pool(call, return_indices=False), values.to_mkldnn()).to_dense()
         self.invoke(out.backward, self.tensor(call.gradient, call))
         assert values.grad is not None
-        return array_of(self.torch, values.grad)
+        return self.array(values.grad)
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """Declare what the probe found on a processor that converts to bfloat16, where it flushes."""

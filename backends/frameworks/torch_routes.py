@@ -53,20 +53,45 @@ class TorchRoute(CopyingBackend):
     def environment(self) -> Mapping[str, str]:
         return self._eager.environment()
 
-    def tensor(self, array: NDArray, call: ArrayCall) -> torch.Tensor:
+    def pool(self, call: ArrayCall, return_indices: bool) -> Callable[..., Any]:
+        """Return the pool of `torch.nn.functional`, which takes values."""
+        functional, rank = self.torch.nn.functional, call.operator.spatial_rank
+        if call.output_size:
+            pool = partial(getattr(functional, f"adaptive_max_pool{rank}d"), output_size=call.output_size)
+        else:
+            names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+            pool = partial(getattr(functional, f"max_pool{rank}d"), **dict(zip(names, call.windows)))
+        return partial(pool, return_indices=return_indices)
+
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        """Pool; with `VALUES_ALONE` the indices are those of a second call, which has to agree with the first."""
+        values = self.tensor(call.values, call)
+        out, indices = self.invoke(self.pool(call, return_indices=True), values)
+        if call.mode == VALUES_ALONE:
+            out = self.invoke(self.pool(call, return_indices=False), values)
+        return self.array(out), self.array(indices)
+
+    def tensor(self, array: NDArray | None, call: ArrayCall) -> torch.Tensor:
         """Copy to the device, in the memory format that the mode names."""
+        assert array is not None
         name = array.dtype.name
         if name in UNKNOWN_TO_NUMPY:
             made = self.torch.from_numpy(array.view(np.int16).copy()).view(getattr(self.torch, name))
         else:
             made = self.torch.from_numpy(array.copy())
-        moved = made.to(self._device)
-        return moved.to(memory_format=self._memory_format(call))
+        return made.to(self._device).to(memory_format=self.memory_format(call))
 
-    def _memory_format(self, call: ArrayCall) -> torch.memory_format:
+    def memory_format(self, call: ArrayCall) -> torch.memory_format:
         if call.mode != CHANNELS_LAST:
             return self.torch.contiguous_format
         return self.torch.channels_last if call.operator.spatial_rank == 2 else self.torch.channels_last_3d
+
+    def array(self, tensor: torch.Tensor) -> NDArray:
+        """Copy to a contiguous array on the host, of shape (N, C, *spatial)."""
+        made = tensor.detach().cpu().contiguous()
+        if made.dtype == self.torch.bfloat16:
+            return made.view(self.torch.int16).numpy().view("bfloat16")
+        return made.numpy()
 
 
 class TorchAutograd(TorchRoute):
@@ -78,25 +103,15 @@ class TorchAutograd(TorchRoute):
         super().__init__(device)
         self.survives_fork = device == "cpu"
 
-    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        """Pool; with `VALUES_ALONE` the indices are those of a second call, which has to agree with the first."""
-        values = self.tensor(call.values, call)
-        out, indices = self.invoke(pool_of(self.torch, call), values, return_indices=True)
-        if call.mode == VALUES_ALONE:
-            out = self.invoke(pool_of(self.torch, call), values)
-        return array_of(self.torch, out), array_of(self.torch, indices)
-
     def backward(self, call: ArrayCall) -> NDArray:
-        assert call.indices is not None
-        assert call.gradient is not None
         values = self.tensor(call.values, call).requires_grad_()
         indices, gradient = self.tensor(call.indices, call), self.tensor(call.gradient, call)
-        with self.torch.autograd.graph.saved_tensors_hooks(_as_it_is, partial(_unless_indices, indices)):
-            out = self.invoke(pool_of(self.torch, call), values, return_indices=call.mode != VALUES_ALONE)
+        with self.torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, partial(_unless_indices, indices)):
+            out = self.invoke(self.pool(call, return_indices=call.mode != VALUES_ALONE), values)
             out = out if call.mode == VALUES_ALONE else out[0]
             self.invoke(out.backward, gradient)
         assert values.grad is not None
-        return array_of(self.torch, values.grad)
+        return self.array(values.grad)
 
 
 class TorchCompile(TorchRoute):
@@ -112,21 +127,19 @@ class TorchCompile(TorchRoute):
         super().__init__(device)
         self._cache: dict[object, Callable[..., Any]] = {}
 
-    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        """Pool, with `VALUES_ALONE` as `TorchAutograd` does."""
-        values = self.tensor(call.values, call)
-        both = self._compiled(call, "both", partial(pool_of(self.torch, call), return_indices=True))
-        out, indices = self.invoke(both, values)
-        if call.mode == VALUES_ALONE:
-            out = self.invoke(self._compiled(call, "values", pool_of(self.torch, call)), values)
-        return array_of(self.torch, out), array_of(self.torch, indices)
+    def pool(self, call: ArrayCall, return_indices: bool) -> Callable[..., Any]:
+        return self._compiled(call, return_indices, super().pool(call, return_indices))
 
     def backward(self, call: ArrayCall) -> NDArray:
-        assert call.indices is not None
-        assert call.gradient is not None
-        gradient, values, indices = (self.tensor(array, call) for array in (call.gradient, call.values, call.indices))
-        compiled = self._compiled(call, "backward", _backward(self.torch, call))
-        return array_of(self.torch, self.invoke(compiled, gradient, values, indices))
+        """Compute by the operator that autograd calls."""
+        operator = getattr(self.torch.ops.aten, str(call.operator.aten))
+        passed = () if call.output_size else call.windows
+        given = (self.tensor(array, call) for array in (call.gradient, call.values, call.indices))
+
+        def backward(gradient: torch.Tensor, values: torch.Tensor, indices: torch.Tensor) -> Any:
+            return operator(gradient, values, *passed, indices)
+
+        return self.array(self.invoke(self._compiled(call, "backward", backward), *given))
 
     def forward_rule(self, call: Call) -> ForwardRule:
         """Declare that the first of several NaN is taken, where the uncompiled operator takes the last.
@@ -140,9 +153,9 @@ class TorchCompile(TorchRoute):
                 return replace(FAMILY_RULE, nans=Nans.ANY)
         return replace(FAMILY_RULE, nans=Nans.FIRST)
 
-    def _compiled(self, call: ArrayCall, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        shape, dtype = call.values.shape, call.values.dtype
-        key = (what, call.operator, _arguments(call), shape, dtype, self._memory_format(call))
+    def _compiled(self, call: ArrayCall, what: object, function: Callable[..., Any]) -> Callable[..., Any]:
+        tensors = call.values.shape, call.values.dtype, self.memory_format(call)
+        key = (what, call.operator, call.output_size, call.windows, *tensors)
         if key not in self._cache:
             if len(self._cache) == _MAX_CACHED:
                 self._cache.clear()
@@ -159,42 +172,6 @@ _MAX_CACHED = 6
 """Compiled functions in the cache: fewer than torch compiles of one source (``recompile_limit``, 8)."""
 
 
-def _arguments(call: ArrayCall) -> tuple[Any, ...]:
-    """List the operator's arguments after its tensors."""
-    if call.output_size:
-        return (call.output_size,)
-    return call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
-
-
-def pool_of(torch: Any, call: ArrayCall) -> Callable[..., Any]:
-    """Return the pool of `torch.nn.functional`, which takes values and ``return_indices``."""
-    functional, rank, arguments = torch.nn.functional, call.operator.spatial_rank, _arguments(call)
-    if call.output_size:
-        return partial(getattr(functional, f"adaptive_max_pool{rank}d"), output_size=arguments[0])
-    names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-    return partial(getattr(functional, f"max_pool{rank}d"), **dict(zip(names, arguments)))
-
-
-def _backward(torch: Any, call: ArrayCall) -> Callable[..., Any]:
-    """Return the operator that autograd calls, which takes gradient, values and indices."""
-    operator, arguments = getattr(torch.ops.aten, str(call.operator.aten)), _arguments(call)
-    if call.output_size:
-        return operator
-    return lambda gradient, values, indices: operator(gradient, values, *arguments, indices)
-
-
-def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor
-
-
 def _unless_indices(indices: torch.Tensor, saved: torch.Tensor) -> torch.Tensor:
     """Replace the indices that autograd ``saved`` by the call's, in the same memory layout."""
     return saved.clone().copy_(indices) if saved.dtype == indices.dtype else saved
-
-
-def array_of(torch: Any, tensor: torch.Tensor) -> NDArray:
-    """Copy to a contiguous array on the host, of shape (N, C, *spatial)."""
-    made = tensor.detach().cpu().contiguous()
-    if made.dtype == torch.bfloat16:
-        return made.view(torch.int16).numpy().view("bfloat16")
-    return made.numpy()

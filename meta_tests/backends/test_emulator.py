@@ -8,26 +8,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from ctypes import byref, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 import numpy as np
 import pytest
 
-from emulated_calls import API_3D, current_products, poison, prepared
+from emulated_calls import API_3D, prepared
 from emulator_driver import DEVICE_TO_HOST, HOST_TO_DEVICE, Emulator, fresh
 from places import SUPPORT
 from poolproof.backends.emulator import build, library
 
 
 @pytest.fixture(scope="module")
-def emulators() -> Iterator[dict[str, Emulator]]:
-    with current_products() as loaded:
-        yield loaded
-
-
-@pytest.fixture
-def a2(emulators: dict[str, Emulator]) -> Emulator:
-    return emulators["A2"]
+def a2() -> Iterator[Emulator]:
+    with fresh(library(), "A2", DISABLE_L2_CACHE="1") as emulator:
+        yield emulator
 
 
 @pytest.fixture
@@ -161,26 +157,18 @@ def test_error_texts_are_the_threads_own(a2: Emulator) -> None:
     assert (a2.aclrtPeekAtLastError(0), a2.aclrtGetLastError(0), a2.aclrtGetLastError(0)) == (100000, 100000, 0)
 
 
-@pytest.mark.parametrize(
-    ("product", "soc"),
-    [
-        ("A2", "Ascend910B1"),
-        ("A3", "Ascend910_9382"),
-        ("950", "Ascend950PR_9591"),
-        ("910", "Ascend910A"),
-        ("310P", "Ascend310P3"),
-        ("310B", "Ascend310B1"),
-    ],
-)
+CURRENT = {"A2": "Ascend910B1", "A3": "Ascend910_9382", "950": "Ascend950PR_9591"}
+OLDER = {"910": "Ascend910A", "310P": "Ascend310P3", "310B": "Ascend310B1"}
+
+
+@pytest.mark.parametrize(("product", "soc"), (CURRENT | OLDER).items())
 def test_products(product: str, soc: str) -> None:
     with fresh(library(), product) as emulator:
         assert emulator.aclrtGetSocName().decode() == soc
-        outcome = prepared(emulator).launch()
-        current = product in ("A2", "A3", "950")
-        assert outcome.phase_one == (0 if current else 161002)
+        assert prepared(emulator).launch().phase_one == (0 if product in CURRENT else 161002)
         value, version = c_int32(), ctypes.create_string_buffer(128)
         emulator.call("aclGetCannAttribute", 0, byref(value))
-        assert value.value == int(current)
+        assert value.value == int(product in CURRENT)
         emulator.call("aclsysGetVersionStr", b"CANN", version)
         assert b"emulator" in version.value
         package = ctypes.create_string_buffer(128 * 2 + 64 * 4)
@@ -203,12 +191,7 @@ def in_python(script: str, *arguments: object, **environment: str) -> subprocess
     ],
 )
 def test_wrong_settings_abort_with_a_reason(setting: str, value: str, complaint: str) -> None:
-    script = """
-import sys
-from pathlib import Path
-from emulator_driver import Emulator
-Emulator(Path(sys.argv[1])).read_settings()
-"""
+    script = "import sys; from emulator_driver import Emulator; Emulator(sys.argv[1]).read_settings()"
     done = in_python(script, library(), **{f"POOLPROOF_EMULATOR_{setting}": value})
     assert done.returncode != 0
     assert complaint in done.stderr
@@ -225,7 +208,7 @@ print(library.aclFinalizeReference(ctypes.byref(left)), left.value)
 print(library.aclFinalize(), library.aclFinalize(), library.aclFinalizeReference(None))
 """
     found = in_python(script, library()).stdout
-    assert [int(word) for word in found.split()] == [100001, 0, 100002, 0, 1, 0, 100037, 100037]
+    assert found.split() == ["100001", "0", "100002", "0", "1", "0", "100037", "100037"]
 
 
 @pytest.mark.parametrize(("layout", "operators"), [("split", "libopapi_nn.so"), ("monolithic", "libopapi.so")])
@@ -233,12 +216,11 @@ def test_layouts_find_their_own_libraries(layout: build.Layout, operators: str) 
     script = """
 import sys
 import numpy
-from pathlib import Path
 from emulator_driver import Emulator, dense
 tensors = dict(gradOutput="f4", self="f4", indices="i4", gradInput="f4")
 views = {name: dense(numpy.zeros([1, 1, 1, 3, 3], dtype)) for name, dtype in tensors.items()}
 lists = dict(kernelSize=[1], stride=[1], padding=[0], dilation=[1])
-print(Emulator(Path(sys.argv[1])).run("aclnnMaxPool3dWithArgmaxBackward", views, lists).ok)
+print(Emulator(sys.argv[1]).run("aclnnMaxPool3dWithArgmaxBackward", views, lists).ok)
 """
     assert in_python(script, library(layout) / "lib64" / operators).stdout == "True\n"
 
@@ -320,7 +302,7 @@ def test_a_repeatable_executor_runs_on_other_addresses(cached: Emulator) -> None
 def test_a_cache_hit_skips_validation_and_takes_its_own_addresses(cached: Emulator) -> None:
     call, other = prepared(cached), prepared(cached)
     assert call.launch().ok
-    poison(other)
+    other.fill("gradInput", 7)
     assert other.launch().ok
     assert other.views["gradInput"].storage.tobytes() == call.views["gradInput"].storage.tobytes()
 
@@ -339,7 +321,7 @@ def test_threads_work_side_by_side(cached: Emulator) -> None:
         cached.call("aclrtSetDevice", 0)
         results = set()
         for _ in range(5):
-            call = prepared(cached)
+            call = prepared(cached, gradient="uniform")
             assert call.launch().ok
             results.add(call.views["gradInput"].storage.tobytes())
             call.destroy()
@@ -349,3 +331,91 @@ def test_threads_work_side_by_side(cached: Emulator) -> None:
     with ThreadPoolExecutor(3) as threads:
         running = [threads.submit(five_times) for _ in range(3)]
         assert len(set().union(*(each.result() for each in running))) == 1
+
+
+# Streams among each other, and what phase two does when it is given less than it needs.
+
+LENGTH = 1 << 24
+TIMED_OUT = 507046
+
+
+@contextmanager
+def another_stream(emulator: Emulator) -> Iterator[c_void_p]:
+    stream = c_void_p()
+    emulator.call("aclrtCreateStream", byref(stream))
+    yield stream
+    emulator.call("aclrtDestroyStream", stream)
+
+
+SOURCE = np.zeros(LENGTH, np.uint8)
+"""Lives as long as any stream, an abandoned one as well."""
+
+
+def busy(emulator: Emulator, stream: c_void_p, copies: int = 20) -> None:
+    """Keeps the stream busy for some ten milliseconds."""
+    block = emulator.malloc(LENGTH)
+    for _ in range(copies):
+        emulator.call("aclrtMemcpyAsync", block, LENGTH, SOURCE.ctypes.data, LENGTH, HOST_TO_DEVICE, stream)
+
+
+def test_a_stream_waits_for_what_an_event_has_captured(a2: Emulator) -> None:
+    block, seen, event = a2.upload(np.zeros(64, np.uint8)), np.zeros(64, np.uint8), c_void_p()
+    a2.call("aclrtCreateEvent", byref(event))
+    with another_stream(a2) as producer, another_stream(a2) as consumer:
+        busy(a2, producer)
+        a2.call("aclrtMemsetAsync", block, 64, 7, 64, producer)
+        a2.call("aclrtRecordEvent", event, producer)
+        a2.call("aclrtStreamWaitEvent", consumer, event)
+        assert a2.aclrtSynchronizeStreamWithTimeout(consumer, 0) == TIMED_OUT
+        assert a2.aclrtSynchronizeStreamWithTimeout(consumer, 60_000) == 0
+        a2.download(seen, block)
+        a2.call("aclrtSynchronizeStream", producer)
+    assert (seen == 7).all()
+    a2.call("aclrtDestroyEvent", event)
+
+
+def test_nobody_waits_for_a_stream_that_was_abandoned_or_an_event_that_was_not_recorded(a2: Emulator) -> None:
+    event, stream = c_void_p(), c_void_p()
+    a2.call("aclrtCreateEvent", byref(event))
+    a2.call("aclrtStreamWaitEvent", a2.stream, event)
+    assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
+    a2.call("aclrtCreateStream", byref(stream))
+    busy(a2, stream, copies=2)
+    a2.call("aclrtRecordEvent", event, stream)
+    a2.call("aclrtStreamWaitEvent", a2.stream, event)
+    a2.call("aclrtDestroyStreamForce", stream)
+    assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
+    a2.call("aclrtDestroyEvent", event)
+    assert a2.aclrtStreamWaitEvent(a2.stream, event) == a2.aclrtStreamWaitEvent(c_void_p(1), event) == 107017
+
+
+def test_an_exception_lets_those_go_who_wait_for_it() -> None:
+    with fresh(library(), "A2") as emulator:
+        event = c_void_p()
+        emulator.call("aclrtCreateEvent", byref(event))
+        with another_stream(emulator) as failing:
+            busy(emulator, failing)
+            _, size, executor = prepared(emulator, "float16").plan()
+            host = ctypes.create_string_buffer(size)
+            assert emulator.phase_two(API_3D, ctypes.cast(host, c_void_p), size, executor, failing) == 0
+            emulator.call("aclrtRecordEvent", event, failing)
+            emulator.call("aclrtStreamWaitEvent", emulator.stream, event)
+            assert emulator.aclrtSynchronizeStreamWithTimeout(emulator.stream, 60_000) == 507053
+
+
+def test_a_workspace_is_needed_but_a_size_that_is_understated_changes_nothing(a2: Emulator) -> None:
+    for dtype in ("float32", "float16"):
+        call, living = prepared(a2, dtype), a2.living("executors")
+        _, _, executor = call.plan()
+        assert a2.phase_two(API_3D, None, 64, executor, a2.stream) == 161001, "whatever is needed"
+        assert a2.living("executors") == living
+        call.destroy()
+    right, call = prepared(a2, "float16"), prepared(a2, "float16")
+    assert right.launch().ok
+    _, size, executor = call.plan()
+    workspace = a2.malloc(size)
+    assert a2.phase_two(API_3D, workspace, 1, executor, a2.stream) == 0
+    a2.call("aclrtSynchronizeStream", a2.stream)
+    call.fetch()
+    assert call.views["gradInput"].storage.tobytes() == right.views["gradInput"].storage.tobytes()
+    a2.call("aclrtFree", workspace)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return ENVIRONMENT | {"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler), "LOG": str(tmp_path / "log")}
 
 
-def test_of_several_processes_one_compiles_and_the_others_say_once_that_they_wait(environment: dict[str, str]) -> None:
+def test_of_several_processes_one_compiles_side_by_side_and_the_others_wait(environment: dict[str, str]) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", BUILD], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -50,8 +51,9 @@ def test_of_several_processes_one_compiles_and_the_others_say_once_that_they_wai
     assert [text for text in said if COMPILES in text] == [said[-1]]
     assert set(said[:-1]) <= {waiting, ""}
     log = Path(environment["LOG"]).read_text().split()
-    assert len(log) == len(set(log))
-    assert len(log) == 2 * (len(build._units()) + 1)
+    assert len(log) == len(set(log)) == 2 * (len(build._units()) + 1)
+    running = list(accumulate(1 if line.startswith("+") else -1 for line in log))
+    assert max(running) == min(len(os.sched_getaffinity(0)), len(build._units()))
 
 
 def test_every_source_is_compiled_once_and_a_missing_compiler_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,15 +99,6 @@ def test_who_waits_for_another_says_so_once_and_goes_on_after_it(tmp_path: Path)
             assert said == ["another process compiles the emulator: waiting for it"]
         waiting.result(timeout=60)
     assert said[1:] == ["entered"]
-
-
-def test_sources_are_compiled_side_by_side(environment: dict[str, str]) -> None:
-    subprocess.run([sys.executable, "-c", BUILD], env=environment, capture_output=True, check=True)
-    running, most = 0, 0
-    for line in Path(environment["LOG"]).read_text().split():
-        running += 1 if line.startswith("+") else -1
-        most = max(most, running)
-    assert most == min(len(os.sched_getaffinity(0)), len(build._units()))
 
 
 def test_a_first_use_says_that_it_compiles(environment: dict[str, str], tmp_path: Path) -> None:

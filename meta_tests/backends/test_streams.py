@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import byref, c_void_p
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
-from emulated_calls import API_3D, prepared
-from emulator_driver import HOST_TO_DEVICE, Emulator, fresh
 from holding import holding
+from poolproof.backends import torch_streams
 from poolproof.backends.base import Call, Hazard, Outcome, Status
-from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import VARIABLE
+from poolproof.backends.torch_eager import TorchEager
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
@@ -37,83 +36,61 @@ FORWARD = Case.from_json(
 QUESTIONS = [CaseQuestion(case, holding("streams")) for case in (CASE, FORWARD)]
 
 
-class Streamed(Scatter):
-    def __init__(self) -> None:
-        self.streams = self.made()
-
-    def made(self) -> SimulatedStreams:
-        return SimulatedStreams(self, ())
-
-
-class Ending(SimulatedStreams):
-    """A call among other work ends with ``outcome``."""
-
-    outcome = Outcome(Status.REFUSED, 507053, "the card is lost")
-
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        return self.outcome
+def streamed(**steps: Callable[..., Any]) -> Scatter:
+    """A backend without any device, whose streams take some steps otherwise."""
+    backend = Scatter()
+    backend.streams = type("Otherwise", (SimulatedStreams,), steps)(backend, ())
+    return backend
 
 
-class Skipping(Ending):
-    outcome = Outcome(Status.UNAVAILABLE, 200006, "no such stream")
-
-    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        return self.outcome, self.outcome
+REFUSED = Outcome(Status.REFUSED, 507053, "the card is lost")
+UNAVAILABLE = Outcome(Status.UNAVAILABLE, 200006, "no such stream")
 
 
-class Mixing(SimulatedStreams):
+def exchanged(self: SimulatedStreams, first: Call, second: Call) -> tuple[Outcome, Outcome]:
     """Of two calls at once the second gets the first one's data."""
-
-    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        for name in first.operator.inputs:
-            second.tensors[name].array[...] = first.tensors[name].array
-        return super().run_at_once(first, second)
+    for name in first.operator.inputs:
+        second.tensors[name].array[...] = first.tensors[name].array
+    return SimulatedStreams.run_at_once(self, first, second)
 
 
-class Complaining(SimulatedStreams):
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        super().run(call, hazard)
-        return Outcome(Status.COMPLETED, guard_violations=("memory past the workspace of 64 bytes was written",))
-
-
-class Raising(SimulatedStreams):
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        raise ZeroDivisionError("in the adapter")
+def overrun(self: SimulatedStreams, call: Call, hazard: Hazard) -> Outcome:
+    SimulatedStreams.run(self, call, hazard)
+    return Outcome(Status.COMPLETED, guard_violations=("memory past the workspace of 64 bytes was written",))
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=["backward", "forward"])
 @pytest.mark.parametrize("hazard", Hazard)
 def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
-    row = judge(question, Disturbed(hazard))
+    row = question.judge(Disturbed(hazard))
     assert row["verdict"] == Verdict.VIOLATES
     assert row["checks_violated"] == ["streams"]
     assert f"made with {hazard}: got " in row["reason"]
 
 
 @pytest.mark.parametrize(
-    ("streams", "violated", "said"),
+    ("backend", "violated", "said"),
     [
-        (Mixing, ["streams"], "made at the same time as another call on another stream"),
-        (Complaining, ["streams"], "memory past the workspace of 64 bytes was written"),
-        (Ending, ["refusal"], "the card is lost"),
-        (Skipping, [], ""),  # what cannot be made accuses nobody
+        (streamed(run_at_once=exchanged), ["streams"], "made at the same time as another call on another stream"),
+        (streamed(run=overrun), ["streams"], "memory past the workspace of 64 bytes was written"),
+        (streamed(run=lambda *_: REFUSED), ["refusal"], "the card is lost"),
+        # what cannot be made, who keeps order and who has no streams: none is accused
+        (streamed(run=lambda *_: UNAVAILABLE, run_at_once=lambda *_: (UNAVAILABLE, UNAVAILABLE)), [], ""),
+        (streamed(), [], ""),
+        (Scatter(), [], ""),
     ],
 )
-def test_calls_among_other_work(streams: type[SimulatedStreams], violated: list[str], said: str) -> None:
-    backend = Streamed()
-    backend.streams = streams(backend, ())
-    row = judge(QUESTIONS[0], backend)
-    assert (row["verdict"] == Verdict.VIOLATES, row["checks_violated"]) == (bool(violated), violated)
-    assert said in row["reason"]
+def test_calls_among_other_work(backend: Scatter, violated: list[str], said: str) -> None:
+    for question in QUESTIONS:
+        row = question.judge(backend)
+        assert (row["verdict"] == Verdict.VIOLATES, row["checks_violated"]) == (bool(violated), violated)
+        assert said in row["reason"]
 
 
-def test_who_keeps_order_or_has_no_streams_is_not_accused_nor_for_an_exception_of_the_adapter() -> None:
-    assert [judge(question, Streamed())["verdict"] for question in QUESTIONS] == [Verdict.CONFORMS] * 2
-    backend = Streamed()
-    backend.streams = Raising(backend, ())
-    assert answer(QUESTIONS[0], backend)["verdict"] == Verdict.ADAPTER_ERROR
-    assert answer(QUESTIONS[0], Scatter())["verdict"] == Verdict.CONFORMS
-    for backend, asked in ((Scatter(), False), (Streamed(), True)):
+def test_an_exception_is_the_adapters_and_who_has_no_streams_is_not_asked() -> None:
+    raising = streamed(run=lambda self, *_: 1 / 0)
+    assert answer(QUESTIONS[0], raising)["verdict"] == Verdict.ADAPTER_ERROR
+    for backend, asked in ((Scatter(), False), (streamed(), True)):
         chosen = subjects("scatter", backend)
         assert bool(list(blocks(chosen, [CASE_ASPECTS["streams"]], PLANS["smoke"], seed=0))) is asked
 
@@ -133,96 +110,94 @@ def test_the_default_stream_in_place_of_the_callers_is_found(
     assert found is bool(defect)
 
 
-# The emulator's streams among each other, and what its phase two does when it is given less than it needs.
+# Torch's: a device without streams stands in for one that has them. It runs everything at once, in the order of the
+# program, and writes down what was queued where. So it shows that every hazard queues its work as its name says and
+# gives what the plain call gives; what it cannot show is a race.
+
+TORCH_CASES = [replace(case, index_dtype="int64", dtype="float32", deterministic=False) for case in (CASE, FORWARD)]
 
 
-LENGTH = 1 << 24
-TIMED_OUT = 507046
+class Module:
+    """In place of `torch.cuda`; ``log`` says what happened on which stream, 0 being the default one."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[int, str]] = []
+        self.current = 0
+        self._numbers = count(1)
+
+    def note(self, what: str) -> None:
+        self.log.append((self.current, what))
+
+    def Stream(self) -> int:  # noqa: N802  (torch's name)
+        return next(self._numbers)
+
+    def Event(self) -> Module.Mark:  # noqa: N802
+        return Module.Mark(self)
+
+    @contextmanager
+    def stream(self, stream: int) -> Iterator[None]:
+        before, self.current = self.current, stream
+        yield
+        self.current = before
+
+    def synchronize(self) -> None:
+        self.note("synchronized")
+
+    class Mark:
+        def __init__(self, module: Module) -> None:
+            self._module = module
+
+        def record(self) -> None:
+            self._module.note("recorded")
+
+        def wait(self) -> None:
+            self._module.note("waited")
 
 
-@pytest.fixture(scope="module")
-def a2() -> Iterator[Emulator]:
-    with fresh(library(), "A2", DISABLE_L2_CACHE="1") as emulator:
-        yield emulator
+class Simulated(TorchEager):
+    """Torch on the CPU, which says that it has streams; ``log`` also tells of calls."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.module = Module()
+        self.streams = torch_streams.TorchStreams(self)
+
+    def compute(self, call, views):  # type: ignore[no-untyped-def]
+        self.module.note("called")
+        super().compute(call, views)
 
 
-@contextmanager
-def another_stream(emulator: Emulator) -> Iterator[c_void_p]:
-    stream = c_void_p()
-    emulator.call("aclrtCreateStream", byref(stream))
-    yield stream
-    emulator.call("aclrtDestroyStream", stream)
+class ReadsNothing(Simulated):
+    """Computes from zeros while any stream but the default one is current."""
+
+    def compute(self, call, views):  # type: ignore[no-untyped-def]
+        if self.module.current:
+            views = {name: view * 0 if name in call.operator.inputs else view for name, view in views.items()}
+        super().compute(call, views)
 
 
-SOURCE = np.zeros(LENGTH, np.uint8)
-"""Lives as long as any stream, an abandoned one as well."""
+@pytest.fixture
+def small_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_streams, "BLOCK", 64)
 
 
-def busy(emulator: Emulator, stream: c_void_p, copies: int = 20) -> None:
-    """Keeps the stream busy for some ten milliseconds."""
-    block = emulator.malloc(LENGTH)
-    for _ in range(copies):
-        emulator.call("aclrtMemcpyAsync", block, LENGTH, SOURCE.ctypes.data, LENGTH, HOST_TO_DEVICE, stream)
+@pytest.mark.usefixtures("small_delays")
+@pytest.mark.parametrize("case", TORCH_CASES, ids=lambda case: case.operator)
+def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case: Case) -> None:
+    backend = Simulated()
+    row = CaseQuestion(case, holding("streams")).judge(backend)
+    assert (row["verdict"], "streams" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
+    log = backend.module.log
+    recorded, waited = ([what for _, what in log].index(what) for what in ("recorded", "waited"))
+    assert log[recorded][0] != log[waited][0], "a call waits for the event of another stream"
+    assert log[waited + 1] == (log[waited][0], "called")
+    called = [stream for stream, what in log if what == "called"][-32:]
+    assert len(set(called)) == 2 and called == called[:2] * 16, "two calls take turns on two streams"
+    assert TorchEager("cpu").streams is None
 
 
-def test_a_stream_waits_for_what_an_event_has_captured(a2: Emulator) -> None:
-    block, seen, event = a2.upload(np.zeros(64, np.uint8)), np.zeros(64, np.uint8), c_void_p()
-    a2.call("aclrtCreateEvent", byref(event))
-    with another_stream(a2) as producer, another_stream(a2) as consumer:
-        busy(a2, producer)
-        a2.call("aclrtMemsetAsync", block, 64, 7, 64, producer)
-        a2.call("aclrtRecordEvent", event, producer)
-        a2.call("aclrtStreamWaitEvent", consumer, event)
-        assert a2.aclrtSynchronizeStreamWithTimeout(consumer, 0) == TIMED_OUT
-        assert a2.aclrtSynchronizeStreamWithTimeout(consumer, 60_000) == 0
-        a2.download(seen, block)
-        a2.call("aclrtSynchronizeStream", producer)
-    assert (seen == 7).all()
-    a2.call("aclrtDestroyEvent", event)
-
-
-def test_nobody_waits_for_a_stream_that_was_abandoned_or_an_event_that_was_not_recorded(a2: Emulator) -> None:
-    event, stream = c_void_p(), c_void_p()
-    a2.call("aclrtCreateEvent", byref(event))
-    a2.call("aclrtStreamWaitEvent", a2.stream, event)
-    assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
-    a2.call("aclrtCreateStream", byref(stream))
-    busy(a2, stream, copies=2)
-    a2.call("aclrtRecordEvent", event, stream)
-    a2.call("aclrtStreamWaitEvent", a2.stream, event)
-    a2.call("aclrtDestroyStreamForce", stream)
-    assert a2.aclrtSynchronizeStreamWithTimeout(a2.stream, 60_000) == 0
-    a2.call("aclrtDestroyEvent", event)
-    assert a2.aclrtStreamWaitEvent(a2.stream, event) == a2.aclrtStreamWaitEvent(c_void_p(1), event) == 107017
-
-
-def test_an_exception_lets_those_go_who_wait_for_it() -> None:
-    with fresh(library(), "A2") as emulator:
-        event = c_void_p()
-        emulator.call("aclrtCreateEvent", byref(event))
-        with another_stream(emulator) as failing:
-            busy(emulator, failing)
-            _, size, executor = prepared(emulator, "float16").plan()
-            host = ctypes.create_string_buffer(size)
-            assert emulator.phase_two(API_3D, ctypes.cast(host, c_void_p), size, executor, failing) == 0
-            emulator.call("aclrtRecordEvent", event, failing)
-            emulator.call("aclrtStreamWaitEvent", emulator.stream, event)
-            assert emulator.aclrtSynchronizeStreamWithTimeout(emulator.stream, 60_000) == 507053
-
-
-def test_a_workspace_is_needed_but_a_size_that_is_understated_changes_nothing(a2: Emulator) -> None:
-    for dtype in ("float32", "float16"):
-        call, living = prepared(a2, dtype), a2.living("executors")
-        _, _, executor = call.plan()
-        assert a2.phase_two(API_3D, None, 64, executor, a2.stream) == 161001, "whatever is needed"
-        assert a2.living("executors") == living
-        call.destroy()
-    right, call = prepared(a2, "float16"), prepared(a2, "float16")
-    assert right.launch().ok
-    _, size, executor = call.plan()
-    workspace = a2.malloc(size)
-    assert a2.phase_two(API_3D, workspace, 1, executor, a2.stream) == 0
-    a2.call("aclrtSynchronizeStream", a2.stream)
-    call.fetch()
-    assert call.views["gradInput"].storage.tobytes() == right.views["gradInput"].storage.tobytes()
-    a2.call("aclrtFree", workspace)
+@pytest.mark.usefixtures("small_delays")
+def test_a_call_that_is_not_at_its_place_is_found() -> None:
+    row = CaseQuestion(TORCH_CASES[0], holding("streams")).judge(ReadsNothing())
+    assert row["checks_violated"] == ["streams"]
+    assert f"made with {Hazard.INPUTS_BEING_MADE}" in row["reason"]

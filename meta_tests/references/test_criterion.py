@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import permutations
 
 import ml_dtypes
 import numpy as np
@@ -12,28 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from definition import MODELS, hold_candidates, of_each
+from definition import MODELS, hold_candidates
 from distributions import DISTRIBUTIONS, draw_terms
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
-from poolproof.references.kernels import criterion, numbers, sums
-from poolproof.references.kernels.compiled import Compiled, in_numpy
-from poolproof.references.kernels.criterion import Admissible
 from poolproof.references.specification import rounded as correctly_rounded
 from simulated import ORDERS, simulate
 
 CASES, UNCOMPILED_CASES = 2000, 100
 """Random small cases held against the specification; `studies/exact_criterion.py` takes twenty thousand."""
-
-
-@pytest.fixture
-def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernels run as they are written, not compiled."""
-    for module in (numbers, sums, criterion):
-        for function in vars(module).values():
-            if isinstance(function, Compiled):
-                monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))
 
 
 def test_sums_longer_than_float64_are_rounded_once() -> None:
@@ -68,38 +55,6 @@ def test_accepts_what_the_specification_accepts_uncompiled(in_python: None) -> N
     assert sum(hold_candidates(number) for number in range(CASES, CASES + UNCOMPILED_CASES)) > 5_000
 
 
-def at(allowed: Admissible, cell: int, count: int) -> Admissible:
-    """The acceptance of one cell, repeated for several candidates."""
-    return of_each(allowed, lambda values: np.full(count, values[cell]))
-
-
-def reachable(terms: list[Fraction], accumulator: FloatFormat) -> set[float]:
-    """Every result that some sequential order of finite additions in ``accumulator`` can give."""
-    results = set()
-    for order in set(permutations(terms)):
-        total: Fraction | float = Fraction(0)
-        for term in order:
-            if math.isfinite(total):
-                total = correctly_rounded(Fraction(total) + term, accumulator)
-        if math.isfinite(total):
-            results.add(float(total))
-    return results
-
-
-@pytest.mark.parametrize("fmt", (FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
-def test_every_sequential_order_is_admissible(fmt: FloatFormat) -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(60):
-        terms = draw_terms(rng, str(rng.choice(list(DISTRIBUTIONS))), (1, 4), fmt)
-        exact = [Fraction(float(term)) for term in terms[0]]
-        sums = scatter_sums(np.zeros(4, np.int64), terms[0], 1)
-        for model in ("native", "acc32"):
-            allowed = admissible(sums, fmt, AccumulationModel.parse(model))
-            accumulator = AccumulationModel.parse(model).accumulator(fmt)
-            results = fmt.round(np.array(sorted(reachable(exact, accumulator))))
-            assert at(allowed, 0, len(results)).accepts(results).all()
-
-
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16, BFLOAT16), ids=lambda fmt: fmt.name)
 def test_rejects_no_correct_kernel(fmt: FloatFormat, model: str) -> None:
@@ -115,57 +70,44 @@ def test_rejects_no_correct_kernel(fmt: FloatFormat, model: str) -> None:
 
 
 LARGEST, U16 = FLOAT32.max, BFLOAT16.unit_roundoff
-HALF: list[tuple[list[float], float, bool]] = [
-    ([np.nan, 1.0], np.nan, True),
-    ([np.nan, 1.0], 1.0, False),
-    ([np.inf, 1.0], np.inf, True),
-    ([np.inf, 1.0], np.nan, False),
-    ([np.inf, -np.inf], np.nan, True),
-    ([np.inf, -np.inf], np.inf, False),
-    ([-np.inf], -np.inf, True),
-    ([-np.inf], -65504.0, False),
-    ([65504.0, 15.0], 65504.0, True),
-    ([65504.0, 15.0], np.inf, False),
-    ([65504.0, 16.0], np.inf, True),
-    ([65504.0, 16.0], 65504.0, False),
-    ([65504.0, 65504.0, -65504.0], 65504.0, True),
-    ([65504.0, 65504.0, -65504.0], np.inf, False),
-    ([], 0.0, True),
-    ([], -0.0, True),
-    ([], 2.0**-24, False),
-    ([-0.0], 0.0, True),
-    ([2.0**-24], 0.0, False),
-]
-MAY_COME_OUT: list[tuple[FloatFormat, str, list[float], float, bool]] = [
-    *((FLOAT16, "acc32", *example) for example in HALF),
+MAY_COME_OUT: list[tuple[FloatFormat, str, list[float], list[float], list[float]]] = [
+    (FLOAT16, "acc32", [np.nan, 1.0], [np.nan], [1.0]),
+    (FLOAT16, "acc32", [np.inf, 1.0], [np.inf], [np.nan]),
+    (FLOAT16, "acc32", [np.inf, -np.inf], [np.nan], [np.inf]),
+    (FLOAT16, "acc32", [-np.inf], [-np.inf], [-65504.0]),
+    (FLOAT16, "acc32", [65504.0, 15.0], [65504.0], [np.inf]),
+    (FLOAT16, "acc32", [65504.0, 16.0], [np.inf], [65504.0]),
+    (FLOAT16, "acc32", [65504.0, 65504.0, -65504.0], [65504.0], [np.inf]),
+    (FLOAT16, "acc32", [], [0.0, -0.0], [2.0**-24]),
+    (FLOAT16, "acc32", [-0.0], [0.0], []),
+    (FLOAT16, "acc32", [2.0**-24], [], [0.0]),
     # An overflow that only some orders meet; the native kernel meets one where that of float32 does not.
-    (FLOAT32, "acc32", [LARGEST, LARGEST, -LARGEST], LARGEST, True),
-    (FLOAT32, "acc32", [LARGEST, LARGEST, -LARGEST], np.inf, True),
-    (FLOAT32, "acc32", [LARGEST, LARGEST, -LARGEST], 0.0, False),
-    (FLOAT16, "native", [65504.0, 65504.0, -65504.0], np.inf, True),
+    (FLOAT32, "acc32", [LARGEST, LARGEST, -LARGEST], [LARGEST, np.inf], [0.0]),
+    (FLOAT16, "native", [65504.0, 65504.0, -65504.0], [np.inf], []),
     # Saturation and flushing, only when declared.
-    (FLOAT16, "acc32+saturate", [65504.0, 65504.0], 65504.0, True),
-    (FLOAT16, "acc32+saturate", [65504.0, 65504.0], np.inf, False),
-    (FLOAT16, "acc32", [65504.0, 65504.0], 65504.0, False),
-    (FLOAT16, "acc32+cast-ftz", [2.0**-24], 0.0, True),
-    (BFLOAT16, "native+ftz", [2.0**-130], 0.0, True),
-    (BFLOAT16, "acc32", [2.0**-130], 0.0, False),
+    (FLOAT16, "acc32+saturate", [65504.0, 65504.0], [65504.0], [np.inf]),
+    (FLOAT16, "acc32", [65504.0, 65504.0], [], [65504.0]),
+    (FLOAT16, "acc32+cast-ftz", [2.0**-24], [0.0], []),
+    (BFLOAT16, "native+ftz", [2.0**-130], [0.0], []),
+    (BFLOAT16, "acc32", [2.0**-130], [], [0.0]),
     # One ulp and a half, rounded once to even.
-    (BFLOAT16, "acc32", [1.0, 3 * U16], 1.0 + 4 * U16, True),
-    (BFLOAT16, "acc32", [1.0, 3 * U16], 1.0 + 2 * U16, False),
+    (BFLOAT16, "acc32", [1.0, 3 * U16], [1.0 + 4 * U16], [1.0 + 2 * U16]),
     # Three multiples of 4 cannot sum to an odd number of twos, however wide the interval.
-    (FLOAT32, "acc32", [4.0, 2.0**26, 4.0], 2.0**26 + 8, True),
-    (FLOAT32, "acc32", [4.0, 2.0**26, 4.0], 2.0**26 + 10, False),
+    (FLOAT32, "acc32", [4.0, 2.0**26, 4.0], [2.0**26 + 8], [2.0**26 + 10]),
     # An infinite term, and an overflow of the other sign.
-    (FLOAT32, "acc32", [np.inf, -LARGEST, -LARGEST], np.nan, True),
-    (FLOAT32, "acc32", [np.inf, -LARGEST], np.nan, False),
+    (FLOAT32, "acc32", [np.inf, -LARGEST, -LARGEST], [np.nan], []),
+    (FLOAT32, "acc32", [np.inf, -LARGEST], [], [np.nan]),
 ]
 
 
-@pytest.mark.parametrize(("fmt", "model", "terms", "output", "expected"), MAY_COME_OUT)
-def test_what_may_come_out(fmt: FloatFormat, model: str, terms: list[float], output: float, expected: bool) -> None:
+@pytest.mark.parametrize(("fmt", "model", "terms", "right", "wrong"), MAY_COME_OUT)
+def test_what_may_come_out(
+    fmt: FloatFormat, model: str, terms: list[float], right: list[float], wrong: list[float]
+) -> None:
     sums = scatter_sums(np.zeros(len(terms), np.int64), np.array(terms), 1)
-    assert admissible(sums, fmt, AccumulationModel.parse(model)).accepts(np.array([output])).item() is expected
+    for output in right + wrong:
+        accepted = admissible(sums, fmt, AccumulationModel.parse(model)).accepts(np.array([output]))
+        assert accepted.item() is (output in right), output
 
 
 def test_models_are_read_as_they_are_spelled() -> None:
@@ -196,27 +138,9 @@ def test_rounds_the_exact_value_once(fmt: FloatFormat, x: float, nudge: int) -> 
 def test_rounds_halfway_cases_to_even_without_a_residue_and_overflows_at_the_threshold(fmt: FloatFormat) -> None:
     half, above = 1.0 + fmt.unit_roundoff, 1.0 + 2 * fmt.unit_roundoff
     assert fmt.round(np.array([half] * 3), np.array([0.0, 1e-30, -1e-30])).tolist() == [1.0, above, 1.0]
+    assert fmt.round(np.array([half + 2.0**-40])).item() == above, "which a cast by way of float32 rounds to half first"
     below = np.nextafter(fmt.overflow_threshold, 0)
     assert fmt.round(np.array([below, fmt.overflow_threshold])).tolist() == [fmt.max, np.inf]
-
-
-def test_a_cast_by_ml_dtypes_would_round_bfloat16_twice() -> None:
-    """Why the formats round for themselves: 1 + 2**-8 + 2**-40 lies above the halfway point."""
-    value = np.array([1.0 + 2.0**-8 + 2.0**-40])
-    assert BFLOAT16.round(value)[0] == 1.0078125
-    assert value.astype(ml_dtypes.bfloat16)[0] == 1.0
-    assert FLOAT64.round(value) is value
-
-
-@pytest.mark.parametrize("fmt", (FLOAT32, FLOAT16), ids=lambda fmt: fmt.name)
-def test_agrees_with_numpys_casts(fmt: FloatFormat) -> None:
-    rng = np.random.default_rng(0)
-    span = fmt.max_exponent - fmt.min_exponent + fmt.precision + 6
-    values = np.ldexp(
-        rng.uniform(-2, 2, 100_000), fmt.min_exponent - fmt.precision - 3 + rng.integers(0, span, 100_000)
-    )
-    with np.errstate(over="ignore"):
-        assert np.array_equal(fmt.round(values), values.astype(fmt.dtype).astype(np.float64))
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from poolproof.references.forward import forward_maximum, judge_forward
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
-from poolproof.references.kernels import forward as core
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
@@ -169,15 +168,11 @@ def test_what_is_wrong_has_its_flag(out: tuple[float, ...], index: tuple[int, ..
 
 
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
-def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], request: pytest.FixtureRequest) -> None:
     values = planes(axes, 5)
     maxima, indices = forward_maximum(values, axes)
     wrong = judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1))
-    for name in ("find_maxima", "judge_maxima"):
-        monkeypatch.setattr(f"poolproof.references.forward.{name}", getattr(core, name).py_func)
-    helpers = ("flags_of", "index_of_maximum", "has_cells", "maximum_at", "replaces", "is_equally_valid", "is_as_great")
-    for helper in (*helpers, "window_at", "is_visited", "is_within", "is_same"):
-        monkeypatch.setattr(core, helper, getattr(core, helper).py_func)
+    request.getfixturevalue("in_python")
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
     np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)
 
@@ -202,7 +197,7 @@ def questions(aspect: str = "special_values") -> list[CaseQuestion]:
 
 def violated(picks: ForwardRule, declared: ForwardRule, aspect: str = "special_values") -> set[str]:
     """The checks whose claims are broken by any of the questions."""
-    rows = [judge(question, Picking(picks, declared)) for question in questions(aspect)]
+    rows = [question.judge(Picking(picks, declared)) for question in questions(aspect)]
     return {check for row in rows for check in row.get("checks_violated") or ()}
 
 

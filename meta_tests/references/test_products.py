@@ -11,7 +11,7 @@ import pytest
 
 from poolproof.backends import emulator, registry
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.emulator.backend import KNOWN_PRODUCTS, emulated
+from poolproof.backends.emulator.backend import KNOWN_PRODUCTS, Emulated
 from poolproof.references import products
 from poolproof.references.accumulation import ACC32, NATIVE
 from poolproof.references.contract import expectation as answers
@@ -59,7 +59,7 @@ def test_a_product_has_what_it_does_not_say_from_the_one_that_it_is_like() -> No
     with pytest.raises(ContractError, match=r"product '1000' has no value in table product of aclnn\w+: give it one"):
         answers.contracts_of((*PRODUCTS.values(), UNLIKE_ANY))
     with pytest.raises(BackendUnavailable, match="the emulator is no 1000, nor anything that it is like, only A2, A3"):
-        emulated(UNLIKE_ANY)
+        Emulated(UNLIKE_ANY)
 
 
 def test_a_product_like_another_has_its_clauses_and_changes_no_one_elses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from poolproof.references.criterion import scatter_sums
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.operators import BACKWARDS
-from poolproof.references.standards import APPLICATIONS, STANDARDS, applications_of, judge_all
+from poolproof.references.standards import APPLICATIONS, STANDARDS, judge_all
 
 p = float.fromhex
 
@@ -39,59 +39,40 @@ SEPTEMBER_TOLERANCE = table("0x1p-10", "0x1p-7", "0x1p-13", "0x1p-10", "0x1p-3",
 SEPTEMBER = {"rtol": SEPTEMBER_TOLERANCE, "atol": SEPTEMBER_TOLERANCE, "floor": table(0.1, 0.1, 0.01, 0.1, 1.0, 1.0)}
 
 
-def mixed(numbers: dict[str, Any], limit: str, specials: str = "silent") -> dict[str, Any]:
-    return {**numbers, "limit": limit, "specials": specials}
-
-
-def relative(specials: str = "silent") -> dict[str, Any]:
-    return {"thresholds": APRIL, "specials": specials}
-
-
-def ratios(mare: float, mere: float, rmse: float) -> dict[str, Any]:
-    return {"limits": {"mare_ratio": mare, "mere_ratio": mere, "rmse_ratio": rmse}, "specials": "silent"}
-
-
-def everywhere(value: float) -> dict[str, float]:
-    return {"float64": value, "float32": value, "float16": value, "bfloat16": value}
-
-
-def close(
-    rtol: dict[str, float],
-    atol: dict[str, float],
-    free: dict[str, float] | None = None,
-    nan_equal: bool = True,
-    scaled: bool = False,
-) -> dict[str, Any]:
-    numbers = {"rtol": rtol, "atol": atol, "free": free or {}}
-    return numbers | {"nan_equal": nan_equal, "scaled": scaled, "specials": "elements"}
-
-
-TORCH_RTOL = {"float16": 0.001, "bfloat16": 0.016, "float32": 0.0000013, "float64": 0.0000001}
-TORCH_ATOL = {"float16": 0.00001, "bfloat16": 0.00001, "float32": 0.00001, "float64": 0.0000001}
-SILENT = {"specials": "silent"}
+CLOSE = {"free": {}, "nan_equal": True, "scaled": False, "specials": "elements"}
+TORCH = {
+    "rtol": {"float16": 0.001, "bfloat16": 0.016, "float32": 0.0000013, "float64": 0.0000001},
+    "atol": {"float16": 0.00001, "bfloat16": 0.00001, "float32": 0.00001, "float64": 0.0000001},
+    "nan_equal": False,
+}
+FLAGGEMS = {**TORCH, "atol": {"float64": 0.0001, "float32": 0.0001, "float16": 0.0001, "bfloat16": 0.0001}}
+TTK = table(0.001, 0.001, 0.0001)
 
 PINNED: dict[str, dict[str, Any]] = {
-    "ecosystem-2026-04": relative(),
-    "ecosystem-2026-07-fixed-limit": mixed(JULY, "fixed"),
-    "ecosystem-2026-09": mixed(SEPTEMBER, "largest_ulp", "elements"),
-    "atk-single": relative("unseen"),
-    "commercial-l0": ratios(10, 2, 2),
-    "commercial-l1": ratios(5, 1.5, 1.5),
-    "commercial-l2": ratios(2, 1.2, 1.2),
-    "ttk-close": close(
-        table(0.001, 0.001, 0.0001), table(0.00000001, 0.00000001, 0.00000001), table(0.001, 0.001, 0.0001)
-    ),
-    "torch-assert-close": close(TORCH_RTOL, TORCH_ATOL, nan_equal=False),
-    "flaggems-max-pool2d": close(TORCH_RTOL, everywhere(0.0001), nan_equal=False),
-    "flaggems-adaptive-max-pool2d": close(TORCH_RTOL, everywhere(0.0001), nan_equal=False, scaled=True),
-    "ops-nn-experimental": close({"float32": 0.0001, "float16": 0.01}, {"float32": 0.0001, "float16": 0.001}),
-    "cann-bench": SILENT,
-    "msprobe-binary": SILENT,
-    "msprobe-benchmark": SILENT,
-    "npu-assert-rtol": {"tolerance": {"float16": 0.001, "float32": 0.0001, "float64": 0.0001}, **SILENT},
-    "npu-assert-rtol-adaptive": {"tolerance": {"float16": 0.0003, "float32": 0.0003, "float64": 0.0003}, **SILENT},
-    "benchdnn-strict": SILENT,
+    "ecosystem-2026-04": {"thresholds": APRIL},
+    "ecosystem-2026-07-fixed-limit": {**JULY, "limit": "fixed"},
+    "ecosystem-2026-09": {**SEPTEMBER, "limit": "largest_ulp", "specials": "elements"},
+    "atk-single": {"thresholds": APRIL, "specials": "unseen"},
+    "commercial-l0": {"limits": {"mare_ratio": 10, "mere_ratio": 2, "rmse_ratio": 2}},
+    "commercial-l1": {"limits": {"mare_ratio": 5, "mere_ratio": 1.5, "rmse_ratio": 1.5}},
+    "commercial-l2": {"limits": {"mare_ratio": 2, "mere_ratio": 1.2, "rmse_ratio": 1.2}},
+    "ttk-close": {**CLOSE, "rtol": TTK, "atol": table(0.00000001, 0.00000001, 0.00000001), "free": TTK},
+    "torch-assert-close": {**CLOSE, **TORCH},
+    "flaggems-max-pool2d": {**CLOSE, **FLAGGEMS},
+    "flaggems-adaptive-max-pool2d": {**CLOSE, **FLAGGEMS, "scaled": True},
+    "ops-nn-experimental": {
+        **CLOSE,
+        "rtol": {"float32": 0.0001, "float16": 0.01},
+        "atol": {"float32": 0.0001, "float16": 0.001},
+    },
+    "cann-bench": {},
+    "msprobe-binary": {},
+    "msprobe-benchmark": {},
+    "npu-assert-rtol": {"tolerance": {"float16": 0.001, "float32": 0.0001, "float64": 0.0001}},
+    "npu-assert-rtol-adaptive": {"tolerance": {"float16": 0.0003, "float32": 0.0003, "float64": 0.0003}},
+    "benchdnn-strict": {},
 }
+"""The fields of every standard but for its words; ``specials`` are silent where nothing else is said."""
 
 CONSTANTS: dict[str, Any] = {
     "ecosystem.RELATIVE_GUARD": 0.0000001,
@@ -122,7 +103,7 @@ def test_thresholds_are_those_of_the_source(name: str) -> None:
     standard = STANDARDS[name]
     words = ("name", "source", "note")
     numbers = {field.name: getattr(standard, field.name) for field in fields(standard) if field.name not in words}
-    assert numbers == PINNED[name]
+    assert numbers == {"specials": "silent", **PINNED[name]}
     assert standard.source
 
 
@@ -137,7 +118,8 @@ def test_every_standard_is_applied_by_somebody() -> None:
     for application in APPLICATIONS:
         assert set(application.operators) <= known and application.source
     for operator in known:
-        assert any("ecosystem-2026-09" in application.standards for application in applications_of(operator))
+        applied = (each for each in APPLICATIONS if not each.operators or operator in each.operators)
+        assert any("ecosystem-2026-09" in application.standards for application in applied)
 
 
 def compare(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,41 +34,35 @@ class Arrays(CopyingBackend):
 
 
 def _pool(call: ArrayCall, base: IndexBase) -> tuple[NDArray, NDArray]:
-    values = call.values
-    batch, channels, *spatial = values.shape
-    if call.output_size:
-        axes = Adaptive(call.output_size).axes(tuple(spatial))
-    else:
-        windows = call.kernel_size, call.stride, call.padding, call.dilation, call.ceil_mode
-        axes = Windowed(*windows).axes(tuple(spatial))
-    maxima, indices = forward_maximum(values.reshape(batch * channels, *spatial), axes)
+    batch, channels, *spatial = call.values.shape
+    windows = Adaptive(call.output_size) if call.output_size else Windowed(*call.windows)
+    planes = call.values.reshape(batch * channels, *spatial)
+    maxima, cells = forward_maximum(planes, windows.axes(tuple(spatial)))
+    numbers = np.broadcast_to(np.arange(math.prod(spatial)), (len(planes), math.prod(spatial)))
     if base is IndexBase.TENSOR:
-        indices = indices + np.arange(len(indices)).reshape(-1, *(1,) * len(spatial)) * int(np.prod(spatial))
+        numbers = np.arange(call.values.size).reshape(numbers.shape)
+    elif base is IndexBase.CHANNELS_LAST:
+        numbers = numbers * channels + np.tile(np.arange(channels), batch)[:, np.newaxis]
     pooled = (batch, channels, *maxima.shape[1:])
-    indices = indices.reshape(pooled)
-    if base is IndexBase.CHANNELS_LAST:
-        indices = indices * channels + np.arange(channels).reshape(1, -1, *(1,) * len(spatial))
-    return maxima.reshape(pooled), indices
+    return maxima.reshape(pooled), np.take_along_axis(numbers, _rows(cells, len(planes)), axis=1).reshape(pooled)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _scatter(call: ArrayCall, base: IndexBase) -> NDArray:
-    """Into the whole tensor, in the order of the framework's own indices."""
-    values, gradient, indices = call.values, call.gradient, call.indices
-    assert gradient is not None
-    assert indices is not None
-    sums = np.zeros(values.size, values.dtype)
+    """Into arrays in the order of the framework's own indices."""
+    assert call.gradient is not None
+    assert call.indices is not None
+    batch, channels, *spatial = call.values.shape
+    count = {IndexBase.PLANE: batch * channels, IndexBase.TENSOR: 1, IndexBase.CHANNELS_LAST: batch}[base]
+    sums = np.zeros_like(_rows(call.values, count))
+    np.add.at(sums, (np.arange(count)[:, np.newaxis], _rows(call.indices, count)), _rows(call.gradient, count))
     if base is IndexBase.CHANNELS_LAST:
-        batch, channels, *spatial = values.shape
-        starts = np.arange(batch).reshape(-1, *(1,) * (values.ndim - 1)) * (values.size // max(batch, 1))
-        np.add.at(sums, (indices + starts).ravel(), gradient.ravel())
         return np.ascontiguousarray(np.moveaxis(sums.reshape(batch, *spatial, channels), -1, 1))
-    planes = np.zeros(1, np.int64)
-    if base is IndexBase.PLANE:
-        planes = np.arange(values.shape[0] * values.shape[1]).reshape(*values.shape[:2], *(1,) * (values.ndim - 2))
-        planes = planes * int(np.prod(values.shape[2:]))
-    np.add.at(sums, (indices + planes).ravel(), gradient.ravel())
-    return sums.reshape(values.shape)
+    return sums.reshape(call.values.shape)
+
+
+def _rows(array: NDArray, count: int) -> NDArray:
+    return array.reshape(count, array.size // max(count, 1))
 
 
 class OfTensor(Arrays):

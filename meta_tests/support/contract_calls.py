@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from functools import cache
 from typing import Any
 
+from observed_statuses import read_rows
 from places import GOLDEN
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.examples import base_template
-from poolproof.references.contract.vocabulary import SIGNATURES
-from poolproof.references.windows import Windowed
-
-CALL_FIELDS = ("api", "tensors", "lists", "ceilMode", "null_outputs")
-WINDOWED_APIS = tuple(api for api in SIGNATURES if SIGNATURES[api].operator.windows is Windowed)
 
 MP3 = "aclnnMaxPool3dWithArgmaxBackward"
 MP2 = "aclnnMaxPool2dWithIndicesBackward"
@@ -26,12 +20,7 @@ AD3 = "aclnnAdaptiveMaxPool3dBackward"
 @cache
 def observed_rows() -> list[dict[str, Any]]:
     """Statuses of phase one of a library's host code; some with the number of the ``cause`` that decides them."""
-    with gzip.open(GOLDEN / "observed_statuses.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def observed_call(row: dict[str, Any]) -> ContractCall:
-    return ContractCall.from_record({name: row[name] for name in CALL_FIELDS})
+    return list(read_rows(GOLDEN / "observed_statuses.jsonl.gz"))
 
 
 def made(api: str, **fields: Any) -> ContractCall:

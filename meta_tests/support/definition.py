@@ -14,8 +14,7 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 from poolproof.references.kernels.criterion import Admissible
-from poolproof.references.kernels.numbers import NO_LATTICE
-from poolproof.references.kernels.sums import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ExactSums
+from poolproof.references.kernels.sums import ExactSums
 
 MODELS = (
     *("acc32", "native", "mixed(2)", "mixed(3)", "acc32+ftz", "native+ftz", "acc32+cast-ftz", "native+saturate"),
@@ -40,24 +39,6 @@ def small_case(number: int) -> tuple[FloatFormat, AccumulationModel, list[list[f
     values = np.concatenate([terms[cell, :count] for cell, count in enumerate(counts)])
     listed = [terms[cell, :count].tolist() for cell, count in enumerate(counts)]
     return fmt, model, listed, scatter_sums(cells, values, 8)
-
-
-def hold_sums(number: int) -> None:
-    _, _, cells, sums = small_case(number)
-    for cell, terms in enumerate(cells):
-        facts = specification.summed(terms)
-        assert sums.k[cell] == facts.k
-        assert sums.sum[cell] == float(facts.exact)
-        assert sums.residue[cell] == float(facts.exact - Fraction(sums.sum[cell]))
-        assert Fraction(sums.positive[cell]) >= facts.positive
-        assert Fraction(sums.negative[cell]) >= facts.negative
-        assert sums.lattice[cell] == (NO_LATTICE if facts.lattice is None else facts.lattice)
-        kinds = {
-            NAN: any(map(math.isnan, terms)),
-            POSITIVE_INFINITY: math.inf in terms,
-            NEGATIVE_INFINITY: -math.inf in terms,
-        }
-        assert sums.kinds[cell] == sum(kind for kind, lands in kinds.items() if lands)
 
 
 def hold_candidates(number: int) -> int:

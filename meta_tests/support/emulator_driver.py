@@ -13,9 +13,10 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
@@ -23,7 +24,6 @@ from numpy.typing import NDArray
 
 BACKWARD = ("gradOutput", "self", "indices", "gradInput")
 FORWARD = ("self", "out", "indices")
-LISTS = ("kernelSize", "stride", "padding", "dilation")
 
 DTYPES = {
     "UNDEFINED": -1, "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8,
@@ -92,15 +92,10 @@ class View:
     @property
     def array(self) -> NDArray:
         """The elements of the view, sharing memory with the storage."""
-        strides = row_major(self.shape) if self.strides is None else self.strides
         size = self.storage.itemsize
-        return np.ndarray(
-            tuple(self.shape),
-            self.storage.dtype,
-            buffer=self.storage.view(np.uint8).data,
-            offset=self.offset * size,
-            strides=tuple(stride * size for stride in strides),
-        )
+        strides = None if self.strides is None else [stride * size for stride in self.strides]
+        memory = self.storage.view(np.uint8).data
+        return np.ndarray(tuple(self.shape), self.storage.dtype, memory, self.offset * size, strides)
 
     @property
     def tag(self) -> int:
@@ -110,13 +105,6 @@ class View:
 def dense(array: NDArray, tag: str | None = None) -> View:
     """A view of all of ``array``, which is copied."""
     return View(np.ascontiguousarray(array).reshape(-1).copy(), array.shape, format=tag)
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    strides, step = [0] * len(shape), 1
-    for axis in reversed(range(len(shape))):
-        strides[axis], step = step, step * shape[axis]
-    return tuple(strides)
 
 
 @dataclass
@@ -135,16 +123,11 @@ class Outcome:
         return (self.phase_one, self.phase_two, self.synchronisation) == (0, 0, 0)
 
 
-@dataclass
 class Emulator:
     """One loaded library, initialised, with device 0 set and one stream."""
 
-    path: Path
-    library: ctypes.CDLL = field(init=False)
-    stream: c_void_p = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.shared_object = ctypes.CDLL(str(self.path))
+    def __init__(self, path: Path) -> None:
+        self.shared_object = ctypes.CDLL(str(path))
         for name, arguments in _ARGUMENTS.items():
             getattr(self.shared_object, name).argtypes = arguments
         for name in _POINTERS:
@@ -232,55 +215,44 @@ class Emulator:
     def phase_two(self, api: str, workspace: c_void_p | None, size: int, executor: c_void_p, stream: c_void_p) -> int:
         return int(getattr(self.shared_object, api)(workspace, c_uint64(size), executor, stream))
 
-    def run(
-        self,
-        api: str,
-        views: Mapping[str, View],
-        lists: Mapping[str, Sequence[int]] | None = None,
-        ceil_mode: bool = False,
-    ) -> Outcome:
-        """One complete call; afterwards the storages of all views hold what the device memory holds."""
-        with self.prepared(api, views, lists, ceil_mode) as call:
-            return call.launch()
-
-    @contextmanager
-    def prepared(
-        self,
-        api: str,
-        views: Mapping[str, View],
-        lists: Mapping[str, Sequence[int]] | None = None,
-        ceil_mode: bool = False,
-    ) -> Iterator[PreparedCall]:
-        """The call with its device memory, tensors and lists in place, all destroyed on the way out."""
-        call = PreparedCall(self, api, views, lists or {}, ceil_mode)
-        try:
-            yield call
-        finally:
-            call.destroy()
+    def run(self, *call: Any) -> Outcome:
+        """One complete `PreparedCall`; afterwards the storages of all views hold what the device memory holds."""
+        with PreparedCall(self, *call) as prepared:
+            return prepared.launch()
 
 
 class PreparedCall:
-    """A call whose operands are on the device; it may be launched several times."""
+    """A call whose operands are on the device until the end of the block; it may be launched several times."""
 
     def __init__(
         self,
         emulator: Emulator,
         api: str,
         views: Mapping[str, View],
-        lists: Mapping[str, Sequence[int]],
-        ceil_mode: bool,
+        lists: Mapping[str, Sequence[int]] | None = None,
+        ceil_mode: bool = False,
     ) -> None:
         self.emulator, self.api, self.views = emulator, api, views
         self.buffers = {name: emulator.upload(view.storage) for name, view in views.items()}
         self.tensors = {name: emulator.create_view(view, self.buffers[name]) for name, view in views.items()}
-        self.lists = {name: emulator.create_list(values) for name, values in lists.items()}
-        order = BACKWARD if api.endswith("Backward") else FORWARD
+        self.lists = [emulator.create_list(values) for values in (lists or {}).values()]
+        order, inputs = (BACKWARD, 3) if api.endswith("Backward") else (FORWARD, 1)
         arguments: list[Any] = [self.tensors[name] for name in order]
-        attributes: list[Any] = list(self.lists.values())
-        if "kernelSize" in self.lists:
-            attributes.append(c_bool(ceil_mode))
-        inputs = 3 if order is BACKWARD else 1
-        self.arguments = [*arguments[:inputs], *attributes, *arguments[inputs:]]
+        flags = [c_bool(ceil_mode)] if len(self.lists) > 1 else []
+        self.arguments = [*arguments[:inputs], *self.lists, *flags, *arguments[inputs:]]
+
+    def __enter__(self) -> PreparedCall:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
+
+    def fill(self, name: str, values: Any) -> None:
+        """Put values into a tensor, on the host and on the device."""
+        view = self.views[name]
+        view.array[...] = values
+        storage, size = view.storage, view.storage.nbytes
+        self.emulator.call("aclrtMemcpy", self.buffers[name], size, storage.ctypes.data, size, HOST_TO_DEVICE)
 
     def plan(self) -> tuple[int, int, c_void_p]:
         """Phase one: (status, workspace size, executor)."""
@@ -313,7 +285,7 @@ class PreparedCall:
     def destroy(self) -> None:
         for tensor in self.tensors.values():
             self.emulator.call("aclDestroyTensor", tensor)
-        for values in self.lists.values():
+        for values in self.lists:
             self.emulator.call("aclDestroyIntArray", values)
         for buffer in self.buffers.values():
             self.emulator.call("aclrtFree", buffer)
@@ -327,23 +299,12 @@ def fresh(path: Path, product: str, **settings: str) -> Iterator[Emulator]:
     """
     with tempfile.TemporaryDirectory(prefix="poolproof-emulator-") as folder:
         copy = Path(shutil.copy(path, Path(folder) / f"{product}.so"))
-        with _environment({"POOLPROOF_EMULATOR_PRODUCT": product, **settings}):
+        with patch.dict(os.environ, POOLPROOF_EMULATOR_PRODUCT=product, **settings):
             emulator = Emulator(copy)
             emulator.read_settings()
         yield emulator
         emulator.call("aclrtResetDeviceForce", 0)
         emulator.call("aclFinalize")
-
-
-@contextmanager
-def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _int64s(values: Sequence[int]) -> ctypes.Array[c_int64]:

@@ -63,11 +63,8 @@ def programs(heading: str) -> list[Program]:
     assert not others, f"several sections of FINDINGS.md begin with {heading}"
     introduction, *findings = re.split(r"^\d\. ", section.partition("\n## ")[0], flags=re.MULTILINE)
     beginning = "\n".join(re.findall(r"`((?:import|from) [^`]*)`", introduction))
-    return [Program("".join(map(textwrap.dedent, _parts(finding))), beginning) for finding in findings]
-
-
-def _parts(finding: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", finding, re.DOTALL)
+    parts = [re.findall(r"```python\n(.*?)```", finding, re.DOTALL) for finding in findings]
+    return [Program("".join(map(textwrap.dedent, each)), beginning) for each in parts]
 
 
 def run_afresh(program: Program) -> subprocess.CompletedProcess[str]:

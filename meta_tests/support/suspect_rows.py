@@ -49,7 +49,7 @@ def _row(lots: random.Random, number: int) -> Row:
         "operator": operator,
         "dtype": case.dtype,
         "index_dtype": "int64",
-        "overlapping": any(axis.overlaps for axis in case.axes),
+        "overlapping": any(axis.overlap > 1 for axis in case.axes),
         "gradient": case.gradient,
         "elements": case.planes * case.plane_size,
         "windows": case.planes * case.plane_windows,

@@ -6,6 +6,7 @@ A builder returns the clause with its breach, so that a row of a clause table is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from poolproof.references.contract.call import ContractCall
@@ -13,14 +14,13 @@ from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
     PRE_950,
     Breach,
-    BreachOf,
     Clause,
     Decides,
     Earlier,
     PageReading,
     Products,
     Reach,
-    Wording,
+    altered,
     always,
 )
 from poolproof.references.contract.facts import (
@@ -98,7 +98,7 @@ def not_null(*names: str, page: PageReading | None = None, earlier: Earlier | No
             f"null.{name}",
             f"The out-pointer {name} is not null." if name in OUT_POINTERS else f"{name} is not a null pointer.",
             lambda call, product: call.is_null(name),
-            Breach(nulls=(name,)),
+            altered("null", None, name),
             status=ReturnCode.NULL_POINTER,
             source="code" if page else "page",
             page=page,
@@ -141,7 +141,7 @@ def dtype_same(tensor: str, **fields: Any) -> Clause:
         f"dtype.{tensor}",
         f"{tensor} has self's dtype.",
         lambda call, product: call.tensor(tensor).dtype != call.tensor("self").dtype,
-        Breach(tensors={tensor: {"dtype": "FLOAT16"}}),
+        altered("dtype", "FLOAT16", tensor),
     ).with_fields(**fields)
 
 
@@ -150,7 +150,7 @@ def format_same(tensor: str) -> Clause:
         f"format.{tensor}",
         f"{tensor} has self's format tag.",
         lambda call, product: call.tensor(tensor).format != call.tensor("self").format,
-        Breach(tensors={tensor: {"format": "NC"}}),
+        altered("format", "NC", tensor),
     )
 
 
@@ -160,7 +160,7 @@ def not_private(*tensors: str, **fields: Any) -> Clause:
         "format.private",
         "The data tensors carry no private format tag.",
         lambda call, product: any(call.tensor(name).format in PRIVATE_TAGS for name in tensors),
-        Breach(tensors={tensor: {"format": "NC1HWC0"} for tensor in tensors}),
+        altered("format", "NC1HWC0", *tensors),
     ).with_fields(**fields)
 
 
@@ -190,7 +190,7 @@ def rank_in(ranks: tuple[int, int], tensor: str) -> Clause:
         f"rank.{tensor}",
         f"{tensor} has rank {ranks[0]} or {ranks[1]}.",
         lambda call, product: call.tensor(tensor).rank not in ranks,
-        Breach(tensors={tensor: {"shape": of_rank(ranks[1] + 1)}}),
+        altered("shape", of_rank(ranks[1] + 1), tensor),
     )
 
 
@@ -203,7 +203,7 @@ def length_in(name: str, lengths: tuple[int, ...], **fields: Any) -> Clause:
         f"length.{name}",
         f"{name} holds {words} values.",
         lambda call, product: len(call.attribute(name)) not in lengths,
-        Breach(lists={name: (1,) * (lengths[-1] + 1)}),
+        altered("values", (1,) * (lengths[-1] + 1), name),
     ).with_fields(**fields)
 
 
@@ -218,12 +218,9 @@ def at_least(least: int, name: str, breach: Breach, **fields: Any) -> Clause:
 
 
 KERNEL_POSITIVE = at_least(1, "kernelSize", Breach(template={"kernel_size": last_is(0)}))
-STRIDE_POSITIVE = at_least(1, "stride", Breach(lists={"stride": (0,)}))
+STRIDE_POSITIVE = at_least(1, "stride", altered("values", (0,), "stride"))
 PADDING_NOT_NEGATIVE = at_least(0, "padding", Breach(template={"padding": last_is(-1)}))
-
-
-def dilation_positive(**fields: Any) -> Clause:
-    return at_least(1, "dilation", Breach(template={"dilation": last_is(0)}), **fields)
+dilation_positive = partial(at_least, 1, "dilation", Breach(template={"dilation": last_is(0)}))
 
 
 def padding_at_most_half(page: PageReading | None = None) -> Clause:
@@ -275,7 +272,7 @@ def shape_same(tensor: str, model: str) -> Clause:
         f"shape.{tensor}",
         f"{tensor} has {model}'s shape.",
         lambda call, product: call.tensor(tensor).shape != call.tensor(model).shape,
-        Breach(tensors={tensor: {"shape": longer}}),
+        altered("shape", longer, tensor),
     )
 
 
@@ -295,11 +292,11 @@ def empty_exit(wording: str, tensors: tuple[str, ...], page: PageReading | None 
 # After the argument checks.
 
 
-def assembly(name: str, wording: Wording, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Clause:
-    """Refuse while assembling the operators of a call that passed its checks."""
-    return Clause(
-        name, wording, decides, breach, status=ReturnCode.INTERNAL_NULL, source="code", stage="assembly"
-    ).with_fields(**fields)
+assembly = partial(Clause, status=ReturnCode.INTERNAL_NULL, source="code", stage="assembly")
+"""A refusal while the operators of a call that passed its checks are assembled."""
+
+tiling = partial(Clause, status=ReturnCode.INTERNAL_NULL, source="observed", stage="tiling", phase=2)
+"""A refusal in an operator's tiling; in phase two, unless the fields say otherwise."""
 
 
 def views_inside(*tensors: str) -> Clause:
@@ -308,7 +305,7 @@ def views_inside(*tensors: str) -> Clause:
         "storage",
         f"{joined(tensors, 'and')} {'stays' if len(tensors) == 1 else 'stay'} within the storage where not contiguous.",
         lambda call, product: any(leaves_storage(call.tensor(name)) for name in tensors),
-        Breach(tensors={"self": {"strides": lambda strides: tuple(2 * stride for stride in strides)}}),
+        altered("view", lambda view: (tuple(2 * stride for stride in view[0]), *view[1:]), "self"),
         page=PageReading("silent", "C12"),
     )
 
@@ -321,13 +318,6 @@ def tag_rank_fits(**fields: Any) -> Clause:
         lambda call, product: not tag_fits(call.tensor("self")),
         Breach(template={"tag": "NCHW"}),
         page=PageReading("refuses", "C1"),
-    ).with_fields(**fields)
-
-
-def tiling(name: str, wording: Wording, decides: Decides, breach: Breach | BreachOf, **fields: Any) -> Clause:
-    """Refuse in an operator's tiling; in phase two, unless the fields say otherwise."""
-    return Clause(
-        name, wording, decides, breach, status=ReturnCode.INTERNAL_NULL, source="observed", stage="tiling", phase=2
     ).with_fields(**fields)
 
 

@@ -21,9 +21,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, SIGNATURES, TAGS, Signature
 
@@ -54,6 +54,10 @@ class TensorArgument:
     @property
     def is_empty(self) -> bool:
         return 0 in self.shape
+
+    @property
+    def view(self) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+        return self.strides, self.offset, self.storage
 
     def reshaped(self, shape: tuple[int, ...]) -> TensorArgument:
         """Make the contiguous tensor of another shape, else alike."""
@@ -138,10 +142,6 @@ class ContractCall:
         }
 
     def to_json(self) -> str:
-        return self._json
-
-    @cached_property
-    def _json(self) -> str:
         return json.dumps(self.to_record(), separators=(",", ":"))
 
     @classmethod
@@ -174,6 +174,73 @@ class ContractCall:
         )
 
 
+Field = Literal["dtype", "format", "shape", "view", "values", "flag", "null"]
+"""What a change sets: of a tensor its dtype, tag, shape (then contiguous) or view (strides, offset in elements, storage
+shape), the values of a list, ceilMode, or a null pointer in place of the argument."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One field of one argument, and its new value; that of a tensor may be a function of the old one."""
+
+    argument: str
+    field: Field
+    value: Any = None
+
+    def applied(self, call: ContractCall) -> ContractCall:
+        """Change the call; it stays as it is where the argument is a null pointer without such a field."""
+        if self.field == "null":
+            return call.with_null(self.argument)
+        if self.field == "flag":
+            return replace(call, ceil_mode=self.value)
+        if self.field == "values":
+            return call.with_lists({self.argument: self.value})
+        tensor = call.tensors[self.argument]
+        if tensor is None:
+            return call
+        value = self.value(getattr(tensor, self.field)) if callable(self.value) else self.value
+        if self.field == "shape":
+            tensor = tensor.reshaped(value)
+        elif self.field != "view":
+            tensor = replace(tensor, **{self.field: value})
+        elif len(value[0]) == tensor.rank:
+            tensor = replace(tensor, strides=value[0], offset=value[1], storage=value[2])
+        return call.with_tensors({self.argument: tensor})
+
+    def __str__(self) -> str:
+        """Describe the change as a clause of a sentence."""
+        if self.field == "null":
+            return f"{self.argument} is a null pointer"
+        if self.field == "flag":
+            return f"{self.argument} is {str(self.value).lower()}"
+        if self.field == "values":
+            return f"{self.argument} is {list(self.value)}"
+        if self.field == "dtype":
+            return f"{self.argument} has dtype {self.value}"
+        if self.field == "format":
+            return f"{self.argument} is tagged {self.value}"
+        if self.field == "shape":
+            return f"{self.argument} has shape {list(self.value)}"
+        strides, offset, storage = self.value
+        layout = f"strides {list(strides)} and offset {offset}"
+        return f"{self.argument} has {layout} in a storage of shape {list(storage)}"
+
+
+Changes = tuple[Change, ...]
+"""Changes that are made together, in this order."""
+
+
+def changed(call: ContractCall, changes: Changes) -> ContractCall:
+    for change in changes:
+        call = change.applied(call)
+    return call
+
+
+def wrapped(value: int) -> int:
+    """Wrap ``value`` to a signed 64-bit integer."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
 def _unchanging(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Copy to a read-only mapping, unless it is one."""
     return given if isinstance(given, MappingProxyType) else MappingProxyType(dict(given))
@@ -181,11 +248,14 @@ def _unchanging(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @lru_cache(1 << 12)
 def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Compute a contiguous tensor's strides in elements, as torch does: an axis of length 0 counts as 1."""
+    """Compute a contiguous tensor's strides in elements, as torch does: an axis of length 0 counts as 1.
+
+    They are those that 64 bits hold.
+    """
     strides: list[int] = []
     step = 1
     for length in reversed(shape):
-        strides.insert(0, step)
+        strides.insert(0, wrapped(step))
         step *= max(length, 1)
     return tuple(strides)
 

@@ -10,84 +10,16 @@ clause is tried. Two broken fields at once show which is checked first: each fie
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, repeat
-from typing import Any, Literal
 
 from poolproof.references.contract.builders import of_rank
-from poolproof.references.contract.call import ContractCall, TensorArgument, row_major_strides
+from poolproof.references.contract.call import Change, Changes, ContractCall, TensorArgument, changed, row_major_strides
 from poolproof.references.contract.examples import base_template, legal_calls
 from poolproof.references.contract.expectation import expectations, may_ask
-from poolproof.references.contract.facts import Shape, wrapped
+from poolproof.references.contract.facts import Shape
 from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, TAGS, Signature
 from poolproof.references.products import Product
-
-Field = Literal["dtype", "format", "shape", "view", "values", "flag", "null"]
-"""What a change sets: of a tensor its dtype, tag, shape (then contiguous) or view (strides, offset in elements, storage
-shape), the values of a list, ceilMode, or a null pointer in place of the argument."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One field of one argument, and its new value."""
-
-    argument: str
-    field: Field
-    value: Any = None
-
-    def applied(self, call: ContractCall) -> ContractCall:
-        """Change the call; it stays as it is where the argument is a null pointer without such a field."""
-        match self.field:
-            case "flag":
-                return replace(call, ceil_mode=self.value)
-            case "values":
-                return call.with_lists({self.argument: self.value})
-            case "null":
-                return call.with_null(self.argument)
-        tensor = call.tensors[self.argument]
-        if tensor is None:
-            return call
-        match self.field:
-            case "shape":
-                tensor = _contiguous(tensor, self.value)
-            case "view":
-                strides, offset, storage = self.value
-                if len(strides) == tensor.rank:
-                    tensor = replace(tensor, strides=strides, offset=offset, storage=storage)
-            case _:
-                tensor = replace(tensor, **{self.field: self.value})
-        return call.with_tensors({self.argument: tensor})
-
-    def __str__(self) -> str:
-        """Describe the change as a clause of a sentence."""
-        match self.field:
-            case "dtype":
-                return f"{self.argument} has dtype {self.value}"
-            case "format":
-                return f"{self.argument} is tagged {self.value}"
-            case "shape":
-                return f"{self.argument} has shape {list(self.value)}"
-            case "view":
-                strides, offset, storage = self.value
-                layout = f"strides {list(strides)} and offset {offset}"
-                return f"{self.argument} has {layout} in a storage of shape {list(storage)}"
-            case "values":
-                return f"{self.argument} is {list(self.value)}"
-            case "flag":
-                return f"{self.argument} is {str(self.value).lower()}"
-            case "null":
-                return f"{self.argument} is a null pointer"
-
-
-Changes = tuple[Change, ...]
-"""Changes that are made together, in this order."""
-
-
-def changed(call: ContractCall, changes: Changes) -> ContractCall:
-    for change in changes:
-        call = change.applied(call)
-    return call
 
 
 def sentence(changes: Changes) -> str:
@@ -104,7 +36,7 @@ def differences(call: ContractCall, model: ContractCall) -> Changes:
         if values != model.lists[name]:
             found.append(Change(name, "null") if values is None else Change(name, "values", values))
     if call.ceil_mode != model.ceil_mode:
-        found.append(_ceil_mode(bool(call.ceil_mode)))
+        found.append(Change("ceilMode", "flag", bool(call.ceil_mode)))
     return (*found, *(Change(name, "null") for name in OUT_POINTERS if name in call.null_outputs))
 
 
@@ -118,25 +50,13 @@ def nearest(call: ContractCall, named: Mapping[str, ContractCall]) -> tuple[str,
 def _of_tensor(name: str, tensor: TensorArgument, model: TensorArgument) -> Iterator[Change]:
     if tensor.shape != model.shape:
         yield Change(name, "shape", tensor.shape)
-        model = _contiguous(model, tensor.shape)
-    view = tensor.strides, tensor.offset, tensor.storage
-    if view != (model.strides, model.offset, model.storage):
-        yield Change(name, "view", view)
+        model = model.reshaped(tensor.shape)
+    if tensor.view != model.view:
+        yield Change(name, "view", tensor.view)
     if tensor.dtype != model.dtype:
         yield Change(name, "dtype", tensor.dtype)
     if tensor.format != model.format:
         yield Change(name, "format", tensor.format)
-
-
-def _ceil_mode(is_set: bool) -> Change:
-    return Change("ceilMode", "flag", is_set)
-
-
-def _contiguous(tensor: TensorArgument, shape: Shape) -> TensorArgument:
-    """Return the contiguous tensor of that shape, with the strides that 64 bits hold."""
-    reshaped = tensor.reshaped(shape)
-    strides = tuple(map(wrapped, reshaped.strides))
-    return reshaped if strides == reshaped.strides else replace(reshaped, strides=strides)
 
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -181,7 +101,13 @@ def _is_defined(product: Product, model: ContractCall, changes: Changes) -> bool
 def single_changes(call: ContractCall) -> tuple[Changes, ...]:
     """List every change of one field of a call without null pointers, in one argument or in several together."""
     nulls = ((Change(name, "null"),) for name in pointers(call.signature))
-    return _distinct((*_of_tensors(call), *_of_lists(call), *nulls))
+    views = (view for name in call.tensors for view in _viewed(name, call.tensor(name)))
+    return _distinct((*_effective(call, _of_tensors(call)), *views, *_effective(call, _of_lists(call)), *nulls))
+
+
+def _effective(call: ContractCall, made: Iterable[Changes]) -> Iterator[Changes]:
+    """Leave out the changes that leave the call as it is."""
+    return filter(None, (tuple(change for change in changes if change.applied(call) != call) for changes in made))
 
 
 def _distinct(changes: Iterable[Changes]) -> tuple[Changes, ...]:
@@ -206,12 +132,10 @@ def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
 def _of_tensors(call: ContractCall) -> Iterator[Changes]:
     for names in together(call):
         for dtype in DTYPES:
-            yield from _unless_unchanged(call, tuple(Change(name, "dtype", dtype) for name in names))
+            yield tuple(Change(name, "dtype", dtype) for name in names)
         for tag in TAGS:
-            yield from _unless_unchanged(call, tuple(Change(name, "format", tag) for name in names))
-        yield from _reshaped(call, names)
-    for name in call.tensors:
-        yield from _viewed(name, call.tensor(name))
+            yield tuple(Change(name, "format", tag) for name in names)
+        yield from _reshaped({name: call.tensor(name).shape for name in names})
 
 
 def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
@@ -224,17 +148,14 @@ def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(groups))
 
 
-def _reshaped(call: ContractCall, names: tuple[str, ...]) -> Iterator[Changes]:
-    shapes = {name: call.tensor(name).shape for name in names}
+def _reshaped(shapes: Mapping[str, Shape]) -> Iterator[Changes]:
     for rank in RANKS:
-        yield from _unless_unchanged(call, tuple(Change(name, "shape", of_rank(rank)(shapes[name])) for name in names))
+        yield tuple(Change(name, "shape", of_rank(rank)(shape)) for name, shape in shapes.items())
     for axis in range(min(map(len, shapes.values()))):
-        others = (_other_lengths(shape[axis], disagrees=len(names) == 1) for shape in shapes.values())
+        others = (_other_lengths(shape[axis], disagrees=len(shapes) == 1) for shape in shapes.values())
         for lengths in zip(*others, strict=True):
             resized = map(_with_value, shapes.values(), repeat(axis), lengths)
-            yield from _unless_unchanged(
-                call, tuple(Change(name, "shape", shape) for name, shape in zip(names, resized, strict=True))
-            )
+            yield tuple(Change(name, "shape", shape) for name, shape in zip(shapes, resized, strict=True))
 
 
 def _other_lengths(length: int, *, disagrees: bool) -> tuple[int, ...]:
@@ -260,9 +181,9 @@ def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
 def _of_lists(call: ContractCall) -> Iterator[Changes]:
     for name in call.lists:
         for values in _lists_like(call.attribute(name)):
-            yield from _unless_unchanged(call, (Change(name, "values", values),))
+            yield (Change(name, "values", values),)
     if call.ceil_mode is not None:
-        yield (_ceil_mode(not call.ceil_mode),)
+        yield (Change("ceilMode", "flag", not call.ceil_mode),)
 
 
 def _lists_like(values: Shape) -> Iterator[Shape]:
@@ -312,10 +233,3 @@ def _breaches(call: ContractCall) -> Iterator[Change]:
 
 def _with_value(values: Shape, axis: int, value: int) -> Shape:
     return (*values[:axis], min(max(value, INT64_MIN), INT64_MAX), *values[axis + 1 :])
-
-
-def _unless_unchanged(call: ContractCall, changes: Changes) -> Iterator[Changes]:
-    """Yield the changes that alter the call, if any."""
-    effective = tuple(change for change in changes if change.applied(call) != call)
-    if effective:
-        yield effective

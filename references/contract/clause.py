@@ -7,12 +7,12 @@ may rely on every clause before it (no null pointers, known ranks, ...).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, Self
 
-from poolproof.references.contract.call import ContractCall, ContractError
+from poolproof.references.contract.call import Change, Changes, ContractCall, ContractError, Field
 from poolproof.references.contract.vocabulary import ReturnCode
 from poolproof.references.products import Product
 
@@ -23,12 +23,6 @@ Wording = str | Callable[[Products], str]
 
 Decides = Callable[[ContractCall, Product], bool]
 """Whether a clause decides this call on this product; true where the call breaks the clause's sentence."""
-
-Source = Literal["page", "code", "observed"]
-"""Who says so: the API's published page, the library's sources, or a run of the library's host code."""
-
-Stage = Literal["arguments", "assembly", "tiling"]
-"""Where the library notices: its argument checks, the assembly of operators, or an operator's tiling."""
 
 Reach = Mapping[str, bool]
 """Whether a clause holds, by product; a product that is not in it is as the one that it is like."""
@@ -76,27 +70,26 @@ class Earlier:
     erratum: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Breach:
     """How to break one clause, starting from a legal call.
 
     template
         Fields of `Template` to replace; the call built from them is consistent in everything else.
-    tensors
-        Per tensor: fields to replace by values or by functions of the old value.
-    lists
-        Attribute lists to replace in the built call, without touching shapes.
-    nulls
-        Tensors, lists and out-pointers to make null.
+    changes
+        Changes of that call, which touch nothing else; their values may be functions of the old ones.
     """
 
-    template: Mapping[str, Any] = field(default_factory=dict)
-    tensors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    lists: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    nulls: tuple[str, ...] = ()
+    template: Mapping[str, Any]
+    changes: Changes = ()
 
 
-NOTHING_TO_BREAK = Breach()
+def altered(field: Field, value: Any, *arguments: str, **template: Any) -> Breach:
+    """Make the same change of all those arguments, in a call of that template."""
+    return Breach(template, tuple(Change(argument, field, value) for argument in arguments))
+
+
+NOTHING_TO_BREAK = Breach({})
 """The breach of a clause that a legal call already meets, such as an unsupported product."""
 
 BreachOf = Callable[[Product], Breach]
@@ -115,8 +108,12 @@ class Clause:
         Where the clause holds, of the products that earlier clauses leave (see `Contract`); None: on all of them.
     tables
         What ``decides``, ``wording`` and ``breach`` look up by product: each product on which it holds needs a value.
+    source
+        Who says so: the API's published page, the library's sources, or a run of the library's host code.
     phase
         The phase that answers.
+    stage
+        Where the library notices: its argument checks, the assembly of operators, or an operator's tiling.
     page
         The page's own answer where it differs.
     earlier
@@ -136,9 +133,9 @@ class Clause:
     status: ReturnCode | None = ReturnCode.INVALID_PARAMETER
     reach: Reach | None = None
     tables: tuple[Mapping[str, Any], ...] = ()
-    source: Source = "page"
+    source: Literal["page", "code", "observed"] = "page"
     phase: Literal[1, 2] = 1
-    stage: Stage = "arguments"
+    stage: Literal["arguments", "assembly", "tiling"] = "arguments"
     page: PageReading | None = None
     earlier: Earlier | None = None
     crashes: bool = False

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import cache
 from math import prod
 from typing import Any, assert_never
 
 from poolproof.references.contract.builders import unbatched
-from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, row_major_strides
+from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument, changed, row_major_strides
 from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
     ONLY_950,
@@ -100,10 +100,9 @@ def violating_pair(product: Product, first: str, second: str) -> ContractCall | 
     if clause.api != other.api or order.index(first) >= order.index(second):
         raise ContractError(f"{first!r} is not checked before {second!r}")
     breaches = clause.breach_on(product), other.breach_on(product)
-    merged = _merged(*breaches)
-    if merged is None or clause.status is None or other.status is None:
+    if clause.status is None or other.status is None or _touched(breaches[0]) & _touched(breaches[1]):
         return None
-    call = _broken(base_template(clause.api), merged)
+    call = _broken(base_template(clause.api), *breaches)
     alone = violating_call(product, first), violating_call(product, second)
     is_hidden = NOTHING_TO_BREAK not in breaches and call in alone
     return call if not is_hidden and expectations(product, call).code.clause == first else None
@@ -118,11 +117,9 @@ def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
     if product not in supporting_products(api):
         return {}
     base = base_template(api)
-    calls = {
-        name: base.changed(template).call()
-        for name, (template, reach) in _variants(api).items()
-        if reach is None or product.value_in(reach)
-    }
+    reached = {name: _NAMED[name] for name, reach in _OWN[api].items() if reach is None or product.value_in(reach)}
+    edges = {**_COMMON, **_EDGES[SIGNATURES[api].operator.windows], **reached}
+    calls = {name: base.changed(edge).call() for name, edge in edges.items()}
     return calls | {name: _viewed(base.call(), view) for name, view in _VIEWS.items()}
 
 
@@ -304,23 +301,11 @@ _OWN: dict[str, dict[str, Reach | None]] = {
 """Edges of each API, and where each is legal; None: everywhere."""
 
 
-def _variants(api: str) -> dict[str, tuple[Mapping[str, Any], Reach | None]]:
-    """List changes of the base, and where they are legal, by the name of the edge."""
-    common = {**_COMMON, **_EDGES[SIGNATURES[api].operator.windows]}
-    own = {name: (_NAMED[name], reach) for name, reach in _OWN[api].items()}
-    return {name: (template, None) for name, template in common.items()} | own
-
-
-def _require_variants() -> None:
-    """Raise `ContractError` for an API without examples, or a product without a value in an example's reach."""
-    require_apis("base of its examples", _BASES)
-    require_apis("legal calls of its own", _OWN)
-    for api, reaches in _OWN.items():
-        for name, reach in reaches.items():
-            require_values(supporting_products(api), reach or PRE_950, f"of legal calls {name!r}", api)
-
-
-_require_variants()
+require_apis("base of its examples", _BASES)
+require_apis("legal calls of its own", _OWN)
+for _api, _reaches in _OWN.items():
+    for _name, _reach in _reaches.items():
+        require_values(supporting_products(_api), _reach or PRE_950, f"of legal calls {_name!r}", _api)
 
 
 # Views, on which no status depends.
@@ -355,47 +340,22 @@ def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]
     return call.with_tensors({name: view(call.tensor(name)) for name in call.tensors if name not in contiguous})
 
 
-def _broken(base: Template, breach: Breach) -> ContractCall:
-    call = base.changed(breach.template).call()
-    patched = {name: _patched(call.tensor(name), patch) for name, patch in breach.tensors.items()}
-    return reduce(ContractCall.with_null, breach.nulls, call.with_tensors(patched).with_lists(breach.lists))
-
-
-def _patched(tensor: TensorArgument, patch: Mapping[str, Any]) -> TensorArgument:
-    for name, change in patch.items():
-        value = _changed(getattr(tensor, name), change)
-        tensor = tensor.reshaped(value) if name == "shape" else replace(tensor, **{name: value})
-    return tensor
+def _broken(base: Template, *breaches: Breach) -> ContractCall:
+    for breach in breaches:
+        base = base.changed(breach.template)
+    return changed(base.call(), tuple(change for breach in breaches for change in breach.changes))
 
 
 def _changed(old: Any, change: Any) -> Any:
     return change(old) if callable(change) else change
 
 
-def _merged(first: Breach, second: Breach) -> Breach | None:
-    """Merge both breaches; None where they touch the same argument."""
-    if _touched(first) & _touched(second):
-        return None
-    return Breach(
-        template={**first.template, **second.template},
-        tensors={
-            name: {**first.tensors.get(name, {}), **second.tensors.get(name, {})}
-            for name in {**first.tensors, **second.tensors}
-        },
-        lists={**first.lists, **second.lists},
-        nulls=(*first.nulls, *second.nulls),
-    )
-
-
 def _touched(breach: Breach) -> set[tuple[str, str]]:
     """List the fields of arguments that a breach changes; all fields of a null pointer."""
-    touched = {(name, "value") for name in breach.lists}
-    for name in breach.template:
-        touched.add((_LISTS[name], "value") if name in _LISTS else ("template", name))
-    for name, patch in breach.tensors.items():
-        touched |= {(name, field) for field in patch}
-    for name in breach.nulls:
-        touched |= {(name, field) for field in ("value", "shape", "dtype", "format")}
+    touched = {(_LISTS[name], "values") if name in _LISTS else ("template", name) for name in breach.template}
+    for change in breach.changes:
+        fields = ("values", "shape", "view", "dtype", "format") if change.field == "null" else (change.field,)
+        touched |= {(change.argument, field) for field in fields}
     return touched
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from math import prod
 
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
 from poolproof.references.contract.clause import COMPLETE_TABLES, Clause, Contract, require_values
-from poolproof.references.contract.clauses import adaptive, mask, windowed
+from poolproof.references.contract.clauses import adaptive, windowed
 from poolproof.references.contract.facts import mask_shape
 from poolproof.references.contract.vocabulary import MASK_APIS, SIGNATURES, ReturnCode
 from poolproof.references.products import PRODUCTS, Product
 
 _TABLES = (
-    *(windowed.MAX_POOL_3D_BACKWARD, windowed.MAX_POOL_2D_BACKWARD, mask.MASK_BACKWARD),
+    *(windowed.MAX_POOL_3D_BACKWARD, windowed.MAX_POOL_2D_BACKWARD, windowed.MASK_BACKWARD),
     *(adaptive.ADAPTIVE_2D_BACKWARD, adaptive.ADAPTIVE_3D_BACKWARD),
-    *(windowed.MAX_POOL_3D, windowed.MAX_POOL_2D, mask.MASK_FORWARD, adaptive.ADAPTIVE_2D, adaptive.ADAPTIVE_3D),
+    *(windowed.MAX_POOL_3D, windowed.MAX_POOL_2D, windowed.MASK_FORWARD, adaptive.ADAPTIVE_2D, adaptive.ADAPTIVE_3D),
 )
 
 
@@ -150,40 +151,26 @@ def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> Ret
 
     Without ``tiling``, that of its host code where no operator's tiling runs.
     """
-    held = contract_of(call.api).on(product)
-    return _by_code([clause for clause in held if tiling or clause.stage != "tiling"], product, call).phase_one
+    for clause in contract_of(call.api).on(product):
+        if clause.status is not None and (tiling or clause.stage != "tiling") and clause.decides(call, product):
+            return _response(clause, clause.status).phase_one
+    return ReturnCode.SUCCESS
 
 
 def expectations(product: Product, call: ContractCall) -> Expectation:
     """Work out the response of the library's code, and what its published page promises where that differs."""
-    contract = contract_of(call.api)
-    held = contract.on(product)
-    code = _by_code(held, product, call)
-    page, erratum = _by_page(_deciding(held, product, call, code))
-    changed = contract.by_id[code.clause].earlier if code.clause else None
+    deciding = (clause for clause in contract_of(call.api).on(product) if clause.decides(call, product))
+    code, changed, first = Response(ReturnCode.SUCCESS), None, []
+    for clause in deciding:
+        first.append(clause)
+        if clause.status is not None:
+            code, changed = _response(clause, clause.status), clause.earlier
+            break
+    page, erratum = _by_page(chain(first, deciding))
     earlier = replace(code, status=changed.status) if changed else None
     if page is not None and (page.status, page.phase) != (code.status, code.phase):
         return Expectation(code, page, erratum, earlier)
     return Expectation(code, None, changed.erratum if changed else None, earlier)
-
-
-def _by_code(held: Iterable[Clause], product: Product, call: ContractCall) -> Response:
-    for clause in held:
-        if clause.status is not None and clause.decides(call, product):
-            return _response(clause, clause.status)
-    return Response(ReturnCode.SUCCESS)
-
-
-def _deciding(held: Iterable[Clause], product: Product, call: ContractCall, code: Response) -> Iterator[Clause]:
-    """Yield all clauses that decide the call, in order; of the code's, none before ``code.clause`` does."""
-    before_code = True
-    for clause in held:
-        if before_code and clause.status is not None:
-            before_code = clause.id != code.clause
-            if not before_code:
-                yield clause
-        elif clause.decides(call, product):
-            yield clause
 
 
 def _by_page(deciding: Iterable[Clause]) -> tuple[Response | None, str | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.call import ContractCall, TensorArgument, wrapped
 from poolproof.references.contract.clause import ALWAYS_ON_BLOCKS
 from poolproof.references.contract.vocabulary import MASK_APIS, PRIVATE_TAG_RANKS, PRIVATE_TAGS, TAG_RANKS
 from poolproof.references.geometry import expand
@@ -35,11 +35,6 @@ class Axes:
         if self.channels_last:
             return (*self.batch, *spatial, self.channels)
         return (*self.batch, self.channels, *spatial)
-
-
-def wrapped(value: int) -> int:
-    """Wrap ``value`` to a signed 64-bit integer."""
-    return (value + 2**63) % 2**64 - 2**63
 
 
 def axes(shape: Shape, spatial_rank: int, channels_last: bool = False) -> Axes:

@@ -36,8 +36,8 @@ class ExecutorScenario:
 
     id: str
     statement: str
-    expected: ReturnCode | None
     source: str
+    expected: ReturnCode | None = ReturnCode.SUCCESS
 
 
 SCENARIOS: dict[str, ExecutorScenario] = {
@@ -46,91 +46,78 @@ SCENARIOS: dict[str, ExecutorScenario] = {
         ExecutorScenario(
             "phase_two.workspace_null",
             "A workspace that phase one asked for is not null.",
-            ReturnCode.NULL_POINTER,
             "[run], [codes], [base]",
+            expected=ReturnCode.NULL_POINTER,
         ),
         ExecutorScenario(
-            "phase_two.workspace_unasked",
-            "Where phase one asks for no workspace, phase two takes null.",
-            ReturnCode.SUCCESS,
-            "[run]",
+            "phase_two.workspace_unasked", "Where phase one asks for no workspace, phase two takes null.", "[run]"
         ),
         ExecutorScenario(
             "phase_two.workspace_understated",
             "A workspace that is large enough, of which the caller says that it is smaller, does no harm.",
-            None,
             "[base] does not look at the size of a workspace that is there; no page says what it owes",
+            expected=None,
         ),
         ExecutorScenario(
-            "phase_two.executor_null", "The executor is not null.", ReturnCode.NULL_POINTER, "[run], [codes], [base]"
+            "phase_two.executor_null",
+            "The executor is not null.",
+            "[run], [codes], [base]",
+            expected=ReturnCode.NULL_POINTER,
         ),
         ExecutorScenario(
             "executor.repeatable_null",
             "An executor that is made repeatable is not null.",
-            ReturnCode.INTERNAL_NULL,
             "[repeatable], [base]",
+            expected=ReturnCode.INTERNAL_NULL,
         ),
         ExecutorScenario(
             "executor.destroy_null",
             "An executor that is destroyed is not null.",
-            ReturnCode.INTERNAL_NULL,
             "[destroy], [base]",
+            expected=ReturnCode.INTERNAL_NULL,
         ),
         ExecutorScenario(
             "executor.repeatable_run_again",
             "A repeatable executor runs again.",
-            ReturnCode.SUCCESS,
             "[repeatable]; it lets libraries refuse one that copies",
         ),
         ExecutorScenario(
             "executor.repeatable_from_cache",
             "The executor of a call that was made before is made repeatable, or runs once as usual.",
-            None,
             "[base] answers 561000 where its cache is on; no page speaks of the cache",
+            expected=None,
         ),
         ExecutorScenario(
             "executor.destroyed_unused",
             "An executor that never ran is destroyed, and the next call is as ever.",
-            None,
             "[base]; [destroy] speaks of repeatable executors alone",
+            expected=None,
+        ),
+        ExecutorScenario("phase_two.default_stream", "A null stream is the default stream.", "[runtime], [base]"),
+        ExecutorScenario(
+            "phase_two.stream_made_between", "The stream is made after phase one.", "[run]: phase one takes none"
         ),
         ExecutorScenario(
-            "phase_two.default_stream", "A null stream is the default stream.", ReturnCode.SUCCESS, "[runtime], [base]"
-        ),
-        ExecutorScenario(
-            "phase_two.stream_made_between",
-            "The stream is made after phase one.",
-            ReturnCode.SUCCESS,
-            "[run]: phase one takes none",
-        ),
-        ExecutorScenario(
-            "phase_two.other_thread",
-            "Phase two runs in another thread with the same context.",
-            ReturnCode.SUCCESS,
-            "[runtime], [adapter]",
+            "phase_two.other_thread", "Phase two runs in another thread with the same context.", "[runtime], [adapter]"
         ),
         ExecutorScenario(
             "phase_two.first_thread_gone",
             "Phase one ran in another thread with the same context, which has ended.",
-            ReturnCode.SUCCESS,
             "[runtime], [adapter]",
         ),
         ExecutorScenario(
             "phase_two.data_after_phase_one",
             "The inputs get their values after phase one.",
-            ReturnCode.SUCCESS,
             "[adapter], [base]: phase one looks at descriptions",
         ),
         ExecutorScenario(
             "phase_two.descriptors_destroyed_behind",
             "Tensors and lists are destroyed as soon as phase two has returned.",
-            ReturnCode.SUCCESS,
             "[adapter], [base]",
         ),
         ExecutorScenario(
             "phase_two.interleaved",
             "Of two calls the one that came last to phase one comes first to phase two.",
-            ReturnCode.SUCCESS,
             "[run]: what phase two needs it gets from its executor",
         ),
     )

@@ -77,7 +77,7 @@ class Admissible(NamedTuple):
     @property
     def single_valued(self) -> Flags:
         """Cells with exactly one admissible value (a zero's sign apart)."""
-        return single_valued_cells(self)
+        return np.where(self.low > self.high, self.specials == NAN, (self.low == self.high) & (self.specials == 0))
 
     def accepts(self, outputs: Floats) -> Flags:
         """Check which of ``outputs`` (the kernel's results as float64, shape (cells,)) are admissible."""
@@ -101,14 +101,6 @@ def accepted_cells(bounds: Admissible, outputs: Floats) -> Flags:
         low, high, specials = bounds.low[i], bounds.high[i], bounds.specials[i]
         accepted[i] = accepts(low, high, bounds.lattice[i], specials, bounds.limit, outputs[i])
     return accepted
-
-
-@compiled
-def single_valued_cells(bounds: Admissible) -> Flags:
-    single_valued = np.empty(bounds.low.size, np.bool_)
-    for i in range(bounds.low.size):
-        single_valued[i] = is_single_valued(bounds.low[i], bounds.high[i], bounds.specials[i])
-    return single_valued
 
 
 @helper

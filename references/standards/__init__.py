@@ -17,7 +17,7 @@ from poolproof.references.standards.ecosystem import ECOSYSTEM
 from poolproof.references.standards.frameworks import FRAMEWORKS, share_close
 from poolproof.references.standards.msprobe import MSPROBE
 
-__all__ = ["APPLICATIONS", "STANDARDS", "Application", "Standard", "applications_of", "judge_all", "share_close"]
+__all__ = ["APPLICATIONS", "STANDARDS", "Application", "Standard", "judge_all", "share_close"]
 
 STANDARDS: dict[str, Standard] = {
     standard.name: standard for family in (ECOSYSTEM, COMMERCIAL, FRAMEWORKS, MSPROBE) for standard in family
@@ -41,9 +41,6 @@ class Application:
     operators: tuple[str, ...]
     standards: tuple[str, ...]
     source: str
-
-    def covers(self, operator: str) -> bool:
-        return not self.operators or operator in self.operators
 
 
 _ARGMAX_3D = "MaxPool3dWithArgmaxBackward"
@@ -118,8 +115,3 @@ APPLICATIONS = (
         "test of adaptive_max_pool2d's backward",
     ),
 )
-
-
-def applications_of(operator: str) -> tuple[Application, ...]:
-    """List who applies what to one backward operator."""
-    return tuple(application for application in APPLICATIONS if application.covers(operator))

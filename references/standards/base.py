@@ -71,9 +71,10 @@ def count_true(mask: Bool) -> int:
     return int(np.count_nonzero(mask))
 
 
-def share(count: int, size: int) -> float:
-    """Return ``count / size``, zero of nothing."""
-    return count / size if size else 0.0
+def share(mask: Bool, among: Bool | None = None) -> float:
+    """Return the share of true elements, relative to those of ``among`` or to all; zero of nothing."""
+    size = mask.size if among is None else count_true(among)
+    return count_true(mask) / size if size else 0.0
 
 
 def largest(values: Float64) -> float:

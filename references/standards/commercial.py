@@ -38,14 +38,6 @@ RATIO_GUARD = 1e-7
 """Added to the third party's figure before dividing by it (same text, definition of the ratio)."""
 
 
-# Commercial standard, table of ratios.
-LEVELS = {
-    "l0": {"mare_ratio": 10.0, "mere_ratio": 2.0, "rmse_ratio": 2.0},
-    "l1": {"mare_ratio": 5.0, "mere_ratio": 1.5, "rmse_ratio": 1.5},
-    "l2": {"mare_ratio": 2.0, "mere_ratio": 1.2, "rmse_ratio": 1.2},
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ratios(Standard):
     """MARE, MERE and RMSE of the output within multiples of a second result's, and few errors among small values."""
@@ -156,10 +148,15 @@ def _count_ratio(wrong: list[Bool], kind: Bool) -> float:
     return mine / max(theirs, 1)
 
 
-_TEXT = "commercial standard, tables of ratios and of small values"
-
 COMMERCIAL: tuple[Standard, ...] = (
-    *(Ratios(name=f"commercial-{name}", source=_TEXT, limits=limits) for name, limits in LEVELS.items()),
+    *(
+        Ratios(
+            name=f"commercial-{name}",
+            source="commercial standard, tables of ratios and of small values",
+            limits={"mare_ratio": mare, "mere_ratio": others, "rmse_ratio": others},
+        )
+        for name, mare, others in (("l0", 10.0, 2.0), ("l1", 5.0, 1.5), ("l2", 2.0, 1.2))
+    ),
     CannBench(
         name="cann-bench",
         source="CANN kernel benchmark, design of the precision comparison and task of the 3-D max pooling gradient",

@@ -10,38 +10,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poolproof.references.deviations import Deviations
-from poolproof.references.standards.base import (
-    Specials,
-    Standard,
-    Thresholds,
-    agree,
-    count_true,
-    largest,
-    leaves_unanswered,
-    share,
-)
+from poolproof.references.standards.base import Specials, Standard, Thresholds, agree, largest, leaves_unanswered, share
 
-# torch_npu, test case class, assertRtolEqual: tolerance and the guard added to max(|a|, |g|).
-NPU_TOLERANCE: Thresholds = {"float16": 1e-3, "float32": 1e-4, "float64": 1e-4}
-NPU_TOLERANCE_ADAPTIVE: Thresholds = {"float16": 3e-4, "float32": 3e-4, "float64": 3e-4}
+# torch_npu, test case class, assertRtolEqual: the guard added to max(|a|, |g|).
 NPU_GUARD: Thresholds = {"float16": 6e-8, "float32": 1e-9, "float64": 1e-9}
 # Same class: bfloat16 is compared by allclose with this as both tolerances.
 NPU_BFLOAT16 = 1e-3
 
 # TTK, comparison method close, defaults; rtol and the free share are equal.
 TTK_CLOSE: Thresholds = {"float16": 1e-3, "bfloat16": 1e-3, "float32": 1e-4}
-TTK_CLOSE_ATOL: Thresholds = {"float16": 1e-8, "bfloat16": 1e-8, "float32": 1e-8}
 
 # torch.testing, table of default tolerances.
 TORCH_RTOL: Thresholds = {"float64": 1e-7, "float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-2}
-TORCH_ATOL: Thresholds = {"float64": 1e-7, "float32": 1e-5, "float16": 1e-5, "bfloat16": 1e-5}
 
 # FlagGems, testing module: torch's relative tolerances, an absolute one of its own.
-FLAGGEMS_ATOL: Thresholds = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-4, "bfloat16": 1e-4}
-
-# Experimental pooling gradient of the NN operator library, comparison script.
-EXPERIMENTAL_RTOL: Thresholds = {"float32": 1e-4, "float16": 1e-2}
-EXPERIMENTAL_ATOL: Thresholds = {"float32": 1e-4, "float16": 1e-3}
+FLAGGEMS_ATOL: Thresholds = dict.fromkeys(TORCH_RTOL, 1e-4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +45,7 @@ class AssertRtolEqual(Standard):
         with np.errstate(invalid="ignore"):
             relative = errors / (np.maximum(np.abs(deviations.outputs), np.abs(golden)) + NPU_GUARD[name])
             odd = ~(relative <= tolerance), ~(errors <= tolerance)
-        return not all(share(count_true(mask), mask.size) > tolerance for mask in odd)
+        return not all(share(mask) > tolerance for mask in odd)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,19 +87,14 @@ class CloseShare(Standard):
         beyond = ~agree(errors, within)
         if not self.nan_equal:
             beyond |= np.isnan(deviations.outputs)
-        return share(count_true(beyond), beyond.size) <= self.free.get(name, 0.0)
+        return share(beyond) <= self.free.get(name, 0.0)
 
 
 def share_close(name: str, rtol: float, free: float, atol: float) -> CloseShare:
     """Make TTK's comparison method close with the numbers that one row of a case list names, whatever the dtype."""
-    same = dict.fromkeys((*TTK_CLOSE, "float64"), (rtol, free, atol))
-    return CloseShare(
-        name=name,
-        source="TTK, comparison method close, with the row's own numbers",
-        rtol={dtype: numbers[0] for dtype, numbers in same.items()},
-        free={dtype: numbers[1] for dtype, numbers in same.items()},
-        atol={dtype: numbers[2] for dtype, numbers in same.items()},
-    )
+    source, dtypes = "TTK, comparison method close, with the row's own numbers", (*TTK_CLOSE, "float64")
+    rtols, atols, shares = (dict.fromkeys(dtypes, number) for number in (rtol, atol, free))
+    return CloseShare(name=name, source=source, rtol=rtols, atol=atols, free=shares)
 
 
 _NPU = "torch_npu, test case class, assertRtolEqual"
@@ -126,12 +104,12 @@ FRAMEWORKS: tuple[Standard, ...] = (
         name="npu-assert-rtol",
         source=_NPU,
         note="a share of elements may be anything: one in a thousand (float16) or ten thousand (float32)",
-        tolerance=NPU_TOLERANCE,
+        tolerance={"float16": 1e-3, "float32": 1e-4, "float64": 1e-4},
     ),
     AssertRtolEqual(
         name="npu-assert-rtol-adaptive",
         source=f"{_NPU}, with the tolerance of the adaptive pools' tests",
-        tolerance=NPU_TOLERANCE_ADAPTIVE,
+        tolerance=dict.fromkeys(("float16", "float32", "float64"), 3e-4),
     ),
     Benchdnn(
         name="benchdnn-strict",
@@ -141,7 +119,7 @@ FRAMEWORKS: tuple[Standard, ...] = (
         name="ttk-close",
         source="TTK, comparison method close, defaults and the pooling gradients' case lists",
         rtol=TTK_CLOSE,
-        atol=TTK_CLOSE_ATOL,
+        atol=dict.fromkeys(TTK_CLOSE, 1e-8),
         free=TTK_CLOSE,
     ),
     CloseShare(
@@ -149,7 +127,7 @@ FRAMEWORKS: tuple[Standard, ...] = (
         source="torch.testing, table of default tolerances",
         note="by default two NaN differ",
         rtol=TORCH_RTOL,
-        atol=TORCH_ATOL,
+        atol={"float64": 1e-7, "float32": 1e-5, "float16": 1e-5, "bfloat16": 1e-5},
         nan_equal=False,
     ),
     CloseShare(
@@ -171,7 +149,7 @@ FRAMEWORKS: tuple[Standard, ...] = (
     CloseShare(
         name="ops-nn-experimental",
         source="NN operator library, experimental max pooling gradient, comparison script",
-        rtol=EXPERIMENTAL_RTOL,
-        atol=EXPERIMENTAL_ATOL,
+        rtol={"float32": 1e-4, "float16": 1e-2},
+        atol={"float32": 1e-4, "float16": 1e-3},
     ),
 )

@@ -11,14 +11,7 @@ import numpy as np
 
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import Float64
-from poolproof.references.standards.base import (
-    Standard,
-    Thresholds,
-    count_true,
-    largest,
-    mean,
-    share,
-)
+from poolproof.references.standards.base import Standard, Thresholds, count_true, largest, mean, share
 
 # API accuracy checker, configuration of the standards: |golden| up to which a value is small.
 SMALL_VALUE: Thresholds = {"float16": 2.0**-10, "bfloat16": 2.0**-10, "float32": 2.0**-20}
@@ -65,7 +58,7 @@ class Benchmark(Standard):
         squares = float(np.dot(errors[normal], errors[normal])) / max(cells, 1)
         masked = cells - count_true(normal)
         return {
-            "small": share(count_true(small & (errors > BENCHMARK_ATOL[name])), count_true(small)),
+            "small": share(small & (errors > BENCHMARK_ATOL[name]), among=small),
             "rmse": float(np.sqrt(squares * (cells / (cells - masked + 1e-4) + 1e-4))),  # the checker's own guards
             "max_rel": largest(relative),
             "mean_rel": mean(relative),

@@ -8,7 +8,6 @@ two of them broken, and values in places that no enumeration thought of.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,15 +15,12 @@ from functools import cache, partial
 from itertools import combinations
 from typing import TypeVar
 
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import Change, Changes, ContractCall, changed
 from poolproof.references.contract.changes import (
     INT64_MAX,
     INT64_MIN,
     LENGTHS,
     RANKS,
-    Change,
-    Changes,
-    changed,
     models,
     sentence,
     single_changes,
@@ -47,96 +43,48 @@ ClauseCall = tuple[str, str, ContractCall]
 """The id of the clause that decides a call (empty where it is legal), a sentence about it, and the call."""
 
 
-class CallPart(ABC):
-    """A part of the calls about an API on a product."""
-
-    @property
-    @abstractmethod
-    def id(self) -> str: ...
-
-    @abstractmethod
-    def count(self, product: Product, api: str) -> int: ...
-
-    def by_clause(self, product: Product, api: str) -> Counter[str]:  # noqa: ARG002
-        """Count the calls about each clause; empty where they are counted as a whole."""
-        return Counter()
-
-    @abstractmethod
-    def calls(self, product: Product, api: str) -> list[ClauseCall]: ...
-
-
 @dataclass(frozen=True)
-class ListedCalls(CallPart):
-    """All calls of one of `KINDS`."""
+class CallPart:
+    """A part of the calls about an API on a product: there are ``count`` of them, which ``make`` makes.
 
-    kind: str
+    ``clauses`` counts them by clause; empty where they are counted as a whole.
+    """
 
-    @property
-    def id(self) -> str:
-        return self.kind
-
-    def count(self, product: Product, api: str) -> int:
-        return len(_listed(self.kind, product, api))
-
-    def by_clause(self, product: Product, api: str) -> Counter[str]:
-        return Counter(clause for clause, _, _ in _listed(self.kind, product, api))
-
-    def calls(self, product: Product, api: str) -> list[ClauseCall]:
-        return list(_listed(self.kind, product, api))
-
-
-@dataclass(frozen=True)
-class VariedCalls(CallPart):
-    """A legal call, known by its name, in those variations that lie from ``start`` to ``stop``."""
-
-    number: int
-    legal: str
-    start: int
-    stop: int
-
-    @property
-    def id(self) -> str:
-        return f"variations-{self.number}"
-
-    def count(self, product: Product, api: str) -> int:  # noqa: ARG002
-        return self.stop - self.start
-
-    def calls(self, product: Product, api: str) -> list[ClauseCall]:
-        model = models(product, api)[self.legal]
-        made = variations(product, api)[self.legal][self.start : self.stop]
-        return [clause_call(product, changed(model, changes), f"{self.legal}, {sentence(changes)}") for changes in made]
-
-
-@dataclass(frozen=True)
-class DrawnCalls(CallPart):
-    """Legal calls with nought to three perturbations."""
-
-    number: int
-    size: int
-    seed: int = field(compare=False)
-
-    @property
-    def id(self) -> str:
-        return f"drawn-{self.number}"
-
-    def count(self, product: Product, api: str) -> int:  # noqa: ARG002
-        return self.size
-
-    def calls(self, product: Product, api: str) -> list[ClauseCall]:
-        return [clause_call(product, call, "drawn") for call in drawn_calls(product, api, self.size, self.seed)]
+    id: str
+    count: int
+    make: Callable[[], Sequence[ClauseCall]] = field(compare=False)
+    clauses: Counter[str] = field(default_factory=Counter, compare=False)
 
 
 def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[CallPart]:
     """Cut all that a plan of so many cases asks about an API into parts."""
-    yield from map(ListedCalls, KINDS)
+    for kind in KINDS:
+        listed = partial(_listed, kind, product, api)
+        yield CallPart(kind, len(listed()), listed, Counter(clause for clause, _, _ in listed()))
     made = {legal: len(changes) for legal, changes in variations(product, api).items()}
     slices = ((legal, start) for legal, length in made.items() for start in range(0, length, CALLS_PER_PART))
     for number, (legal, start) in enumerate(slices):
-        yield VariedCalls(number, legal, start, min(start + CALLS_PER_PART, made[legal]))
+        stop = min(start + CALLS_PER_PART, made[legal])
+        yield CallPart(f"variations-{number}", stop - start, partial(_varied, product, api, legal, start, stop))
     size = cases * DRAWN_PER_CASE
     for number, start in enumerate(range(0, size, CALLS_PER_PART)):
-        part = derive_seed(seed, product.name, api, "drawn", number)
-        yield DrawnCalls(number, min(CALLS_PER_PART, size - start), part)
+        own_seed = derive_seed(seed, product.name, api, "drawn", number)
+        yield drawn_part(product, api, number, min(CALLS_PER_PART, size - start), own_seed)
+
+
+def _varied(product: Product, api: str, legal: str, start: int, stop: int) -> list[ClauseCall]:
+    """Make the variations from ``start`` to ``stop`` of a legal call that is known by its name."""
+    model, made = models(product, api)[legal], variations(product, api)[legal][start:stop]
+    return [clause_call(product, changed(model, changes), f"{legal}, {sentence(changes)}") for changes in made]
+
+
+def drawn_part(product: Product, api: str, number: int, count: int, seed: int) -> CallPart:
+    """Make the ``number``-th part of legal calls with nought to three perturbations."""
+    return CallPart(f"drawn-{number}", count, partial(_drawn, product, api, count, seed))
+
+
+def _drawn(product: Product, api: str, count: int, seed: int) -> list[ClauseCall]:
+    return [clause_call(product, call, "drawn") for call in drawn_calls(product, api, count, seed)]
 
 
 def clause_call(product: Product, call: ContractCall, of: str = "") -> ClauseCall:

@@ -29,11 +29,8 @@ from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.values import VALUES
 
-_SEEDS = 1 << 63
-"""What a row can hold as a seed."""
-
-_ELEMENTS = 1 << 63
-"""What a row can hold as a number of elements."""
+_INTEGERS = 1 << 63
+"""What a row can hold as a seed, or as a number of elements."""
 
 _MAX_SCALE = 2100
 """Powers of two between the smallest and the largest number of the widest format, and some."""
@@ -84,11 +81,11 @@ class Case:
 
     def to_json(self) -> str:
         """Write the canonical line of JSON; fields at their default are left out."""
-        return self._line
+        return self._json
 
     @cached_property
-    def _line(self) -> str:
-        return _ENCODER.encode(_spelled(self))
+    def _json(self) -> str:
+        return json.dumps(_spelled(self), separators=(",", ":"))
 
     @classmethod
     def of(cls, operator: str, **fields: Any) -> Case:
@@ -190,11 +187,7 @@ class Case:
 
     def tensor_shape(self, tensor: str) -> tuple[int, ...]:
         """Return the shape of one of ``api.tensors``."""
-        return self._tensor_shapes[tensor]
-
-    @cached_property
-    def _tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        return self.api.tensor_shapes(self.shape, self.axes)
+        return self.api.tensor_shapes(self.shape, self.axes)[tensor]
 
     def tensor_dtype(self, tensor: str) -> str:
         return self.index_dtype if tensor == "indices" else self.dtype
@@ -231,7 +224,7 @@ class Case:
         rank, dtypes = self.api.spatial_rank, {"indices": index_dtype}
         return {
             name: storage_form(shape, dtypes.get(name, self.dtype), layouts.get(name, CONTIGUOUS), rank)
-            for name, shape in self._tensor_shapes.items()
+            for name, shape in self.api.tensor_shapes(self.shape, self.axes).items()
         }
 
     @cached_property
@@ -250,10 +243,6 @@ class Case:
 
     def has_empty_window(self) -> bool:
         """Tell whether some window has no cell inside the plane, so that no index is legal for it."""
-        return self._has_empty_window
-
-    @cached_property
-    def _has_empty_window(self) -> bool:
         return any(axis.has_empty_window for axis in self.axes)
 
     @property
@@ -280,9 +269,9 @@ class Case:
             self.axes  # noqa: B018  (built once and kept)
         except ValueError as error:
             raise CaseError(str(error)) from error
-        if max(prod(self.shape), prod(self.pooled_shape)) >= _ELEMENTS:
+        if max(prod(self.shape), prod(self.pooled_shape)) >= _INTEGERS:
             raise CaseError(f"a tensor of shape {list(self.shape)} has more elements than 63 bits count")
-        if not 0 <= self.seed < _SEEDS:
+        if not 0 <= self.seed < _INTEGERS:
             raise CaseError(f"seed {self.seed} is not in [0, 2**63)")
         if abs(self.scale) > _MAX_SCALE:
             raise CaseError(f"scale {self.scale} is more than {_MAX_SCALE} away from 0: no format spans that")
@@ -340,22 +329,13 @@ def _overflows(value: float, fmt: FloatFormat) -> bool:
 def _spelled(owner: Case | Windows) -> dict[str, Any]:
     """List every field that is not at its default, those of the windows where their owner has them."""
     spelled: dict[str, Any] = {}
-    for name, default in _defaults(type(owner)):  # type: ignore[arg-type]
-        value = getattr(owner, name)
-        if name == "attributes":
+    for field in fields(owner):
+        value = getattr(owner, field.name)
+        if field.name == "attributes":
             spelled |= _spelled(value)
-        elif default is MISSING or value != default:
-            spelled[name] = dict(value) if name in ("layouts", "literals") else value
+        elif field.default is MISSING or value != field.default:
+            spelled[field.name] = dict(value) if field.name in ("layouts", "literals") else value
     return spelled
-
-
-@cache
-def _defaults(kind: type[Case | Windows]) -> tuple[tuple[str, Any], ...]:
-    """List (name, default) of every field."""
-    return tuple((field.name, field.default) for field in fields(kind))
-
-
-_ENCODER = json.JSONEncoder(check_circular=False, separators=(",", ":"))
 
 
 def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from typing import Any
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
-from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.targets import ACCEPTANCE, Target
+from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 
 SOAK = 8000
 """``plan_cases`` of what takes gigabytes and minutes."""
@@ -28,21 +27,17 @@ Sizes = tuple[int, ...]
 
 
 def huge(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
-    """List the calls for an operator in one pair of dtypes."""
-    return [
-        Target(name, _case(operator, dtype, index_dtype, shape, windows), plan_cases=plan_cases)
-        for name, plan_cases, shape, windows in _calls(operator, dtype)
-    ]
+    """List the calls for an operator in one pair of dtypes.
 
-
-def _case(operator: Operator, dtype: str, index_dtype: str, shape: Sizes, windows: Windows) -> Case:
-    """Choose data that costs little to make, and in which no plane is like the next: a lost one is missed."""
+    Their data cost little to make, and no plane is like the next: a lost one is missed.
+    """
     data: dict[str, Any] = {"values": "ties"}
     if operator.is_backward:
         data = {"values": "constant", "gradient": "integers", "indices": "in_window"}
-    return Case(
-        operator=operator.name, shape=shape, dtype=dtype, index_dtype=index_dtype, attributes=windows.passed(), **data
-    )
+    return [
+        target(operator, dtype, index_dtype, name, 1, plan_cases, shape=shape, attributes=windows.passed(), **data)
+        for name, plan_cases, shape, windows in _calls(operator, dtype)
+    ]
 
 
 def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Windows]]:

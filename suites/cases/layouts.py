@@ -36,16 +36,20 @@ class Placement(NamedTuple):
     start: int = 0
 
 
+Place = Callable[[Shape, str], Placement]
+"""(shape, letters of the axes) -> where a tensor lies."""
+
+
 @dataclass(frozen=True)
 class Arrangement:
-    """A way to lay a tensor out: ``place`` takes its shape and the letters of its axes.
+    """A way to lay a tensor out.
 
     ``axes``: those that a tensor must have for it. ``shared``: those along which elements share memory, which only
     an input's may. ``marked``: it says something even where it differs from contiguous in nothing but the strides of
     axes of length 1, or not at all.
     """
 
-    place: Callable[[Shape, str], Placement]
+    place: Place
     axes: str = ""
     shared: str = ""
     marked: bool = False
@@ -96,14 +100,8 @@ class MemoryLayout(NamedTuple):
 
     def place(self, shape: Shape, spatial_rank: int) -> Placement:
         """Place the elements of a tensor of ``shape`` ([N,] C, *spatial) in its storage."""
-        return _placed(self.name, self.offset, shape, spatial_rank)
-
-
-@lru_cache(maxsize=256)
-def _placed(name: str, offset: int, shape: Shape, spatial_rank: int) -> Placement:
-    """Place the tensor; cached, because the tensors of one case are placed again and again."""
-    placed = LAYOUTS[name].place(shape, _letters(shape, spatial_rank))
-    return Placement(placed.strides, placed.start + offset) if offset else placed
+        placed = LAYOUTS[self.name].place(shape, _letters(shape, spatial_rank))
+        return Placement(placed.strides, placed.start + self.offset)
 
 
 def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
@@ -129,79 +127,48 @@ def _letters(shape: Shape, spatial_rank: int) -> str:
     return (PLANES + AXES[-spatial_rank:])[-len(shape) :]
 
 
-def _nested(lengths: Sequence[int], order: Sequence[int]) -> Strides:
-    """Compute the strides of a tensor without gaps whose axes are nested in ``order``, outermost first."""
-    strides = [0] * len(lengths)
-    step = 1
-    for axis in reversed(order):
-        strides[axis] = step
-        step *= lengths[axis] or 1
-    return tuple(strides)
-
-
 def _dense(shape: Sequence[int]) -> Strides:
-    return _nested(shape, range(len(shape)))
+    return _nested()(tuple(shape), AXES[: len(shape)]).strides
 
 
-def _in_order(order: Callable[[str], str], axes: str = "", marked: bool = False) -> Arrangement:
-    """Arrange without gaps; ``order`` gives the letters as they are nested, outermost first."""
-
-    @cache
-    def nesting(letters: str) -> tuple[int, ...]:
-        return tuple(letters.index(axis) for axis in order(letters))
-
-    def place(shape: Shape, letters: str) -> Placement:
-        return Placement(_nested(shape, nesting(letters)))
-
-    return Arrangement(place, axes, marked=marked)
+def _as_it_is(letters: str) -> str:
+    return letters
 
 
-def _slice_of(order: Callable[[str], str]) -> Arrangement:
-    """Arrange a slice of a larger batch: one item of the batch lies before it."""
-    whole = _in_order(order)
+def _nested(
+    order: Callable[[str], str] = _as_it_is,
+    *,
+    cut: str = "",
+    step: int = 1,
+    before: int = 0,
+    behind: int = 0,
+    repeated: str = "",
+) -> Place:
+    """Nest axes without gaps; ``order`` gives their letters, outermost first.
 
-    def place(shape: Shape, letters: str) -> Placement:
-        item = shape[1:] if "n" in letters else shape
-        return Placement(whole.place(shape, letters).strides, max(prod(item), 1))
-
-    return Arrangement(place, marked=True)
-
-
-def _cut(axis: str, step: int = 1, before: int = 0, behind: int = 0, marked: bool = False) -> Arrangement:
-    """Take every ``step``-th element of a contiguous tensor along an axis, without the first ones and the last ones."""
+    Along the axis ``cut`` every ``step``-th element is taken, without so many ``before`` and ``behind``. Along the axes
+    ``repeated`` one element is stored, and has stride 0.
+    """
 
     def place(shape: Shape, letters: str) -> Placement:
-        number = letters.index(axis)
-        whole = [
-            before + step * size + behind if own == axis else size for size, own in zip(shape, letters, strict=True)
-        ]
-        strides = list(_dense(whole))
-        start = before * strides[number]
-        strides[number] *= step
-        return Placement(tuple(strides), start)
+        lengths = dict(zip(letters, shape, strict=True)) | dict.fromkeys(repeated, 1)
+        if cut in lengths:
+            lengths[cut] = before + step * lengths[cut] + behind
+        strides, whole = {}, 1
+        for axis in reversed(order(letters)):
+            strides[axis] = whole
+            whole *= lengths[axis] or 1
+        start = before * strides.get(cut, whole)
+        factors = {cut: step} | dict.fromkeys(repeated, 0)
+        return Placement(tuple(strides[axis] * factors.get(axis, 1) for axis in letters), start)
 
-    return Arrangement(place, axis, marked=marked)
-
-
-def _expanded(axes: str, needed: str = "") -> Arrangement:
-    """Store one element for each place along the other axes, repeated with stride 0 along ``axes``."""
-
-    def place(shape: Shape, letters: str) -> Placement:
-        return _repeating(shape, [own in axes for own in letters])
-
-    return Arrangement(place, needed, shared=axes)
+    return place
 
 
-def _repeating(shape: Shape, repeated: Sequence[bool]) -> Placement:
-    stored = [1 if own else size for size, own in zip(shape, repeated, strict=True)]
-    strides = _dense(stored)
-    return Placement(tuple(0 if own else stride for stride, own in zip(strides, repeated, strict=True)))
-
-
-def _expanded_outermost(shape: Shape, letters: str) -> Placement:
+def _repeating_outermost(shape: Shape, letters: str) -> Placement:
     """Repeat along the first of N and C that has more than one element."""
-    long = [number for number, own in enumerate(letters) if own in PLANES and shape[number] > 1]
-    return _repeating(shape, [number in long[:1] for number in range(len(shape))])
+    long = [axis for axis, size in zip(letters, shape, strict=True) if axis in PLANES and size > 1]
+    return _nested(repeated="".join(long[:1]))(shape, letters)
 
 
 def _overlapping(axis: str) -> Arrangement:
@@ -222,10 +189,6 @@ def _odd_units(shape: Shape, letters: str) -> Placement:
     return Placement(tuple(7 if size == 1 else stride for size, stride in zip(shape, _dense(shape), strict=True)))
 
 
-def _as_it_is(letters: str) -> str:
-    return letters
-
-
 def _channels_last(letters: str) -> str:
     return letters.replace("c", "") + "c"
 
@@ -240,30 +203,30 @@ def _exchanging(first: str, second: str) -> Callable[[str], str]:
 
 
 LAYOUTS: dict[str, Arrangement] = {
-    "contiguous": _in_order(_as_it_is, marked=True),
-    "channels_last": _in_order(_channels_last, marked=True),
-    "nhwc": _in_order(_channels_last, marked=True),
-    "transposed": _in_order(_exchanging("h", "w"), marked=True),
-    "reversed": _in_order(lambda letters: letters[::-1], marked=True),
-    "sliced": _cut("w", step=2, marked=True),
-    "padded_rows": _cut("w", behind=3, marked=True),
+    "contiguous": Arrangement(_nested(), marked=True),
+    "channels_last": Arrangement(_nested(_channels_last), marked=True),
+    "nhwc": Arrangement(_nested(_channels_last), marked=True),
+    "transposed": Arrangement(_nested(_exchanging("h", "w")), marked=True),
+    "reversed": Arrangement(_nested(lambda letters: letters[::-1]), marked=True),
+    "sliced": Arrangement(_nested(cut="w", step=2), "w", marked=True),
+    "padded_rows": Arrangement(_nested(cut="w", behind=3), "w", marked=True),
     "odd_units": Arrangement(_odd_units, marked=True),
-    "expanded": Arrangement(_expanded_outermost, shared=PLANES),
-    "contiguous_slice": _slice_of(_as_it_is),
-    "channels_last_slice": _slice_of(_channels_last),
-    "batch_last": _in_order(lambda letters: letters.replace("n", "") + "n", "n"),
-    "rotated": _in_order(_rotated),
+    "expanded": Arrangement(_repeating_outermost, shared=PLANES),
+    "contiguous_slice": Arrangement(_nested(cut="n", before=1), marked=True),
+    "channels_last_slice": Arrangement(_nested(_channels_last, cut="n", before=1), marked=True),
+    "batch_last": Arrangement(_nested(lambda letters: letters.replace("n", "") + "n"), "n"),
+    "rotated": Arrangement(_nested(_rotated)),
     **{
-        f"transposed_{first}{second}": _in_order(_exchanging(first, second), first + second)
+        f"transposed_{first}{second}": Arrangement(_nested(_exchanging(first, second)), first + second)
         for first, second in combinations(AXES, 2)
         if first + second != "hw"
     },
-    **{f"stepped_{axis}2": _cut(axis, step=2) for axis in AXES if axis != "w"},
-    **{f"stepped_{axis}3": _cut(axis, step=3) for axis in AXES},
-    **{f"narrowed_{axis}": _cut(axis, before=1, behind=2) for axis in AXES if axis != "n"},
-    **{f"expanded_{axis}": _expanded(axis, axis) for axis in AXES},
-    "expanded_nc": _expanded(PLANES, PLANES),
-    "expanded_all": _expanded(AXES),
+    **{f"stepped_{axis}2": Arrangement(_nested(cut=axis, step=2), axis) for axis in AXES if axis != "w"},
+    **{f"stepped_{axis}3": Arrangement(_nested(cut=axis, step=3), axis) for axis in AXES},
+    **{f"narrowed_{axis}": Arrangement(_nested(cut=axis, before=1, behind=2), axis) for axis in AXES if axis != "n"},
+    **{f"expanded_{axis}": Arrangement(_nested(repeated=axis), axis, shared=axis) for axis in AXES},
+    "expanded_nc": Arrangement(_nested(repeated=PLANES), PLANES, shared=PLANES),
+    "expanded_all": Arrangement(_nested(repeated=AXES), shared=AXES),
     **{f"overlapping_{axis}": _overlapping(axis) for axis in AXES if axis != "w"},
 }
 """nhwc: channels last, and handed over as such, four axes in that order under a tag that says so. transposed: last

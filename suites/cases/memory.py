@@ -136,12 +136,7 @@ def has_gaps(tensor: Tensor) -> bool:
 def has_intact_guards(tensor: Tensor, byte: int) -> bool:
     """Tell whether both guard bands hold nothing but that byte."""
     buffer, guard = tensor.buffer, tensor.guard
-    return buffer[:guard].tobytes() == _band(byte, guard) == buffer[len(buffer) - guard :].tobytes()
-
-
-@cache
-def _band(byte: int, length: int) -> bytes:
-    return bytes((byte,)) * length
+    return buffer[:guard].tobytes() == bytes((byte,)) * guard == buffer[len(buffer) - guard :].tobytes()
 
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
@@ -152,8 +147,15 @@ def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
 
 
 def _input(form: Form, operands: CaseOperands, name: str, poison: int, guard: int, take: Allocator) -> Tensor:
-    tensor = _tensor(form, guard, poison, take)
-    _fill(tensor, operands, name)
+    tensor, case = _tensor(form, guard, poison, take), operands.case
+    if name == "self":
+        tensor.array[...] = operands.values
+    elif name == "grad_output":
+        tensor.array[...] = operands.gradient
+    elif case.has_bit_mask:
+        tensor.array[...] = 0 if operands.mask is None else operands.mask
+    else:
+        case.api.indices.encode(operands.indices, tensor.array)
     return tensor
 
 
@@ -188,18 +190,6 @@ def expected_input(operands: CaseOperands, name: str) -> NDArray | None:
     if name == "indices" and not operands.case.api.indices.has_layout:
         return None
     return {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[name]
-
-
-def _fill(tensor: Tensor, operands: CaseOperands, name: str) -> None:
-    if name == "self":
-        tensor.array[...] = operands.values
-    elif name == "grad_output":
-        tensor.array[...] = operands.gradient
-    elif operands.case.has_bit_mask:
-        tensor.array[...] = 0 if operands.mask is None else operands.mask
-    else:
-        assert operands.indices is not None
-        operands.case.api.indices.encode(operands.indices, tensor.array)
 
 
 _ALIGNMENT = 16

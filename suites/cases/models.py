@@ -12,8 +12,7 @@ from math import prod
 
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows
-from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.targets import ACCEPTANCE, Target
+from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 
 DTYPES = ("float32", "float16", "bfloat16")
 """What networks are trained in."""
@@ -36,23 +35,24 @@ class Layer:
     def is_run_by(self, operator: Operator) -> bool:
         return len(self.shape) - 2 == operator.spatial_rank and isinstance(self.windows, operator.windows)
 
-    def target(self, operator: Operator, dtype: str, index_dtype: str) -> Target:
-        case = Case(
-            operator=operator.name,
-            shape=self.shape,
-            dtype=dtype,
-            index_dtype=index_dtype,
-            attributes=self.windows.passed(),
-            gradient="backpropagated" if operator.is_backward else "integers",
-            values=self.values,
-        )
-        return Target(f"{self.network}, {self.name}", case, plan_cases=0 if prod(self.shape) < SMALL else ACCEPTANCE)
-
 
 def models(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
     """List the layers that run by an operator, in one pair of dtypes."""
-    run = [layer for layer in LAYERS if layer.is_run_by(operator)] if dtype in DTYPES else []
-    return [layer.target(operator, dtype, index_dtype) for layer in run]
+    return [
+        target(
+            operator,
+            dtype,
+            index_dtype,
+            f"{layer.network}, {layer.name}",
+            plan_cases=0 if prod(layer.shape) < SMALL else ACCEPTANCE,
+            shape=layer.shape,
+            attributes=layer.windows.passed(),
+            gradient="backpropagated" if operator.is_backward else "integers",
+            values=layer.values,
+        )
+        for layer in LAYERS
+        if dtype in DTYPES and layer.is_run_by(operator)
+    ]
 
 
 _TORCHVISION = "torchvision/models"
@@ -73,6 +73,7 @@ _AVA = "open-mmlab/mmaction2, BBoxHeadAVA with spatial_pool_type max"
 _S3D = f"{_TORCHVISION}/video/s3d.py"
 _HALVED = Windowed((2,), (2,))
 _STEM = Windowed((3,), (2,), (1,))
+_VALID = Windowed((3,), (2,))
 _CEIL = Windowed((3,), (2,), ceil_mode=True)
 
 LAYERS = (
@@ -87,11 +88,9 @@ LAYERS = (
     Layer("GoogLeNet", "inception3a", f"{_TORCHVISION}/googlenet.py, branch4", (8, 192, 28, 28), _SAME_CEIL),
     Layer("GoogLeNet", "inception5a", f"{_TORCHVISION}/googlenet.py, branch4", (8, 832, 7, 7), _SAME_CEIL),
     Layer("SqueezeNet 1.0", "second pool", f"{_TORCHVISION}/squeezenet.py", (8, 256, 54, 54), _CEIL, "saturated"),
-    Layer(
-        "Inception v3", "Mixed_6a", f"{_TORCHVISION}/inception.py, InceptionB", (8, 288, 35, 35), Windowed((3,), (2,))
-    ),
+    Layer("Inception v3", "Mixed_6a", f"{_TORCHVISION}/inception.py, InceptionB", (8, 288, 35, 35), _VALID),
     Layer("DenseNet-121", "pool0", f"{_TORCHVISION}/densenet.py, pool0", (8, 64, 112, 112), _STEM),
-    Layer("AlexNet", "last pool", f"{_TORCHVISION}/alexnet.py", (128, 256, 13, 13), Windowed((3,), (2,))),
+    Layer("AlexNet", "last pool", f"{_TORCHVISION}/alexnet.py", (128, 256, 13, 13), _VALID),
     Layer("U-Net", "first level", "arXiv 1505.04597, figure 1", (1, 64, 568, 568), _HALVED),
     Layer("U-Net", "fourth level", "arXiv 1505.04597, figure 1", (1, 512, 64, 64), _HALVED),
     Layer("YOLOv3-SPP", "5x5", _SPP_YOLO, (16, 512, 13, 13), Windowed((5,), (1,), (2,)), "batch_normalised"),

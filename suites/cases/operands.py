@@ -7,7 +7,7 @@ so that a check can place them in another layout, dtype of indices or scale.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +39,7 @@ class CaseOperands:
     """What the input tensors of a case mean, in logical order.
 
     ``values`` (self) and ``gradient`` (grad_output) are of the case's dtype; ``indices`` are int64 of shape
-    (planes, *windows). Forward operators have no gradient and no indices.
+    (planes, *windows). Both are empty for forward operators.
     ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
     (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
     the indices, too, inside the plane or not; zeros stand in for those of such a case.
@@ -47,20 +47,18 @@ class CaseOperands:
 
     case: Case
     values: NDArray
-    gradient: NDArray | None = None
-    indices: Int64 | None = None
+    gradient: NDArray = field(default_factory=lambda: np.empty(0))
+    indices: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     mask: NDArray[np.int8] | None = None
 
     @cached_property
     def landing(self) -> Landing:
         """Cells that the gradients reach; backward operators only."""
-        assert self.indices is not None
         return _landing(self.case, self.indices, self.values)
 
     @property
     def terms(self) -> Float64:
         """The gradients as float64, flat; backward operators only."""
-        assert self.gradient is not None
         return self.gradient.ravel().astype(np.float64)
 
     @cached_property
@@ -73,8 +71,6 @@ class CaseOperands:
 
     def chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
         """Yield what came out in grad_input beside what belongs there, by chunks of whole planes or of one plane."""
-        assert self.gradient is not None
-        assert self.indices is not None
         case, windows = self.case, (self.case.planes, self.case.plane_windows)
         has_empty, came_out = case.has_empty_window(), outputs.reshape(-1)
         if case.plane_size > MAX_WHOLE_PLANE:
@@ -108,7 +104,6 @@ class CaseOperands:
     @cached_property
     def unspecified_cells(self) -> NDArray[np.bool_]:
         """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
-        assert self.indices is not None
         indices, planes = self.indices.reshape(self.case.pooled_shape), self.landing.plane
         pointing = ~self._placed.ravel() & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
         found = np.zeros(self.values.size, bool)
@@ -118,7 +113,7 @@ class CaseOperands:
     @property
     def elements_past_end(self) -> int:
         """How many elements past the last plane the indices point; only those of windows without a cell may."""
-        if self.indices is None or not self.case.has_empty_window():
+        if not (self.case.api.is_backward and self.case.has_empty_window()):
             return 0
         return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
 
@@ -127,8 +122,6 @@ class CaseOperands:
 
         A gradient that belongs nowhere has a negative cell, or is left out.
         """
-        assert self.gradient is not None
-        assert self.indices is not None
         size, placed = self.case.plane_size, self._placed
         planes = slice(cells.start // size, -(-cells.stop // size))
         indices, gradients = self.indices.reshape(placed.shape)[planes], self.gradient.reshape(placed.shape)[planes]
@@ -143,7 +136,6 @@ class CaseOperands:
 
     def senders(self, cell: int) -> Int64:
         """Find the windows, flat, whose gradients belong in a cell."""
-        assert self.indices is not None
         placed = self._placed
         plane, cell_of_plane = divmod(cell, self.case.plane_size)
         belongs = (self.indices.reshape(placed.shape)[plane] == cell_of_plane) & placed[plane]
@@ -163,7 +155,6 @@ class CaseOperands:
 
     def scaled(self, exponent: int) -> CaseOperands:
         """Multiply every gradient by 2**exponent; exact only where nothing leaves the normal range."""
-        assert self.gradient is not None
         gradient = self.gradient * self.gradient.dtype.type(2.0**exponent)
         return CaseOperands(self.case, self.values, gradient, self.indices, self.mask)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.changes import BASE, Changes, changed, models, nearest, single_changes
+from poolproof.references.contract.call import Changes, ContractCall, changed
+from poolproof.references.contract.changes import BASE, models, nearest, single_changes
 from poolproof.references.contract.expectation import expectations, may_ask
 from poolproof.references.products import Product
 from poolproof.references.windows import Windowed

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.references.geometry import misses_input, pooled_size
+from poolproof.references.geometry import pooled_size, windowed_axis
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
@@ -108,8 +108,6 @@ class Profile:
 
     def within(self, abilities: Abilities) -> Profile:
         """Restrict the profile to what an implementation can do."""
-        if abilities == ALL:
-            return self
         return replace(
             self,
             layouts=tuple(layout for layout in self.layouts if abilities.reaches(layout)),
@@ -239,11 +237,10 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
     able = profile.abilities
     if profile.known_geometries:
-        fitting = (geometry for geometry in known_geometries(rank) if geometry.cells <= remaining)
-        known = [geometry for geometry in fitting if able.have(geometry.attributes)]
+        fitting = (known for known in known_geometries(rank) if prod(known.spatial) <= remaining)
+        known = [(spatial, windows.passed()) for _, spatial, windows in fitting if able.have(windows.passed())]
         if known and draw.between(0, 3) == 3:
-            geometry = draw.choose(known)
-            return geometry.spatial, geometry.attributes
+            return draw.choose(known)
     ceil_mode = draw.flip() and able.ceil_mode
     isotropic = draw.flip()
     axes: list[_WindowedAxis] = []
@@ -252,7 +249,9 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         room = max(round(remaining ** (1 / (rank - number))), 1) if isotropic else remaining
         size = draw.choose(_up_to(room, profile.lengths))
         if not (isotropic and number):
-            pattern = _within(able, _window_pattern(draw, size, room))
+            pattern = _window_pattern(draw, size, room)
+            padding, dilation = pattern.padding * able.padding, pattern.dilation if able.dilation else 1
+            pattern = pattern._replace(padding=padding, dilation=dilation)
         legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
         axes.append(_with_an_empty_window(draw) if number == empty else legal)
         remaining = max(remaining // axes[-1].size, 1)
@@ -306,11 +305,6 @@ def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
     return _WindowedAxis(length, kernel, stride, padding, dilation)
 
 
-def _within(abilities: Abilities, pattern: _WindowedAxis) -> _WindowedAxis:
-    padding = pattern.padding if abilities.padding else 0
-    return pattern._replace(padding=padding, dilation=pattern.dilation if abilities.dilation else 1)
-
-
 def _aimed_length(pick: int, room: int, kernel: int, stride: int, padding: int) -> int:
     """Choose a length that gives one of `WINDOWS`, of those that there is room for; 0 where there is none."""
     lengths = [(windows - 1) * stride + kernel - 2 * padding for windows in WINDOWS]
@@ -326,9 +320,9 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
         if pooled_size(length, kernel, stride, padding, dilation, ceil_mode) < 1:
             length = max(size, dilation * (kernel - 1) + 1 - 2 * padding)
         axis = _WindowedAxis(length, kernel, stride, padding, dilation)
-        if not misses_input(length, kernel, stride, padding, dilation, ceil_mode):
-            return axis
-    raise AssertionError(f"undilated windows always meet their input, yet {axis} does not")
+        if dilation == 1 or not windowed_axis(length, kernel, stride, padding, dilation, ceil_mode).has_empty_window:
+            break  # undilated windows always meet their input
+    return axis
 
 
 def _with_an_empty_window(draw: Draws) -> _WindowedAxis:

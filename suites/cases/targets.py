@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from poolproof.references.operators import Direction, Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
@@ -30,21 +30,20 @@ class Target:
     plan_cases: int = 0
 
 
-@dataclass(frozen=True)
-class KnownGeometry:
+def target(
+    operator: Operator, dtype: str, index_dtype: str, name: str, repeats: int = 1, plan_cases: int = 0, **fields: Any
+) -> Target:
+    """Name the case of these fields."""
+    case = Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
+    return Target(name, case, repeats, plan_cases)
+
+
+class KnownGeometry(NamedTuple):
     """A windowed geometry that somebody's tests take to reach one branch of a library."""
 
     branch: str
     spatial: tuple[int, ...]
     windows: Windowed
-
-    @property
-    def attributes(self) -> Windowed:
-        return self.windows.passed()
-
-    @property
-    def cells(self) -> int:
-        return prod(self.spatial)
 
 
 KNOWN_GEOMETRIES = (
@@ -84,19 +83,14 @@ ACCEPTANCE = 800
 def examples(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
     """List the example of the operator's own page, in any pair of dtypes."""
     printed = _EXAMPLES.get(operator.name, ())
-    return [Target("page example", _case(operator, dtype, index_dtype, **fields)) for fields in printed]
+    return [target(operator, dtype, index_dtype, "page example", **fields) for fields in printed]
 
 
 def targets(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
     """List the targets that apply to an operator."""
     return [
-        Target(name, _case(operator, dtype, index_dtype, **fields), repeats)
-        for name, repeats, fields in _targets_of(operator)
+        target(operator, dtype, index_dtype, name, repeats, **fields) for name, repeats, fields in _targets_of(operator)
     ]
-
-
-def _case(operator: Operator, dtype: str, index_dtype: str, **fields: Any) -> Case:
-    return Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
 
 
 _PLANAR_SELF = (0.0850, -0.5147, -0.0212, -0.5654, -0.3222, 0.5847, 1.7510, 0.9954, 0.1842, 0.8392, 0.4835, 0.9213)
@@ -166,7 +160,7 @@ def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for geometry in known_geometries(rank):
-        yield geometry.branch, {"shape": (1, 2, *geometry.spatial), "attributes": geometry.attributes}
+        yield geometry.branch, {"shape": (1, 2, *geometry.spatial), "attributes": geometry.windows.passed()}
     yield from _long_kernels(rank)
 
 

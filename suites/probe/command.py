@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -24,21 +25,19 @@ SECONDS = 120.0
 """How long one account may take."""
 
 
-def accounts(sandbox: Sandbox, questions: Sequence[ProbeQuestion]) -> Iterator[tuple[ProbeQuestion, Account | str]]:
-    """Yield each question with its account, or with the reason why there is none."""
-    for question, row in zip(questions, sandbox.judge(questions), strict=True):
-        yield question, row["account"] or f"{row['verdict']}: {row['reason']}"
+def accounts(
+    name: str, formats: Sequence[str] = MEMORY_FORMATS, asks: Callable[[ProbeQuestion], bool] = lambda _: True
+) -> Iterator[tuple[ProbeQuestion, Account | str]]:
+    """Yield the questions to a backend that ``asks`` selects, each with its account or the reason why there is none."""
+    with TemporaryDirectory() as scratch, closing(Sandbox(name, Path(scratch), "probe", SECONDS)) as sandbox:
+        questions = list(filter(asks, probe_questions(sandbox.start().subjects, formats)))
+        for question, row in zip(questions, sandbox.judge(questions), strict=True):
+            yield question, row["account"] or f"{row['verdict']}: {row['reason']}"
 
 
 def all_accounts(name: str) -> list[Account]:
     """Take the accounts of everything that a backend has; what it does not survive is left out."""
-    with tempfile.TemporaryDirectory() as scratch:
-        sandbox = Sandbox(name, Path(scratch), "probe", SECONDS)
-        try:
-            found = accounts(sandbox, probe_questions(sandbox.start().subjects))
-            return [account for _, account in found if isinstance(account, Account)]
-        finally:
-            sandbox.close()
+    return [account for _, account in accounts(name) if isinstance(account, Account)]
 
 
 @click.command()
@@ -67,22 +66,17 @@ def probe(name: str, operators: tuple[str, ...], dtypes: tuple[str, ...], format
     Prints what was found with its evidence, the accumulation model or forward rule to declare, and where the backend's
     own declaration disagrees. Exits with 1 if it does anywhere.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        sandbox = Sandbox(name, Path(scratch), "probe", SECONDS)
-        try:
-            chosen = {find_operator(operator).name for operator in operators}
-            questions = [
-                question
-                for question in probe_questions(sandbox.start().subjects, formats)
-                if (not chosen or question.operator in chosen) and (not dtypes or question.dtype in dtypes)
-            ]
-            if not questions:
-                raise BadInput(f"{name} has none of these operators and dtypes")
-            found = [_told(question, account) for question, account in accounts(sandbox, questions)]
-        except (BackendUnavailable, UnknownBackend, KeyError) as error:
-            raise BadInput(str(error.args[0])) from error
-        finally:
-            sandbox.close()
+    try:
+        chosen = {find_operator(operator).name for operator in operators}
+
+        def asks(question: ProbeQuestion) -> bool:
+            return (not chosen or question.operator in chosen) and (not dtypes or question.dtype in dtypes)
+
+        found = [_told(question, account) for question, account in accounts(name, formats, asks)]
+    except (BackendUnavailable, UnknownBackend, KeyError) as error:
+        raise BadInput(str(error.args[0])) from error
+    if not found:
+        raise BadInput(f"{name} has none of these operators and dtypes")
     click.echo("\n".join(_declarations([account for account in found if account is not None])))
     disagree = any(account is None or account.disagreements for account in found)
     sys.exit(Overall.VIOLATES if disagree else Overall.CONFORMS)

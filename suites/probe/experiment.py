@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -75,10 +75,11 @@ class Experiment:
     def fmt(self) -> FloatFormat:
         return FORMATS[self.dtype]
 
-    def trial(self, case: Case, operands: CaseOperands) -> Trial:
-        """Run the case on ``operands``; `NotRun` if it was not."""
+    def trial(self, case: Case, operands: CaseOperands | None = None) -> Trial:
+        """Run the case on what its recipes make of it, or on ``operands``; `NotRun` if it was not."""
         trial = Trial(case, self.backend)
-        trial.operands = operands
+        if operands is not None:
+            trial.operands = operands
         outcome = trial.baseline.outcome
         if outcome.status is not Status.COMPLETED:
             raise NotRun(f"a probe was {outcome.status}: {outcome.message}")
@@ -89,7 +90,7 @@ class Experiment:
     ) -> Trial:
         """Run gradients of a recipe of the suite."""
         case = self._case(crowded)
-        return self._on_own_data(
+        return self.trial(
             replace(case, gradient=gradient, deterministic=deterministic, indices=indices or case.indices)
         )
 
@@ -99,10 +100,6 @@ class Experiment:
         gradient = self.fmt.round(craft(drawn.landing))
         case = replace(drawn.case, literals=(("grad_output", tuple(gradient.tolist())),))
         return self.trial(case, replace(drawn, case=case, gradient=gradient.reshape(case.pooled_shape)))
-
-    def again(self, trial: Trial) -> Trial:
-        """Run the trial's case once more on fresh memory."""
-        return self.trial(trial.case, trial.operands)
 
     def landing(self, crowded: bool = False) -> Landing:
         """Return where crafted gradients land."""
@@ -115,65 +112,38 @@ class Experiment:
 
     def forward(self, values: str) -> Trial:
         """Run a forward on a recipe of ``self``, with windows of several cells."""
-        case = self._case(False)
-        windows = _OVERLAPPING[self.operator.windows].forward(case)
-        return self._on_own_data(replace(case, values=values, attributes=windows))
-
-    def _on_own_data(self, case: Case) -> Trial:
-        """Run the case on what its recipes make of it: that is drawn once, however often it is run."""
-        if case not in self._drawn:
-            self._drawn[case] = Trial(case, self.backend).operands
-        return self.trial(case, self._drawn[case])
-
-    @cached_property
-    def _drawn(self) -> dict[Case, CaseOperands]:
-        return {}
+        return self.trial(replace(self._case(False), values=values))
 
     def _case(self, crowded: bool) -> Case:
         """Make overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""
-        windows = _OVERLAPPING[self.operator.windows]
-        length, attributes = windows.geometry(self.operator.spatial_rank, crowded)
-        if isinstance(attributes, Windowed) and not self.backend.abilities(self.operator).padding:
+        operator = self.operator
+        length, attributes, indices = _OVERLAPPING[operator.windows](operator, crowded)
+        if isinstance(attributes, Windowed) and not self.backend.abilities(operator).padding:
             attributes = replace(attributes, padding=(0,))
         return Case(
-            operator=self.operator.name,
+            operator=operator.name,
             dtype=self.dtype,
             index_dtype=self.index_dtype,
-            shape=(*((2, 4) if crowded else PLANES), *(length,) * self.operator.spatial_rank),
+            shape=(*((2, 4) if crowded else PLANES), *(length,) * operator.spatial_rank),
             gradient="ones",
-            indices=windows.crowded_indices if crowded else "crowded",
+            indices=indices,
             layouts=self.layouts,
             attributes=attributes,
         )
 
 
-def _windowed(rank: int, crowded: bool) -> tuple[int, Windows]:
-    kernel = (7 if rank == 2 else 5) if crowded else 3
-    return 2 * kernel if crowded else 6, Windowed((kernel,), (1,), (kernel // 2,))
+def _windowed(operator: Operator, crowded: bool) -> tuple[int, Windows, str]:
+    kernel = (7 if operator.spatial_rank == 2 else 5) if crowded else 3
+    return 2 * kernel if crowded else 6, Windowed((kernel,), (1,), (kernel // 2,)), "shared" if crowded else "crowded"
 
 
-def _adaptive(rank: int, crowded: bool) -> tuple[int, Windows]:
-    length = 3 if crowded else 6
-    return length, Adaptive((length * (60 if crowded else 4), *(length,) * (rank - 1)))
+def _adaptive(operator: Operator, crowded: bool) -> tuple[int, Windows, str]:
+    length, rank = 3 if crowded else 6, operator.spatial_rank
+    windows = (length * (60 if crowded else 4), *(length,) * (rank - 1)) if operator.is_backward else (4,) * rank
+    return length, Adaptive(windows), "crowded"
 
 
-@dataclass(frozen=True)
-class _Overlapping:
-    """How one kind of windows is made to overlap.
-
-    ``geometry``: (spatial rank, whether crowded) -> (length of each axis, windows); ``forward``: the windows of a
-    forward for the same plane; ``crowded_indices``: the recipe by which most gradients meet.
-    """
-
-    geometry: Callable[[int, bool], tuple[int, Windows]]
-    forward: Callable[[Case], Windows]
-    crowded_indices: str
-
-
-_OVERLAPPING = per_kind(
-    "probes",
-    {
-        Windowed: _Overlapping(_windowed, lambda case: case.attributes, "shared"),
-        Adaptive: _Overlapping(_adaptive, lambda case: Adaptive((4,) * case.api.spatial_rank), "crowded"),
-    },
+_OVERLAPPING: Mapping[type[Windows], Callable[[Operator, bool], tuple[int, Windows, str]]] = per_kind(
+    "probes", {Windowed: _windowed, Adaptive: _adaptive}
 )
+"""(operator, whether crowded) -> length of each axis, windows that overlap, the recipe by which most gradients meet."""

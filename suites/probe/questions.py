@@ -23,11 +23,10 @@ def take_account(
     backend: Backend, operator: str, dtype: str, index_dtype: str, memory_format: str = "contiguous"
 ) -> Account:
     """Probe one operator in one dtype and memory format; `NotRun` if the implementation does not run the probes."""
-    experiment = Experiment(backend, find_operator(operator), dtype, index_dtype)
-    if memory_format != "contiguous":
-        layouts = tuple((name, memory_format) for name in sorted(experiment.operator.strided))
-        experiment = replace(experiment, layouts=layouts)
-    look = _backward_account if experiment.operator.is_backward else _forward_account
+    api = find_operator(operator)
+    layouts = tuple((name, memory_format) for name in sorted(api.strided)) if memory_format != "contiguous" else ()
+    experiment = Experiment(backend, api, dtype, index_dtype, layouts)
+    look = _backward_account if api.is_backward else _forward_account
     account = Account(operator, dtype, memory_format, ())
     exact = _exact_data(experiment)
     if exact.found == "right":

@@ -38,8 +38,7 @@ def kept_bits(experiment: Experiment) -> int:
 
     def craft(landing: Landing) -> Float64:
         big = np.exp2(1 + landing.plane % widest)
-        place = (landing.rank - landing.rotation) % landing.multiplicity  # in the cell, another first from cell to cell
-        return unit * np.select([place == 0, place == 1, place == 2], [1.0, big, -big])
+        return unit * np.select([landing.place == 0, landing.place == 1, landing.place == 2], [1.0, big, -big])
 
     landing, outputs = experiment.landing(), experiment.crafted(craft).gradient_input
     judged = landing.cells[landing.multiplicity >= 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +17,10 @@ from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, extent
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.cases.varying import MAX_ELEMENTS, alternatives, changed, parameters
+from poolproof.suites.cases.varying import MAX_ELEMENTS, alternatives, changed, neighbours, parameters, twin
 from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from scatter import Scatter
 
 ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
     lambda operator: st.sampled_from(
@@ -94,6 +97,8 @@ GOOD = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 2, 6, 6], "kern
         ),
         ({"literals": {"grad_output": [1] * 7 + [1e39]}}, r"literal 1e\+39 of 'grad_output' overflows float32"),
         ({"literals": {"grad_output": [1] * 7 + [10**400]}}, "overflows float32"),
+        ({"stride": [10**400]}, "beyond every address"),
+        ({"shape": [2**62, 3, 6, 4]}, "more elements than 63 bits count"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(change: dict[str, object], message: str) -> None:
@@ -130,20 +135,14 @@ def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) 
         layouts=(("self", str(layout)),),
     )
     operands = make_operands(case)
-    tensor = allocate(operands, POISONS[0]).tensors["self"]
+    tensors = allocate(operands, POISONS[0]).tensors
+    assert case.memory_bytes() == sum(len(tensor.storage) for tensor in tensors.values())
+    tensor = tensors["self"]
     assert (tensor.array == operands.values).all()
     assert tensor.offset == offset + MemoryLayout(name).place(case.shape, 3).start
     assert tensor.storage_elements == tensor.offset + extent(case.shape, tensor.strides)
     last = tensor.offset + sum((size - 1) * stride for size, stride in zip(case.shape, tensor.strides, strict=True))
     assert last == tensor.storage_elements - 1
-
-
-def test_memory_is_counted_before_it_is_taken() -> None:
-    case = Case.of(
-        operator="AdaptiveMaxPool2d", shape=(2, 3, 10, 10), output_size=(5, 5), layouts=(("self", "sliced+1"),)
-    )
-    tensors = allocate(make_operands(case), POISONS[0]).tensors
-    assert case.memory_bytes() == sum(len(tensor.storage) for tensor in tensors.values())
 
 
 # Cases that differ from one in a single respect are legal, and differ in that.
@@ -198,3 +197,44 @@ def test_alternatives_differ_in_a_flag_a_layout_or_the_batch_axis() -> None:
     assert ones is not None
     assert (ones.gradient, ones.shape, ones.layouts) == ("ones", case.shape, case.layouts)
     assert changed(case, {"dtype": "float1"}) is None
+
+
+PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
+
+
+def state_cases() -> list[Case]:
+    planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
+    return [question.case for block in planned for question in block.questions()]
+
+
+def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
+    found = [(case, other) for case in state_cases() if (other := twin(case)) is not None]
+    assert len(found) > 100
+    for case, other in found:
+        assert other.pooled_shape == case.pooled_shape
+        assert other.layouts == case.layouts
+        assert replace(other, attributes=case.attributes) == case
+        assert other.attributes.sizes != case.attributes.sizes
+        assert replace(other.attributes, kernel_size=(), stride=()) == replace(
+            case.attributes, kernel_size=(), stride=()
+        )
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case.of(operator="AdaptiveMaxPool2dBackward", shape=(2, 3, 6, 7), output_size=(2, 3)),
+        replace(PLAIN, shape=(0, 3, 6, 7, 8)),
+        Case.of(operator="MaxPool2dWithIndices", shape=(1, 1, 2, 2), kernel_size=(1,), stride=(1,)),
+    ],
+    ids=["adaptive", "empty", "one cell per window, no room for two"],
+)
+def test_some_cases_have_no_twin(case: Case) -> None:
+    assert twin(case) is None
+
+
+def test_neighbours_are_legal_and_near() -> None:
+    found = neighbours(PLAIN)
+    assert len(found) == 4
+    assert all(Case.from_json(case.to_json()) == case and case.operator == PLAIN.operator for case in found)
+    assert PLAIN not in found

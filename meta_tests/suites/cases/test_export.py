@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,13 +13,12 @@ import pytest
 
 import forked
 from forked import Command
+from poolproof.references.geometry import expand
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import generate
-from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.lists import DUPLICATE, FORMATS, Entry, NotExpressible, export_rows, read_lists
-from poolproof.suites.cases.lists.base import OURS
 from poolproof.suites.cases.lists.entry import tagged_layouts
 from poolproof.suites.cases.strategies import Profile, cases
 from sessions import surroundings
@@ -80,13 +78,15 @@ def test_what_is_read_again_has_the_same_ids(tmp_path: Path, name: str, theirs: 
     assert name != "atk" or not theirs or {case.operator for case in kept} == set(OPERATORS)
 
 
-def test_rows_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "tagged"), [("atk", False), ("ttk", False), ("ttk", True)])
+def test_rows_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path, name: str, tagged: bool) -> None:
     """What another tool reads of a row is that case's call, on its data."""
-    path = tmp_path / "list"
-    kept, _ = in_a_file("atk", with_data_of("atk"), path)
-    path.write_text(
-        json.dumps([{name: row[name] for name in row if name != OURS} for row in json.loads(path.read_text())])
-    )
+    path, own, given = tmp_path / "list", FORMATS[name], with_data_of(name)
+    if name == "ttk":
+        given = [replace(case, layouts=tagged_layouts(case) if tagged else ()) for case in given]
+    kept, _ = in_a_file(name, given, path)
+    path.write_text(own.document([own.without_case(row) for row in export_rows(own, given)[0]]))
+    assert kept
     for case, entry in zip(kept, read_lists([path]), strict=True):
         assert entry.case is not None, entry.fault
         assert _plain(entry.case) == _plain(case)
@@ -96,24 +96,10 @@ def _plain(case: Case) -> Case:
     """The case with a window of which nothing is left to be understood, and no seed."""
     windows: Any = case.attributes.passed()
     if isinstance(windows, Windowed):
-        windows = replace(windows, stride=windows.stride or windows.kernel_size)
+        lists = {name: getattr(windows, name) for name in ("kernel_size", "stride", "padding", "dilation")}
+        lists["stride"] = lists["stride"] or windows.kernel_size
+        windows = replace(windows, **{name: expand(values, case.api.spatial_rank) for name, values in lists.items()})
     return replace(case, seed=0, attributes=windows)
-
-
-@pytest.mark.parametrize("tag", ["", *TAGS])
-def test_rows_of_ttk_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path, tag: str) -> None:
-    whole = [replace(case, layouts=tagged_layouts(case) if tag else ()) for case in with_data_of("ttk")]
-    path = tmp_path / "list"
-    kept, _ = in_a_file("ttk", whole, path)
-    with path.open(newline="") as file:
-        rows = [row | {OURS: ""} for row in csv.DictReader(file)]
-    path.write_text(FORMATS["ttk"].document(rows))
-    assert kept
-    for case, entry in zip(kept, read_lists([path]), strict=True):
-        assert entry.case is not None, entry.fault
-        assert (entry.case.shape, entry.case.axes, entry.case.layouts) == (case.shape, case.axes, case.layouts)
-        assert (entry.case.values, entry.case.gradient) == (case.values, case.gradient)
-        assert (entry.case.dtype, entry.case.index_dtype) == (case.dtype, case.index_dtype)
 
 
 def test_a_row_that_was_changed_behind_its_case_is_named(tmp_path: Path) -> None:

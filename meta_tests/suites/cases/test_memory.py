@@ -1,19 +1,23 @@
-"""What is read of memory in one pass is what masks of every byte say of it."""
+"""Layouts are those that programs make; what is read of memory in one pass is what masks of every byte say of it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
 
+from holding import holding
 from poolproof.backends.base import Tensor
 from poolproof.references.operators import OPERATORS, Operator
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.score.hunt import HONEST, answers
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import LAYOUTS
+from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout, suitable
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison, rebuild_input
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -126,18 +130,99 @@ def test_zeros_of_both_signs_and_nans_of_two_payloads_are_not_the_same_bits() ->
         assert not are_same_bits(values, other)
 
 
-def test_a_repetition_keeps_no_memory_but_that_of_its_outputs() -> None:
-    trial = Trial(laid_out("sliced").case, Scatter())
-    assert set(trial.repetition().call.tensors) == {"grad_input"}
-    assert set(trial.baseline.call.tensors) == {"self", "grad_output", "indices", "grad_input"}
-
-
-def test_one_bit_in_a_repetition_is_seen_whatever_was_asked_before() -> None:
+def test_one_bit_in_a_repetition_which_keeps_its_outputs_alone_is_seen_whatever_was_asked_before() -> None:
     trial = Trial(laid_out("sliced").case, Scatter(), repeats=2)
     assert trial.equals_baseline(trial.repetition(), "grad_input")
     trial.repetition(2).output("grad_input").view(np.uint32)[1, 1, 2, 3] ^= 1
     assert not trial.equals_baseline(trial.repetition(2), "grad_input")
     assert trial.equals_baseline(trial.repetition(), "grad_input")
+    assert set(trial.repetition().call.tensors) == {"grad_input"}
+    assert set(trial.baseline.call.tensors) == {"self", "grad_output", "indices", "grad_input"}
+
+
+SHAPE = (2, 3, 4, 5, 6)
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "channels_last": lambda base: base(2, 4, 5, 6, 3).permute(0, 4, 1, 2, 3),
+    "rotated": lambda base: base(2, 6, 3, 4, 5).permute(0, 2, 3, 4, 1),
+    "batch_last": lambda base: base(3, 4, 5, 6, 2).permute(4, 0, 1, 2, 3),
+    "reversed": lambda base: base(6, 5, 4, 3, 2).permute(4, 3, 2, 1, 0),
+    "transposed": lambda base: base(2, 3, 4, 6, 5).transpose(3, 4),
+    "transposed_nw": lambda base: base(6, 3, 4, 5, 2).transpose(0, 4),
+    "transposed_cd": lambda base: base(2, 4, 3, 5, 6).transpose(1, 2),
+    "sliced": lambda base: base(2, 3, 4, 5, 12)[..., ::2],
+    "stepped_n2": lambda base: base(4, 3, 4, 5, 6)[::2],
+    "stepped_d3": lambda base: base(2, 3, 12, 5, 6)[:, :, ::3],
+    "padded_rows": lambda base: base(2, 3, 4, 5, 9)[..., :-3],
+    "narrowed_c": lambda base: base(2, 6, 4, 5, 6)[:, 1:-2],
+    "narrowed_h": lambda base: base(2, 3, 4, 8, 6)[:, :, :, 1:-2],
+    "contiguous_slice": lambda base: base(5, 3, 4, 5, 6)[1:3],
+    "channels_last_slice": lambda base: base(5, 4, 5, 6, 3).permute(0, 4, 1, 2, 3)[1:3],
+    "expanded_n": lambda base: base(1, 3, 4, 5, 6).expand(2, 3, 4, 5, 6),
+    "expanded_h": lambda base: base(2, 3, 4, 1, 6).expand(2, 3, 4, 5, 6),
+    "expanded_nc": lambda base: base(4, 5, 6).expand(2, 3, 4, 5, 6),
+    "expanded_all": lambda base: base().expand(2, 3, 4, 5, 6),
+    "overlapping_n": lambda base: base(4, 4, 5, 6).unfold(0, 3, 1).permute(0, 4, 1, 2, 3),
+    "overlapping_d": lambda base: base(2, 3, 8, 6).unfold(2, 5, 1).permute(0, 1, 2, 4, 3),
+    "overlapping_h": lambda base: base(2, 3, 4, 10).unfold(3, 6, 1),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_makes_it(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    view = PROGRAMS[name](lambda *sizes: torch.empty(sizes))
+    placed = MemoryLayout(name).place(SHAPE, 3)
+    assert tuple(view.shape) == SHAPE
+    assert (placed.strides, placed.start) == (view.stride(), view.storage_offset())
+
+
+def test_the_gradient_of_a_sum_is_expanded_over_all_axes() -> None:
+    torch = pytest.importorskip("torch")
+    seen = []
+    pooled = torch.zeros(SHAPE, requires_grad=True)
+    pooled.register_hook(lambda gradient: seen.append(gradient.stride()))
+    pooled.sum().backward()
+    assert seen == [MemoryLayout("expanded_all").place(SHAPE, 3).strides]
+
+
+@pytest.mark.parametrize("name", [name for name, view in LAYOUTS.items() if view.shared])
+@pytest.mark.parametrize("tensor", ["self", "grad_output", "indices"])
+def test_elements_that_share_memory_have_one_value(name: str, tensor: str) -> None:
+    layout = MemoryLayout(name)
+    windows = {"shape": (2, 3, 7, 7, 8), "kernel_size": (3,), "stride": (2,)}
+    case = Case.of("MaxPool3dWithArgmaxBackward", indices="in_window", **windows)
+    if not layout.shares_along(case.sharing(tensor)):
+        pytest.skip("windows of a plane share no index")
+    case = replace(case, layouts=((tensor, str(layout)),))
+    operands = make_operands(case)
+    meant = {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[tensor]
+    held = allocate(operands, POISONS[0]).tensors[tensor]
+    assert held.storage_elements < held.array.size
+    assert np.array_equal(held.array, meant.reshape(held.shape))
+    assert len(np.unique(held.array)) > 1 or name == "expanded_all"
+
+
+def test_indices_of_the_forward_are_not_put_where_indices_share_memory() -> None:
+    """Drawn indices of an expanded tensor are alike in all planes; the forward's own need not be."""
+    case = (
+        '{"operator":"MaxPool2dWithIndicesBackward","shape":[3,2,6,6],"kernel_size":[2],"layouts":'
+        '{"indices":"expanded_n+3","grad_output":"expanded_all"}}'
+    )
+    row = CaseQuestion(Case.from_json(case), holding("interval", "round_trip")).judge(Scatter())
+    assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "interval", "round_trip"])
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (1, 5, 1, 1, 1), (3, 1, 1, 1, 4), (0, 5, 2, 3, 4), (5, 4, 4, 4)])
+def test_what_suits_differs_from_contiguous_where_there_are_elements(shape: tuple[int, ...]) -> None:
+    """`suitable` looks at which axes are longer than 1, and at no lengths: the lengths agree with it."""
+    dense = MemoryLayout("contiguous").place(shape, 3)
+    marked = {name for name, view in LAYOUTS.items() if view.marked}
+    suiting = set(suitable(DRAWN, shape, 3, "ncdhw")) - marked
+    assert suiting == {name for name in DRAWN if MemoryLayout(name).suits(shape, 3)} - marked
+    for name in suiting:
+        strides = zip(MemoryLayout(name).place(shape, 3).strides, dense.strides, shape, strict=True)
+        assert any(own != usual and size > 1 for own, usual, size in strides)
 
 
 # Sizes at which counters end: which plan asks them, and a kernel that loses planes behind one is found.
@@ -152,7 +237,9 @@ def asked(operator: Operator, plan: str, dtype: str = "float16") -> list[Case]:
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
-def test_the_smoke_plan_meets_the_totals_and_the_acceptance_plan_the_planes(operator: Operator) -> None:
+def test_plans_meet_totals_planes_and_what_31_bits_count(
+    operator: Operator,
+) -> None:
     smoke, acceptance, soak = (asked(operator, plan) for plan in ("smoke", "acceptance", "soak"))
     totals = [prod(case.shape) for case in smoke]
     assert any(1 << 20 < total < 1 << 24 for total in totals)
@@ -161,22 +248,17 @@ def test_the_smoke_plan_meets_the_totals_and_the_acceptance_plan_the_planes(oper
     assert max(case.plane_size for case in acceptance) > 1 << 24
     assert max(max(case.shape) for case in acceptance) > 1 << 24
     assert max(prod(case.shape) for case in soak) > 1 << 31
+    assert max(case.memory_bytes() for case in (*soak, *asked(operator, "soak", "float32"))) > 2 * (1 << 31)
     assert asked(operator, "smoke", "float32") == []
     for case in (*smoke, *acceptance, *soak):
         assert Case.from_json(case.to_json()) == case
-
-
-def test_some_tensor_of_the_soak_plan_is_past_what_31_bits_of_bytes_address() -> None:
-    for dtype in ("float32", "float16"):
-        planned = asked(OPERATORS["MaxPool2dWithIndicesBackward"], "soak", dtype)
-        assert any(case.memory_bytes() > 2 * (1 << 31) for case in planned)
 
 
 @pytest.mark.parametrize(("defect", "bits"), [("planes_lost_past_2_20", 20), ("planes_lost_past_2_24", 24)])
 def test_planes_that_are_lost_behind_an_offset_are_missed(defect: str, bits: int) -> None:
     """The smallest case past the offset, which the smoke plan has, shows it; the honest emulator conforms there."""
     found = [case for case in asked(OPERATORS["AdaptiveMaxPool2dBackward"], "smoke") if prod(case.shape) > 1 << bits]
-    question = CaseQuestion(min(found, key=lambda case: prod(case.shape)), ASPECT.alone)
+    question = CaseQuestion(min(found, key=lambda case: prod(case.shape)), ASPECT)
     (lost,) = answers("A2", defect, [question], 120.0)
     (honest,) = answers("A2", HONEST, [question], 120.0)
     assert lost["checks_violated"][0] == "interval"

@@ -1,4 +1,4 @@
-"""The layers of networks: runnable, sized as their sources say, in the plans that are meant to have them."""
+"""Targets and layers of networks: runnable, sized as their sources say, in the plans that are meant to have them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 from poolproof.references.operators import OPERATORS
+from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.models import LAYERS, SMALL, models
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES
+from poolproof.suites.cases.targets import known_geometries, targets
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 
@@ -77,6 +79,16 @@ def test_the_smoke_plan_has_the_small_layers_and_the_acceptance_plan_all() -> No
     assert smoke and max(smoke) < SMALL
     assert sorted(smoke) == sorted(size for size in acceptance if size < SMALL)
     assert len(acceptance) == sum(layer.is_run_by(operator) for layer in LAYERS for operator in OPERATORS.values())
+
+
+@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.windows is Windowed])
+def test_every_known_geometry_is_a_target(name: str) -> None:
+    operator = OPERATORS[name]
+    planned = [target.case for target in targets(operator, "float32", "int32")]
+    asked = {(case.spatial_shape, case.attributes.sizes) for case in planned}
+    known = {(geometry.spatial, geometry.windows.kernel_size) for geometry in known_geometries(operator.spatial_rank)}
+    assert len(known) > 5
+    assert known <= asked
 
 
 SIZE = 10_000

@@ -1,4 +1,4 @@
-"""Data made in parts are the data made at once; of large tensors they are pieces of what was drawn."""
+"""Random numbers are numpy's, whoever draws them; of large tensors data are pieces of what was drawn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32
+from poolproof.references.formats import FLOAT16, FLOAT32
 from poolproof.references.geometry import windowed_axis
 from poolproof.references.kernels import numbers as core
 from poolproof.references.kernels.compiled import Compiled, in_numpy
@@ -20,33 +20,6 @@ from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES, draw_values
-
-SIZE = 203
-"""Of which no part of 50 elements begins where a block of raw numbers does, but for the first and every other one."""
-
-
-@pytest.mark.parametrize("recipe", VALUES)
-def test_values_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for fmt in (FLOAT32, FLOAT16, BFLOAT16):
-        whole = VALUES[recipe](SIZE, fmt, RandomStream(3, "values"))
-        monkeypatch.setattr(streams, "CHUNK_ELEMENTS", 50)
-        made = draw_values(recipe, SIZE, fmt, RandomStream(3, "values"))
-        assert made.dtype == fmt.dtype
-        assert made.tobytes() == whole.astype(fmt.dtype).tobytes()
-        monkeypatch.undo()
-
-
-@pytest.mark.parametrize("recipe", GRADIENTS)
-def test_gradients_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    axis = windowed_axis(9, 3, 2, 1, 1, False)
-    indices = INDICES["in_window"]((axis,), np.zeros((SIZE, 9)), RandomStream(2, "indices"))
-    landing = Landing(indices, 9, (axis,))
-    for fmt in (FLOAT32, FLOAT16, BFLOAT16):
-        whole = GRADIENTS[recipe](landing, fmt, RandomStream(3, "gradient"))
-        monkeypatch.setattr(streams, "CHUNK_ELEMENTS", 50)
-        made = GRADIENTS[recipe](landing, fmt, RandomStream(3, "gradient"))
-        monkeypatch.undo()
-        assert made.tobytes() == whole.tobytes()
 
 
 def test_the_largest_multiplicity_is_that_of_the_fullest_cell() -> None:
@@ -70,7 +43,11 @@ KEYS = [(0, 0), (-1, -1), (2**63 - 1, -(2**63)), (-0x61C8864680B583EB, 0x0123456
 
 @pytest.fixture
 def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn and placed runs as it is written, not compiled; places outside an array are errors there."""
+    """What is drawn and placed runs as it is written, not compiled, and keeps few numbers at a time.
+
+    Places outside an array are errors there.
+    """
+    monkeypatch.setattr(loops, "_AT_ONCE", 4)
     for function in (*vars(loops).values(), *vars(core).values()):
         if isinstance(function, Compiled):
             monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))
@@ -93,7 +70,7 @@ def test_numbers_are_those_of_numpys_philox(
         loops.fill_uniform(*key, first, floats)
         uniforms = (raw >> np.uint64(11)) * 2.0**-53
         assert floats.tobytes() == uniforms[:size].tobytes()
-        loops.fill_normal(*key, first, size, floats)
+        loops.fill_normal(*key, first, floats)
         owed = functools.reduce(np.add, uniforms.reshape(12, size)) - 6.0
         assert floats.tobytes() == owed.tobytes()
 
@@ -164,20 +141,3 @@ def test_beyond_a_size_elements_are_those_of_a_table_unless_they_depend_on_their
     assert repeated <= streams.TABLE < distinct
     assert (np.diff(drawn("ascending", streams.MAX_DRAWN + 100)) == 1.0).all()
     assert (np.diff(drawn("descending", streams.MAX_DRAWN + 100)) == -1.0).all()
-
-
-@pytest.mark.parametrize("recipe", INDICES)
-def test_indices_in_parts(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    axes = (windowed_axis(6, 3, 1, 1, 1, False), windowed_axis(5, 2, 1, 0, 2, False))
-    values = draw_values("normal", 7 * 30, FLOAT32, RandomStream(1, "values")).reshape(7, 6, 5)
-    whole = INDICES[recipe](axes, values, RandomStream(2, "indices"))
-    monkeypatch.setattr(streams, "CHUNK_ELEMENTS", 40)
-    np.testing.assert_array_equal(INDICES[recipe](axes, values, RandomStream(2, "indices")), whole)
-
-
-def test_parts_are_whole_units_that_cover_all_elements() -> None:
-    total = 3 * streams.CHUNK_ELEMENTS + 10
-    parts = [part for part, _ in RandomStream(0, "values").chunks(total, unit=1000)]
-    assert parts[0].start == 0 and parts[-1].stop == total
-    assert all(one.stop == next_one.start and one.stop % 1000 == 0 for one, next_one in itertools.pairwise(parts))
-    assert len(parts) > 3

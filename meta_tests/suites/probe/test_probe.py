@@ -41,8 +41,7 @@ def mixed(tiles: int) -> AccumulationModel:
 @pytest.mark.parametrize("model", (ACC32, NATIVE, mixed(2), mixed(4)), ids=str)
 def test_the_model_is_the_one_that_is_switched_on(model: AccumulationModel, operator: str, dtype: str) -> None:
     found = account(Switches(model), dtype, operator)
-    assert (found.found("accumulation"), found.model) == (str(model), str(model))
-    assert found.disagreements == ()
+    assert (found.found("accumulation"), found.model, found.disagreements) == (str(model), str(model), ())
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
@@ -77,22 +76,21 @@ def test_an_accumulator_narrower_than_its_output_is_told_with_its_bits(accumulat
     assert "no model admits this accumulation: too narrow" in found.disagreements
 
 
-FLAGS = [
-    ("float32", AccumulationModel("acc32", flushes_subnormals=True), "flushed"),
-    ("bfloat16", AccumulationModel("native", flushes_subnormals=True), "flushed"),
-    ("bfloat16", AccumulationModel("acc32", flushes_subnormals=True), "flushed"),
-    ("float16", AccumulationModel("acc32", cast_flushes=True), "flushed by the cast"),
-    ("bfloat16", AccumulationModel("acc32", cast_flushes=True), "flushed by the cast"),
-    ("float16", ACC32, "kept"),
-]
-
-
-@pytest.mark.parametrize(("dtype", "model", "found"), FLAGS, ids=str)
-def test_flushing_is_told_apart(dtype: str, model: AccumulationModel, found: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "kind", "flags", "found"),
+    [
+        ("float32", "acc32", {"flushes_subnormals": True}, "flushed"),
+        ("bfloat16", "native", {"flushes_subnormals": True}, "flushed"),
+        ("bfloat16", "acc32", {"flushes_subnormals": True}, "flushed"),
+        ("float16", "acc32", {"cast_flushes": True}, "flushed by the cast"),
+        ("bfloat16", "acc32", {"cast_flushes": True}, "flushed by the cast"),
+        ("float16", "acc32", {}, "kept"),
+    ],
+)
+def test_flushing_is_told_apart(dtype: str, kind: str, flags: dict[str, bool], found: str) -> None:
+    model = AccumulationModel(kind, **flags)
     seen = account(Switches(model), dtype, ADAPTIVE)
-    assert seen.found("subnormals") == found
-    assert seen.model == str(model)
-    assert seen.disagreements == ()
+    assert (seen.found("subnormals"), seen.model, seen.disagreements) == (found, str(model), ())
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
@@ -210,32 +208,32 @@ def test_the_command_prints_evidence_and_a_declaration() -> None:
 # What is switched on in the emulator: a setting of its environment, a defect.
 
 SETTINGS = [
-    ({}, ADAPTIVE, "bfloat16", "accumulation", "acc32"),
-    ({"POOLPROOF_EMULATOR_DEFECTS": "half_accumulator"}, ADAPTIVE, "bfloat16", "accumulation", "native"),
-    ({"POOLPROOF_EMULATOR_DEFECTS": "bfloat16_truncated"}, ADAPTIVE, "bfloat16", "rounding", "toward zero"),
-    ({"POOLPROOF_EMULATOR_DEFECTS": "nan_dropped"}, ADAPTIVE, "float16", "NaN", "zero"),
-    ({"POOLPROOF_EMULATOR_DEFECTS": "last_maximum_wins"}, "AdaptiveMaxPool2d", "float16", "tie", "last"),
-    ({"POOLPROOF_EMULATOR_ACCUMULATION": "native"}, ADAPTIVE, "bfloat16", "accumulation", "native"),
-    ({"POOLPROOF_EMULATOR_NARROWING": "away"}, ADAPTIVE, "bfloat16", "rounding", "half away from zero"),
-    ({"POOLPROOF_EMULATOR_NARROWING": "truncate"}, ADAPTIVE, "float16", "rounding", "toward zero"),
-    ({"POOLPROOF_EMULATOR_NARROWING": "up"}, ADAPTIVE, "bfloat16", "rounding", "up"),
-    ({"POOLPROOF_EMULATOR_NARROWING": "down"}, ADAPTIVE, "bfloat16", "rounding", "down"),
-    ({"POOLPROOF_EMULATOR_SUBNORMALS": "flush"}, ADAPTIVE, "float16", "subnormals", "flushed by the cast"),
-    ({"POOLPROOF_EMULATOR_OVERFLOW": "saturate"}, ADAPTIVE, "float16", "overflow", "saturates"),
-    ({"POOLPROOF_EMULATOR_TIES": "last"}, "AdaptiveMaxPool2d", "float16", "tie", "last"),
-    ({"POOLPROOF_EMULATOR_NANS": "first"}, "AdaptiveMaxPool2d", "float16", "NaN", "first NaN"),
+    ("", ADAPTIVE, "bfloat16", "accumulation", "acc32"),
+    ("DEFECTS=half_accumulator", ADAPTIVE, "bfloat16", "accumulation", "native"),
+    ("DEFECTS=bfloat16_truncated", ADAPTIVE, "bfloat16", "rounding", "toward zero"),
+    ("DEFECTS=nan_dropped", ADAPTIVE, "float16", "NaN", "zero"),
+    ("DEFECTS=last_maximum_wins", "AdaptiveMaxPool2d", "float16", "tie", "last"),
+    ("ACCUMULATION=native", ADAPTIVE, "bfloat16", "accumulation", "native"),
+    ("NARROWING=away", ADAPTIVE, "bfloat16", "rounding", "half away from zero"),
+    ("NARROWING=truncate", ADAPTIVE, "float16", "rounding", "toward zero"),
+    ("NARROWING=up", ADAPTIVE, "bfloat16", "rounding", "up"),
+    ("NARROWING=down", ADAPTIVE, "bfloat16", "rounding", "down"),
+    ("SUBNORMALS=flush", ADAPTIVE, "float16", "subnormals", "flushed by the cast"),
+    ("OVERFLOW=saturate", ADAPTIVE, "float16", "overflow", "saturates"),
+    ("TIES=last", "AdaptiveMaxPool2d", "float16", "tie", "last"),
+    ("NANS=first", "AdaptiveMaxPool2d", "float16", "NaN", "first NaN"),
 ]
 
-DECLARED = ({}, {"POOLPROOF_EMULATOR_ACCUMULATION": "native"})
+DECLARED = ("", "ACCUMULATION=native")
 """Settings of which the backend itself knows."""
 
 
 @pytest.mark.parametrize(("setting", "operator", "dtype", "trait", "found"), SETTINGS)
-def test_what_is_switched_on_is_found(
-    setting: dict[str, str], operator: str, dtype: str, trait: str, found: str
-) -> None:
+def test_what_is_switched_on_is_found(setting: str, operator: str, dtype: str, trait: str, found: str) -> None:
+    name, _, value = setting.partition("=")
     asked = ["--backend", "emulator-a2", "--operator", operator, "--dtype", dtype, "--memory-format", "contiguous"]
-    run = forked.run(Command("poolproof", ["probe", *asked], ROOT, os.environ | setting))
+    environment = os.environ | ({f"POOLPROOF_EMULATOR_{name}": value} if name else {})
+    run = forked.run(Command("poolproof", ["probe", *asked], ROOT, environment))
     lines = {line.split("  ")[1].strip(): line for line in run.stdout.splitlines() if line.startswith("  ")}
     assert lines[trait].removeprefix(f"  {trait}").split("(")[0].strip() == found, run.stdout + run.stderr
     assert run.returncode == (0 if setting in DECLARED else 1)

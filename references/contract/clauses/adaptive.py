@@ -24,7 +24,7 @@ from poolproof.references.contract.builders import (
     unbatched,
     without_batches,
 )
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import ContractCall, wrapped
 from poolproof.references.contract.clause import (
     BEFORE_A2,
     ONLY_310,
@@ -35,6 +35,7 @@ from poolproof.references.contract.clause import (
     Clause,
     ClauseTable,
     PageReading,
+    altered,
 )
 from poolproof.references.contract.facts import Shape
 from poolproof.references.contract.vocabulary import OUT_POINTERS
@@ -44,7 +45,6 @@ from poolproof.references.products import Product
 # Backward.
 
 _TENSORS = ("gradOutput", "self", "indices", "gradInput")
-_BATCHES_BREACH = {"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}
 
 
 _POINTERS_AND_DTYPES = (
@@ -63,7 +63,7 @@ _AGREEING_SHAPES = (
         "rank.equal",
         "All four tensors have the same rank.",
         lambda call, product: len({call.tensor(name).rank for name in _TENSORS}) > 1,
-        Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
+        altered("shape", unbatched, "gradOutput", "indices"),
         source="code",
     ),
     require.shape_same("indices", "gradOutput"),
@@ -72,7 +72,6 @@ _AGREEING_SHAPES = (
 
 
 def _formats_and_rank(ranks: tuple[int, int], unlisted: str) -> tuple[Clause, ...]:
-    deeper = {name: {"shape": of_rank(ranks[1] + 1)} for name in _TENSORS}
     return (
         require.format_same("gradOutput"),
         require.format_same("gradInput"),
@@ -83,7 +82,7 @@ def _formats_and_rank(ranks: tuple[int, int], unlisted: str) -> tuple[Clause, ..
             "rank",
             f"The tensors have rank {ranks[0]} or {ranks[1]}.",
             lambda call, product: call.tensor("self").rank not in ranks,
-            Breach(tensors=deeper),
+            altered("shape", of_rank(ranks[1] + 1), *_TENSORS),
         ),
     )
 
@@ -109,7 +108,7 @@ _SHAPE_BATCH = require.tiling(
     "shape.batch",
     "gradOutput and self agree in N and C (on 950, or where pooled lengths do not divide self's).",
     lambda call, product: _batches_differ(call) and not _takes_windowed_kernel(call, product),
-    Breach(tensors=_BATCHES_BREACH),
+    altered("shape", more_batches, "gradOutput", "indices"),
     phase=1,
     page=PageReading("refuses", "C11"),
 )
@@ -118,7 +117,7 @@ _SHAPE_BATCH_DIVISIBLE = require.tiling(
     "shape.batch.divisible",
     "gradOutput and self agree in N and C (where pooled lengths divide self's).",
     lambda call, product: _batches_differ(call) and _takes_windowed_kernel(call, product),
-    Breach(template={"output_size": lambda sizes: (1,) * len(sizes)}, tensors=_BATCHES_BREACH),
+    altered("shape", more_batches, "gradOutput", "indices", output_size=lambda sizes: (1,) * len(sizes)),
     reach=PRE_950,
     page=PageReading("refuses", "C11"),
 )
@@ -172,7 +171,6 @@ _POINTERS = (
     *require.not_null(*OUT_POINTERS, page=UNNAMED),
     *require.not_null("self", "outputSize", "outputOut", "indicesOut"),
 )
-_OUTPUT_MISFITS = {"outputOut": {"shape": longer}, "indicesOut": {"shape": longer}}
 
 
 _NO_ZERO_LENGTH = Clause(
@@ -234,7 +232,7 @@ def _plane_exceeds_windowed_kernel(call: ContractCall, product: Product) -> bool
     """Source: ``aclnn_adaptive_max_pool2d.cpp:380-386`` and ``max_pool3d_with_argmax_v2.cpp:66-71``."""
     *_, height, width = _as_nchw(call)
     is_windowed = facts.divides(call) and not _takes_general_path(call, product)
-    return is_windowed and facts.wrapped(height * width) > facts.INT32_MAX
+    return is_windowed and wrapped(height * width) > facts.INT32_MAX
 
 
 def _as_nchw(call: ContractCall) -> Shape:
@@ -312,7 +310,7 @@ ADAPTIVE_2D = ClauseTable.of(
         "shape.outputOut",
         "outputOut has self's leading axes and outputSize.",
         lambda call, product: call.tensor("outputOut").shape != facts.adaptive_shape(call),
-        Breach(tensors={name: {"shape": lambda shape: (*shape[:-2], shape[-1], shape[-2])} for name in _OUTPUTS}),
+        altered("shape", lambda shape: (*shape[:-2], shape[-1], shape[-2]), *_OUTPUTS),
         status=None,
         reach=SINCE_A2,
         page=PageReading("refuses", "E27"),
@@ -364,14 +362,14 @@ ADAPTIVE_2D = ClauseTable.of(
         "shape.outputOut.general",
         "On 910, and with DOUBLE data, outputOut has self's leading axes and outputSize.",
         lambda call, product: _takes_general_path(call, product) and not _result_fits(call, "outputOut"),
-        Breach(template={"dtype": "DOUBLE"}, tensors=_OUTPUT_MISFITS),
+        altered("shape", longer, *_OUTPUTS, dtype="DOUBLE"),
         page=PageReading("refuses", "E27"),
     ),
     require.assembly(
         "shape.outputOut.elements",
         "outputOut has as many elements as self's leading axes and outputSize ask for.",
         lambda call, product: not _is_misread(call, product) and not _same_count(call, facts.adaptive_shape(call)),
-        Breach(tensors=_OUTPUT_MISFITS),
+        altered("shape", longer, *_OUTPUTS),
         reach=SINCE_A2,
         page=PageReading("refuses", "E27"),
     ),
@@ -380,7 +378,7 @@ ADAPTIVE_2D = ClauseTable.of(
         "The outputs have the tag of a result of rank 4 that is not ND: self's on 910 and with DOUBLE data; and on 950,"
         " where outputSize does not divide self's lengths, self's or, at rank 3, NCHW.",
         _tags_differ_from_result,
-        Breach(template={"dtype": "DOUBLE"}, tensors={"indicesOut": {"format": "HWCN"}}),
+        altered("format", "HWCN", "indicesOut", dtype="DOUBLE"),
         page=PageReading("allows", "F6"),
     ),
 )
@@ -405,9 +403,7 @@ def _prefix_differs(call: ContractCall, tensor: str, count: int) -> bool:
 
 def _has_nothing_to_do(call: ContractCall, product: Product) -> bool:
     size = call.attribute("outputSize")
-    return call.tensor("self").is_empty or (
-        product.value_in(ONLY_950) and len(size) == 3 and facts.wrapped(prod(size)) == 0
-    )
+    return call.tensor("self").is_empty or (product.value_in(ONLY_950) and len(size) == 3 and wrapped(prod(size)) == 0)
 
 
 def _is_retagged(call: ContractCall) -> bool:
@@ -457,7 +453,7 @@ ADAPTIVE_3D = ClauseTable.of(
         "dtype.outputOut.supported",
         "outputOut is FLOAT, FLOAT16 or BF16.",
         lambda call, product: call.tensor("outputOut").dtype not in FLOATS,
-        Breach(tensors={"outputOut": {"dtype": "DOUBLE"}}),
+        altered("dtype", "DOUBLE", "outputOut"),
     ),
     require.dtype_listed("indicesOut", {"A2": ("INT32",), "950": INTEGERS}),
     Clause(
@@ -473,7 +469,7 @@ ADAPTIVE_3D = ClauseTable.of(
         "length.outputSize",
         "outputSize holds three values; on 950 also none or one.",
         lambda call, product: len(call.attribute("outputSize")) not in product.value_in(_LENGTHS),
-        Breach(lists={"outputSize": (1, 1, 1, 1)}),
+        altered("values", (1, 1, 1, 1), "outputSize"),
         tables=(_LENGTHS,),
         source="code",
     ),
@@ -481,19 +477,19 @@ ADAPTIVE_3D = ClauseTable.of(
         "shape.leading",
         "outputOut has self's leading axes.",
         lambda call, product: _prefix_differs(call, "self", call.tensor("outputOut").rank - 3),
-        Breach(tensors={name: {"shape": more_batches} for name in _OUTPUTS}),
+        altered("shape", more_batches, *_OUTPUTS),
     ),
     Clause(
         "shape.outputOut",
         "outputOut has outputSize as its spatial axes.",
         _spatial_differs,
-        Breach(tensors=_OUTPUT_MISFITS),
+        altered("shape", longer, *_OUTPUTS),
     ),
     Clause(
         "shape.indicesOut.first",
         "indicesOut has outputOut's lengths along as many axes as outputSize has values.",
         lambda call, product: _prefix_differs(call, "indicesOut", len(call.attribute("outputSize"))),
-        Breach(tensors={"indicesOut": {"shape": more_batches}}),
+        altered("shape", more_batches, "indicesOut"),
     ),
     require.dtype_same("outputOut", name="dtype.outputOut.same"),
     _NO_ZERO_LENGTH,
@@ -510,7 +506,7 @@ ADAPTIVE_3D = ClauseTable.of(
         "shape.indicesOut",
         "indicesOut has outputOut's shape.",
         lambda call, product: call.tensor("indicesOut").shape != call.tensor("outputOut").shape,
-        Breach(template={"shape": without_batches}, tensors={"indicesOut": {"shape": longer}}),
+        altered("shape", longer, "indicesOut", shape=without_batches),
         status=None,
         page=PageReading("refuses", "E37"),
     ),
@@ -524,27 +520,24 @@ ADAPTIVE_3D = ClauseTable.of(
     _fitting_tag(
         "outputOut",
         "format.rank",
-        Breach(template={"shape": (3, 5, 6, 7), "tag": "NCDHW"}, tensors={"indicesOut": {"format": "NCHW"}}),
+        altered("format", "NCHW", "indicesOut", shape=(3, 5, 6, 7), tag="NCDHW"),
     ),
     _fitting_shape(
         "outputOut",
         "shape.result.outputOut",
-        Breach(
-            template={"output_size": (3, 3, 3)},
-            tensors={"outputOut": {"shape": lambda shape: (shape[0], *shape[2:])}},
-        ),
+        altered("shape", lambda shape: (shape[0], *shape[2:]), "outputOut", output_size=(3, 3, 3)),
     ),
     _fitting_tag(
         "indicesOut",
         "format.rank.indicesOut",
-        Breach(template={"output_size": (1, 1, 1)}, tensors={"indicesOut": {"format": "NCHW"}}),
+        altered("format", "NCHW", "indicesOut", output_size=(1, 1, 1)),
     ),
-    _fitting_shape("indicesOut", "shape.result", Breach(tensors={"indicesOut": {"shape": longer}})),
+    _fitting_shape("indicesOut", "shape.result", altered("shape", longer, "indicesOut")),
     require.assembly(
         "format.indicesOut",
         "Where self has rank 5, not tagged ND, and outputSize does not divide its lengths, indicesOut has its tag.",
         _indices_tag_differs,
-        Breach(tensors={"indicesOut": {"format": "NDHWC"}}),
+        altered("format", "NDHWC", "indicesOut"),
         page=PageReading("allows", "F6"),
     ),
 )

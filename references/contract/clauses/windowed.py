@@ -1,8 +1,8 @@
-"""Clauses of the windowed APIs with indices, in the order in which the library checks them.
+"""Clauses of the windowed APIs, with indices and with a mask, in the order in which the library checks them.
 
-Pages: aclnnMaxPool3dWithArgmax, aclnnMaxPool2dWithIndices, and both with Backward. Code: the library's
-``pooling/max_pool3d_with_argmax_v2`` and ``pooling/max_pool3d_grad_with_argmax``, and statuses measured on its host
-code.
+Pages: aclnnMaxPool3dWithArgmax, aclnnMaxPool2dWithIndices, aclnnMaxPool2dWithMask, and each with Backward. Code: the
+library's ``pooling/max_pool3d_with_argmax_v2`` and ``pooling/max_pool3d_grad_with_argmax``, and statuses measured on
+its host code.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from poolproof.references.contract.builders import (
     of_rank,
     unbatched,
 )
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import Change, ContractCall, wrapped
 from poolproof.references.contract.clause import (
+    ALWAYS_ON_BLOCKS,
     BEFORE_A2,
+    ONLY_310,
+    ONLY_310B,
     ONLY_950,
     PRE_950,
     SINCE_A2,
@@ -34,6 +37,7 @@ from poolproof.references.contract.clause import (
     PageReading,
     Products,
     Reach,
+    altered,
 )
 from poolproof.references.contract.vocabulary import OUT_POINTERS, ReturnCode
 from poolproof.references.products import Product
@@ -45,7 +49,7 @@ _INDICES_NOT_PRIVATE = require.not_private(
     "indices", name="format.private.indices", wording="indices carries no private format tag."
 )
 
-UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
+_UNLISTED = Breach(template={"shape": (3, 6, 7), "tag": "NC"})
 
 
 _BACKWARD_POINTERS = (
@@ -97,7 +101,7 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
         "rank.equal",
         "self and gradOutput have the same rank.",
         lambda call, product: call.tensor("self").rank != call.tensor("gradOutput").rank,
-        Breach(tensors={"gradOutput": {"shape": unbatched}, "indices": {"shape": unbatched}}),
+        altered("shape", unbatched, "gradOutput", "indices"),
         source="observed",
         page=PageReading("refuses", "E38"),
     ),
@@ -106,14 +110,14 @@ MAX_POOL_3D_BACKWARD = ClauseTable.of(
         "shape.batch",
         "gradOutput and self agree in N and C.",
         lambda call, product: call.tensor("self").shape[:-3] != call.tensor("gradOutput").shape[:-3],
-        Breach(tensors={"gradOutput": {"shape": more_batches}, "indices": {"shape": more_batches}}),
+        altered("shape", more_batches, "gradOutput", "indices"),
         page=PageReading("refuses", "E38"),
     ),
     require.tiling(
         "shape.gradOutput",
         "gradOutput has the pooled lengths of self along D, H and W.",
         lambda call, product: call.tensor("gradOutput").shape[-3:] != facts.pooled_shape(call)[-3:],
-        Breach(tensors={"gradOutput": {"shape": longer}, "indices": {"shape": longer}}),
+        altered("shape", longer, "gradOutput", "indices"),
         page=PageReading("refuses", "E38"),
     ),
 )
@@ -124,7 +128,7 @@ def _result_fits(tensor: str) -> Clause:
         f"shape.{tensor}",
         f"{tensor} has the pooled shape of self.",
         lambda call, product: not facts.same_or_single(call.tensor(tensor).shape, facts.pooled_shape(call)),
-        Breach(tensors={tensor: {"shape": longer}}),
+        altered("shape", longer, tensor),
         stage="assembly",
     )
 
@@ -172,7 +176,7 @@ MAX_POOL_3D = ClauseTable.of(
 # Clauses of all 2-D APIs, with indices or with a mask.
 
 
-def planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
+def _planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
     """Check lengths of the lists, all before any value; the mask APIs have checked kernelSize's already."""
     return (
         *lengths,
@@ -182,7 +186,7 @@ def planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
     )
 
 
-def no_zero_length(**fields: Any) -> Clause:
+def _no_zero_length(**fields: Any) -> Clause:
     return Clause(
         "shape.hollow",
         "C, H and W of self are not 0; only N may be.",
@@ -191,17 +195,17 @@ def no_zero_length(**fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-def pool_fits(tensor: str, *alike: str) -> Clause:
+def _pool_fits(tensor: str, *alike: str) -> Clause:
     """Require the pooled shape; ``alike`` are tensors that should have it too."""
     return Clause(
         f"shape.{tensor}",
         f"{tensor} has the pooled shape of self; NHWC is read with channels last.",
         lambda call, product: call.tensor(tensor).shape != facts.pooled_shape(call),
-        Breach(tensors={name: {"shape": longer} for name in (tensor, *alike)}),
+        altered("shape", longer, tensor, *alike),
     )
 
 
-def computed_plane_bounded(**fields: Any) -> Clause:
+def _computed_plane_bounded(**fields: Any) -> Clause:
     """Bound the plane on A2 and A3, where the 3-D operator that computes 2-D calls refuses it."""
     return require.plane_bounded(
         2,
@@ -212,7 +216,7 @@ def computed_plane_bounded(**fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-def result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
+def _result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
     """Require the tag's own rank; since 950 only unbatched results are assembled, and blocks have their own clause."""
     return require.tag_rank_fits(
         wording=_result_tag_wording,
@@ -222,7 +226,7 @@ def result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-def channels_last_fits(tensor: str, **fields: Any) -> Clause:
+def _channels_last_fits(tensor: str, **fields: Any) -> Clause:
     """Check NHWC on A2 and A3, where sizes are checked with channels last and computed with channels first."""
     return Clause(
         "format.channels-last",
@@ -236,7 +240,7 @@ def channels_last_fits(tensor: str, **fields: Any) -> Clause:
 def _padding_exceeds_effective(call: ContractCall, product: Product) -> bool:
     padding, kernel, dilation = (facts.attribute(call, name) for name in ("padding", "kernelSize", "dilation"))
     axes = zip(padding, kernel, dilation, strict=True)
-    return any(2 * pad > facts.wrapped((size - 1) * step + 1) for pad, size, step in axes)
+    return any(2 * pad > wrapped((size - 1) * step + 1) for pad, size, step in axes)
 
 
 def _result_tag_wording(products: Products) -> str:
@@ -254,7 +258,7 @@ def _result_tag_misfits(call: ContractCall, product: Product) -> bool:
 # Backward 2-D.
 
 
-def backward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
+def _backward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
     """Check formats and ranks of the 2-D APIs, with the page's own list of tags."""
     return (
         require.format_same("gradOutput"),
@@ -266,7 +270,7 @@ def backward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
     )
 
 
-def backward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
+def _backward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
     """Check values of the 2-D APIs' lists, after all their lengths."""
     return (
         require.KERNEL_POSITIVE,
@@ -283,11 +287,11 @@ def backward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
     )
 
 
-def backward_planar_shapes(gradients_fit: Clause, *effective: Clause) -> tuple[Clause, ...]:
+def _backward_planar_shapes(gradients_fit: Clause, *effective: Clause) -> tuple[Clause, ...]:
     """Check self, gradInput and gradOutput before an empty call leaves."""
     return (
         require.shape_same("gradInput", "self"),
-        no_zero_length(source="code"),
+        _no_zero_length(source="code"),
         *effective,
         require.some_window_fits(source="code"),
         gradients_fit,
@@ -296,9 +300,9 @@ def backward_planar_shapes(gradients_fit: Clause, *effective: Clause) -> tuple[C
     )
 
 
-BACKWARD_PLANAR_TILING = (
-    computed_plane_bounded(stage="tiling", phase=2),
-    channels_last_fits(
+_BACKWARD_PLANAR_TILING = (
+    _computed_plane_bounded(stage="tiling", phase=2),
+    _channels_last_fits(
         "gradOutput",
         status=ReturnCode.INTERNAL_NULL,
         stage="tiling",
@@ -323,16 +327,16 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
     require.dtype_same("gradOutput"),
     require.dtype_same("gradInput"),
     require.dtype_listed("indices", {"A2": ("INT32", "INT8"), "950": INTEGERS}, source="code"),
-    *backward_planar_formats(require.listed_tags({"A2": ("ND", "NCHW"), "950": ("ND", "NCHW", "NHWC")}, "E39")),
-    *planar_lengths(require.length_in("kernelSize", (1, 2))),
-    *backward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
-    *backward_planar_shapes(
-        pool_fits("gradOutput", "indices"),
+    *_backward_planar_formats(require.listed_tags({"A2": ("ND", "NCHW"), "950": ("ND", "NCHW", "NHWC")}, "E39")),
+    *_planar_lengths(require.length_in("kernelSize", (1, 2))),
+    *_backward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
+    *_backward_planar_shapes(
+        _pool_fits("gradOutput", "indices"),
         Clause(  # redundant until the effective kernel overflows
             "padding.at-most-half-effective",
             "Padding is at most half the dilated kernel, in signed 64-bit arithmetic.",
             _padding_exceeds_effective,
-            Breach(lists={"dilation": (2**62, 1)}),
+            altered("values", (2**62, 1), "dilation"),
             reach=ONLY_950,
             source="observed",
         ),
@@ -342,14 +346,14 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
         "indices has self's rank; on 950 only where self has rank 3.",
         _indices_of_other_rank,
         lambda product: (
-            Breach(tensors={"indices": {"shape": unbatched}})
+            altered("shape", unbatched, "indices")
             if product.value_in(PRE_950)
-            else Breach(template={"shape": (3, 6, 7), "tag": "ND"}, tensors={"indices": {"shape": of_rank(4)}})
+            else altered("shape", of_rank(4), "indices", shape=(3, 6, 7), tag="ND")
         ),
         source="observed",
         page=PageReading("refuses", "E17"),
     ),
-    result_tag_rank_fits(SINCE_A2, source="observed", page=PageReading("allows", "C3")),
+    _result_tag_rank_fits(SINCE_A2, source="observed", page=PageReading("allows", "C3")),
     require.tiling(
         "dtype.indices.int32",
         "indices is INT32; INT8 passes the argument checks only.",
@@ -362,21 +366,21 @@ MAX_POOL_2D_BACKWARD = ClauseTable.of(
         "shape.indices",
         "indices has gradOutput's shape.",
         lambda call, product: call.tensor("indices").shape != call.tensor("gradOutput").shape,
-        Breach(tensors={"indices": {"shape": longer}}),
+        altered("shape", longer, "indices"),
         page=PageReading("refuses", "E17"),
     ),
-    *BACKWARD_PLANAR_TILING,
+    *_BACKWARD_PLANAR_TILING,
 )
 
 
 # Forward 2-D.
 
 
-def forward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
+def _forward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
     return (require.format_same("out"), require.not_private("self", "out"), listed, require.rank_in((3, 4), "self"))
 
 
-def forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
+def _forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
     """Check values of the 2-D APIs' lists, after all their lengths, and what they require of self."""
     return (
         require.KERNEL_POSITIVE,
@@ -384,18 +388,18 @@ def forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
         require.PADDING_NOT_NEGATIVE,
         require.padding_at_most_half(),
         *dilation,
-        no_zero_length(),
+        _no_zero_length(),
         require.some_window_fits(),
     )
 
 
-FORWARD_PLANAR_EXIT = require.empty_exit(
+_FORWARD_PLANAR_EXIT = require.empty_exit(
     "N of self is not 0; with N = 0 the call succeeds and computes nothing.", ("self", "out")
 )
 
 
-def forward_channels_last_fits(status: ReturnCode) -> Clause:
-    return channels_last_fits("out", status=status, stage="assembly", source="code", page=PageReading("refuses", "F2"))
+def _forward_channels_last_fits(status: ReturnCode) -> Clause:
+    return _channels_last_fits("out", status=status, stage="assembly", source="code", page=PageReading("refuses", "F2"))
 
 
 def _tag_is_not_inferred(call: ContractCall, product: Product) -> bool:
@@ -424,16 +428,16 @@ MAX_POOL_2D = ClauseTable.of(
     require.dtype_listed("self", {"A2": FLOATS, "950": FLOATS}),
     require.dtype_same("out"),
     require.dtype_listed("indices", {"A2": INTEGERS, "950": INTEGERS}),
-    *forward_planar_formats(
-        require.listed_tags({"A2": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2", breach=UNLISTED)
+    *_forward_planar_formats(
+        require.listed_tags({"A2": ("NCHW", "ND"), "950": ("NCHW", "ND", "NHWC")}, "F2", breach=_UNLISTED)
     ),
-    *planar_lengths(require.length_in("kernelSize", (1, 2))),
-    *forward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
-    pool_fits("out", "indices"),
+    *_planar_lengths(require.length_in("kernelSize", (1, 2))),
+    *_forward_planar_values(require.dilation_positive(reach=ONLY_950), require.dilation_one(reach=PRE_950)),
+    _pool_fits("out", "indices"),
     require.shape_same("indices", "out"),
-    FORWARD_PLANAR_EXIT,
+    _FORWARD_PLANAR_EXIT,
     require.views_inside("self"),
-    computed_plane_bounded(stage="assembly"),
+    _computed_plane_bounded(stage="assembly"),
     require.assembly(
         "format.inferred",
         "On 950 tensors of rank 4 are tagged ND, NCHW or NHWC.",
@@ -442,13 +446,140 @@ MAX_POOL_2D = ClauseTable.of(
         reach=ONLY_950,
         page=PageReading("allows", "F5"),
     ),
-    result_tag_rank_fits(SINCE_A2, page=PageReading("allows", "C3")),
-    forward_channels_last_fits(ReturnCode.INVALID_PARAMETER),
+    _result_tag_rank_fits(SINCE_A2, page=PageReading("allows", "C3")),
+    _forward_channels_last_fits(ReturnCode.INVALID_PARAMETER),
     require.assembly(
         "format.indices",
         "indices has the tag of a result that is not ND; at rank 3 on A2 and A3 a tag of that rank.",
         _indices_tag_misfits,
-        Breach(tensors={"indices": {"format": "HWCN"}}),
+        altered("format", "HWCN", "indices"),
         page=PageReading("allows", "F6"),
     ),
+)
+
+
+# With a mask.
+
+
+def _length_that_kills(call: ContractCall, product: Product) -> bool:
+    some_null = None in (call.lists["stride"], call.lists["padding"], call.lists["dilation"])
+    return some_null and len(call.attribute("kernelSize")) not in (1, 2)
+
+
+def _mask_fits(status: ReturnCode | None, page: PageReading | None) -> Clause:
+    return Clause(
+        "shape.indices",
+        "indices has the mask's shape: (N, C, kH * kW, (ceil(Ho * Wo / 16) + 1) * 32).",
+        lambda call, product: call.tensor("indices").shape != facts.mask_shape(call),
+        altered("shape", longer, "indices"),
+        status=status,
+        page=page,
+    )
+
+
+def _blocks_wording(products: Products) -> str:
+    always = require.names([product for product in products if product.value_in(ALWAYS_ON_BLOCKS)])
+    return f"With a 1x1 kernel, and with every kernel on {always}, tensors of rank 4 are NCHW or NHWC."
+
+
+def _tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
+    tensor = call.tensor("self")
+    return tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC") and facts.runs_on_blocks(call, product)
+
+
+def _blocks_tag_fits(**fields: Any) -> Clause:
+    """Require tags that the mask APIs can turn into NC1HWC0."""
+    return require.assembly(
+        "format.blocks",
+        _blocks_wording,
+        _tag_has_no_blocks,
+        Breach(template={"kernel_size": (1, 1), "padding": (0, 0), "tag": "ND"}),
+        page=PageReading("allows", "C8"),
+    ).with_fields(**fields)
+
+
+MASK_BACKWARD = ClauseTable.of(
+    "aclnnMaxPool2dWithMaskBackward",
+    "mask-bwd",
+    require.not_supported(ONLY_950, name="product.950", page=PageReading("agrees", "E21")),
+    *require.not_null("kernelSize", page=UNNAMED),
+    *require.not_null("self"),
+    *require.not_null("gradOutput", page=UNNAMED),
+    Clause(
+        "length.kernelSize.null-lists",
+        "Where kernelSize holds neither one nor two values, stride, padding and dilation are not null.",
+        _length_that_kills,
+        Breach({}, (Change("kernelSize", "values", (1, 1, 1)), Change("stride", "null"))),
+        status=ReturnCode.NULL_POINTER,
+        source="observed",
+        page=PageReading("refuses", "C9"),
+        crashes=True,
+    ),
+    require.length_in(
+        "kernelSize", (1, 2), status=ReturnCode.NULL_POINTER, source="code", page=PageReading("refuses", "E20")
+    ),
+    *require.not_null(*OUT_POINTERS, page=UNNAMED),
+    *require.not_null("indices"),
+    *require.not_null("stride", "padding", "dilation", "gradInput", page=UNNAMED),
+    require.not_supported(ONLY_310),
+    require.dtype_listed("self", {"A2": FLOATS, "910": ("FLOAT", "FLOAT16")}),
+    require.dtype_same("gradOutput"),
+    require.dtype_same("gradInput"),
+    require.dtype_listed("indices", {"A2": ("INT8",), "910": ("INT8",)}),
+    *_backward_planar_formats(require.listed_tags({"A2": ("NCHW",), "910": ("NCHW",)}, "E39")),
+    Clause(
+        "rank.unbatched",
+        "self has rank 4.",
+        lambda call, product: call.tensor("self").rank == 3,
+        Breach(template={"shape": (3, 6, 7), "kernel_size": (1, 1), "padding": (0, 0)}),
+        status=None,
+        page=PageReading("refuses", "E19"),
+    ),
+    *_planar_lengths(),
+    *_backward_planar_values(require.dilation_one()),
+    *_backward_planar_shapes(_pool_fits("gradOutput")),
+    _mask_fits(None, PageReading("refuses", "E19")),
+    _result_tag_rank_fits(PRE_950, source="observed"),
+    _blocks_tag_fits(source="observed"),
+    *_BACKWARD_PLANAR_TILING,
+)
+
+
+def _forward_tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
+    """Source: ``aclnn_max_pool2d_with_indices.cpp:527, 595, 599``."""
+    tensor = call.tensor("self")
+    fits = tensor.format == "NCHW" if tensor.rank == 4 else facts.tag_fits(tensor)
+    return facts.runs_on_blocks(call, product) and not fits
+
+
+MASK_FORWARD = ClauseTable.of(
+    "aclnnMaxPool2dWithMask",
+    "mask-fwd",
+    *require.not_null("kernelSize", "self", "out"),
+    require.length_in("kernelSize", (1, 2)),
+    require.not_supported(ONLY_950, name="product.950"),
+    *require.not_null(*OUT_POINTERS, page=UNNAMED),
+    *require.not_null("stride", "padding", "dilation"),
+    *require.not_null("indices", page=UNNAMED),
+    require.not_supported(ONLY_310B),
+    require.dtype_listed("self", {"A2": FLOATS, "910": ("FLOAT", "FLOAT16"), "310P": ("FLOAT",)}),
+    require.dtype_same("out"),
+    require.dtype_listed("indices", dict.fromkeys(("A2", "910", "310P"), ("INT8",))),
+    *_forward_planar_formats(
+        require.listed_tags(dict.fromkeys(("A2", "910", "310P"), ("NCHW", "ND")), "F2", breach=_UNLISTED)
+    ),
+    *_planar_lengths(),
+    *_forward_planar_values(require.dilation_one()),
+    _pool_fits("out"),
+    _mask_fits(ReturnCode.INVALID_PARAMETER, None),
+    _FORWARD_PLANAR_EXIT,
+    require.views_inside("self"),
+    _computed_plane_bounded(stage="assembly"),
+    _result_tag_rank_fits(PRE_950, page=PageReading("allows", "C1")),
+    _blocks_tag_fits(
+        wording="With a 1x1 kernel, and always on 910 and 310P: rank 4 is tagged NCHW, rank 3 NCL, ND or NC.",
+        decides=_forward_tag_has_no_blocks,
+        page=PageReading("allows", "F4"),
+    ),
+    _forward_channels_last_fits(ReturnCode.INTERNAL_NULL),
 )

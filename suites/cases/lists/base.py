@@ -86,27 +86,22 @@ class ListFormat(ABC):
         return case
 
 
-_NAMING = ("id", "testcase_name")
-
-
 def _comparable(row: Any) -> str:
     """Write a row without its name and number."""
-    kept = {name: value for name, value in row.items() if name not in _NAMING}
+    kept = {name: value for name, value in row.items() if name not in ("id", "testcase_name")}
     return json.dumps(kept, sort_keys=True, default=list)
 
 
 def inexpressible_feature(case: Case) -> str:
     """Name what no list of others has a word for in a case; empty if nothing."""
-    if case.literals:
-        return "data that are spelled out"
-    if case.layouts:
-        return "tensors that are not contiguous"
-    if case.deterministic:
-        return "the deterministic mode"
-    if case.scale and case.api.is_backward:
-        return "gradients scaled by a power of two"
-    if case.api.is_backward and case.has_empty_window():
-        return "windows without a cell, of which no forward of ours makes indices"
-    if case.api.is_backward and case.indices != "forward":
-        return f"indices of the recipe {case.indices}: the tool makes those of a forward"
-    return ""
+    is_backward = case.api.is_backward
+    features = {
+        "data that are spelled out": case.literals,
+        "tensors that are not contiguous": case.layouts,
+        "the deterministic mode": case.deterministic,
+        "gradients scaled by a power of two": is_backward and case.scale,
+        "windows without a cell, of which no forward of ours makes indices": is_backward and case.has_empty_window(),
+        f"indices of the recipe {case.indices}: the tool makes those of a forward": is_backward
+        and case.indices != "forward",
+    }
+    return next((feature for feature, is_there in features.items() if is_there), "")

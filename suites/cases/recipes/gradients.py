@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
 from poolproof.references.kernels.compiled import argument
-from poolproof.suites.cases.recipes.loops import fill_colours, fill_numbers, fill_weights, in_space, most_in_one_cell
+from poolproof.suites.cases.recipes.loops import fill_numbers, in_space, most_in_one_cell
 from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
@@ -78,9 +78,9 @@ class Landing:
         return rank
 
     @property
-    def rotation(self) -> Int64:
-        """A rank within each cell that moves on from cell to cell: no order of additions always meets it first."""
-        return self.cells % self.multiplicity
+    def place(self) -> Int64:
+        """As `rank`, counted from another gradient from cell to cell: no order of additions always meets it first."""
+        return (self.rank - self.cells) % self.multiplicity
 
     @property
     def plane_windows(self) -> int:
@@ -117,7 +117,7 @@ def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) ->
 
     @wraps(draw)
     def recipe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
-        return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count, own: draw(landing, count, fmt, own))
+        return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream))
 
     return recipe
 
@@ -170,7 +170,7 @@ def wide(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) ->
 def big_among_ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Put one 2**precision among ones in each cell: a float32 sum keeps the ones, a native one may lose them."""
     big = np.where(landing.cells % 2 == 0, 1.0, -1.0) * fmt.largest_exact_integer
-    return np.where(landing.rank == landing.rotation, big, 1.0)
+    return np.where(landing.place == 0, big, 1.0)
 
 
 def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
@@ -184,7 +184,7 @@ def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Fl
         big = np.exp2(fmt.precision - 1 - np.ceil(np.log2(pairs)))
     else:
         big = np.full(landing.gradients, 2.0 * fmt.largest_exact_integer)
-    place = (landing.rank - landing.rotation) % landing.multiplicity
+    place = landing.place
     gradient = np.where(place % 2 == 1, big, -big)
     unpaired = (landing.multiplicity % 2 == 0) & (place == landing.multiplicity - 1)
     gradient = np.where(unpaired, 1.0, gradient)
@@ -249,9 +249,10 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Floa
     digits = 1
     while base**digits < landing.plane_windows:
         digits += 1
-    gradient = np.empty(landing.gradients)
-    fill_colours(landing.residue(), residues, stream.one_below(residues), base, digits, gradient)
-    return gradient
+    planes = np.arange(len(landing.indices))[:, None]
+    is_shown = landing.residue() == (planes + stream.one_below(residues)) % residues
+    numbers = np.arange(landing.plane_windows) // base ** (planes // residues % digits) % base
+    return np.where(is_shown, numbers + 1.0, 0.0).ravel()
 
 
 def binary_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
@@ -268,9 +269,9 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int
     """Make digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
     digits = fmt.precision // bits
     groups = -(-landing.residues // digits)
-    gradient = np.empty(landing.gradients)
-    fill_weights(landing.residue(), groups, stream.one_below(groups), digits, bits, gradient)
-    return gradient
+    planes = np.arange(len(landing.indices))[:, None]
+    digit = landing.residue() - (planes + stream.one_below(groups)) % groups * digits
+    return np.ldexp(np.where((digit >= 0) & (digit < digits), 1.0, 0.0), bits * digit).ravel()
 
 
 @_each
@@ -320,4 +321,4 @@ OF_SELF: dict[str, Recipe] = {pointed.__name__: pointed}
 def gradient_recipe(name: str) -> Recipe:
     """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
     spread = parse_spread(name)
-    return _each(lambda _, size, fmt, own: spread.draw(size, fmt, own)) if spread else (GRADIENTS | OF_SELF)[name]
+    return _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream)) if spread else (GRADIENTS | OF_SELF)[name]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.forward import forward_indices
 from poolproof.references.geometry import Axis, Int64
-from poolproof.suites.cases.recipes.loops import fill_any, fill_best, fill_nearest, fill_numbers, in_space
+from poolproof.suites.cases.recipes.loops import fill_any, fill_best, fill_numbers, in_space
 from poolproof.suites.cases.recipes.stream import RandomStream
 
 Recipe = Callable[[Sequence[Axis], NDArray, RandomStream], Int64]
@@ -29,13 +29,11 @@ def forward(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int6
 
 def in_window(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
     """Draw any cell of the window, all equally likely."""
-    windows = [axis.windows for axis in axes]
-    indices = np.zeros((len(values), *windows), np.int64)
-    for chunk, own in stream.chunks(indices.size, prod(windows)):
-        cells, repeats = indices.reshape(-1)[chunk], prod(windows)
-        for axis in axes:
-            repeats //= axis.windows
-            fill_any(*own.draw(cells.size), axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
+    indices = np.zeros((len(values), *(axis.windows for axis in axes)), np.int64)
+    cells, repeats = indices.reshape(-1), prod(indices.shape[1:])
+    for axis in axes:
+        repeats //= axis.windows
+        fill_any(*stream.draw(cells.size), axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
     return indices
 
 
@@ -57,8 +55,14 @@ def lattice(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int6
 
 def _nearest(axis: Axis, peak: int, distance: int) -> Int64:
     """Find each window's coordinate that is nearest to one of the peaks, ``distance`` apart."""
+    beyond = (np.arange(axis.size) - peak) % distance
+    return _best(axis, -np.minimum(beyond, distance - beyond))
+
+
+def _best(axis: Axis, score: Int64) -> Int64:
+    """Find each window's first coordinate of highest score."""
     coordinates = np.empty(axis.windows, np.int64)
-    fill_nearest(peak, distance, axis.choices, axis.first_cells, axis.step, coordinates)
+    fill_best(score, axis.choices, axis.first_cells, axis.step, coordinates)
     return coordinates
 
 
@@ -67,9 +71,7 @@ def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
 
     @lru_cache(maxsize=1024)
     def best(axis: Axis) -> Int64:
-        coordinates = np.empty(axis.windows, np.int64)
-        fill_best(score(axis), axis.choices, axis.first_cells, axis.step, coordinates)
-        return coordinates
+        return _best(axis, score(axis))
 
     @wraps(score)
     def recipe(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:

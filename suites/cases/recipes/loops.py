@@ -1,8 +1,8 @@
 """Compiled loops that draw numbers and place gradients, for a few elements as for many.
 
 Numbers are those of Philox4x64-10 (Salmon et al., 2011) as numpy's ``random_raw`` gives them: number i of a key is word
-``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number, so that it can be made in chunks.
-A key's two words, of which numpy makes unsigned integers, are here signed ones of the same bits.
+``i % 4`` of the block whose counter is ``i // 4 + 1``. A draw begins at any number. A key's two words, of which numpy
+makes unsigned integers, are here signed ones of the same bits.
 
 All that is compiled here has its helpers here or in `poolproof.references.kernels`: the cache of compiled code looks at
 this file and at those alone to know whether it is up to date.
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.kernels.compiled import Floats, Ints, compiled, helper
-from poolproof.references.kernels.numbers import power
 
 _MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _KEY_STEPS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
@@ -26,6 +25,9 @@ _ROUNDS = 10
 _HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _DROPPED = np.uint64(11)
 """Bits of a raw number that float64 has no place for."""
+
+_AT_ONCE = 1 << 13
+"""Raw numbers of a draw that are kept at a time: benchmarks/large_cases.py shows what it takes to keep them all."""
 
 Words = NDArray[np.unsignedinteger[Any]]
 """Raw numbers, uint64."""
@@ -76,30 +78,34 @@ def _uniform(word: Any) -> float:
 @compiled
 def fill_below(low: int, high: int, first: int, bound: int, out: Ints) -> None:
     """Draw integers in [0, bound)."""
-    words = raw(low, high, first, len(out))
-    for i in range(len(out)):
-        out[i] = _below(words[i], bound)
+    for start in range(0, len(out), _AT_ONCE):
+        words = raw(low, high, first + start, min(_AT_ONCE, len(out) - start))
+        for i in range(len(words)):
+            out[start + i] = _below(words[i], bound)
 
 
 @compiled
 def fill_uniform(low: int, high: int, first: int, out: Floats) -> None:
     """Draw multiples of 2**-53 in [0, 1)."""
-    words = raw(low, high, first, len(out))
-    for i in range(len(out)):
-        out[i] = _uniform(words[i])
+    for start in range(0, len(out), _AT_ONCE):
+        words = raw(low, high, first + start, min(_AT_ONCE, len(out) - start))
+        for i in range(len(words)):
+            out[start + i] = _uniform(words[i])
 
 
 @compiled
-def fill_normal(low: int, high: int, first: int, stride: int, out: Floats) -> None:
-    """Sum twelve uniforms, less six; their draws begin ``stride`` numbers apart."""
-    for i in range(len(out)):
-        out[i] = 0.0
-    for draw in range(12):
-        words = raw(low, high, first + draw * stride, len(out))
-        for i in range(len(out)):
-            out[i] += _uniform(words[i])
-    for i in range(len(out)):
-        out[i] -= 6.0
+def fill_normal(low: int, high: int, first: int, out: Floats) -> None:
+    """Sum twelve uniforms, less six: all elements' first ones are drawn before their second ones."""
+    for start in range(0, len(out), _AT_ONCE):
+        count = min(_AT_ONCE, len(out) - start)
+        for i in range(count):
+            out[start + i] = 0.0
+        for draw in range(12):
+            words = raw(low, high, first + draw * len(out) + start, count)
+            for i in range(count):
+                out[start + i] += _uniform(words[i])
+        for i in range(count):
+            out[start + i] -= 6.0
 
 
 @compiled
@@ -111,26 +117,15 @@ def fill_any(
     The element's window is the next after every ``repeats`` elements, and the first after the last; it visits
     ``choices`` cells from ``firsts`` on, ``step`` apart.
     """
-    words = raw(low, high, first, len(cells))
+    words = raw(low, high, first, 0)
     i = 0
     while i < len(cells):
         for window in range(len(choices)):
             for _ in range(repeats):
-                cells[i] = cells[i] * size + firsts[window] + step * _below(words[i], choices[window])
+                if i % _AT_ONCE == 0:
+                    words = raw(low, high, first + i, min(_AT_ONCE, len(cells) - i))
+                cells[i] = cells[i] * size + firsts[window] + step * _below(words[i % _AT_ONCE], choices[window])
                 i += 1
-
-
-@compiled
-def fill_nearest(peak: int, distance: int, choices: Ints, firsts: Ints, step: int, coordinates: Ints) -> None:
-    """Find the first of each window's cells along an axis that is nearest to one of the peaks ``distance`` apart."""
-    for window in range(len(choices)):
-        least, coordinates[window] = distance, firsts[window]
-        for tap in range(choices[window]):
-            coordinate = firsts[window] + tap * step
-            beyond = (coordinate - peak) % distance
-            away = min(beyond, distance - beyond)
-            if away < least:
-                least, coordinates[window] = away, coordinate
 
 
 @compiled
@@ -181,25 +176,3 @@ def most_in_one_cell(indices: Ints, windows: int, plane_size: int) -> int:
         for i in range(plane, plane + windows):
             counts[indices[i]] = 0
     return largest
-
-
-@compiled
-def fill_colours(residue: Ints, residues: int, drawn: int, base: int, digits: int, gradients: Floats) -> None:
-    """Write one more than the window's number, in one of its digits, where its residue is the plane's; else zero."""
-    windows = max(len(residue), 1)
-    for plane in range(len(gradients) // windows):
-        place = base ** (plane // residues % digits)
-        for window in range(windows):
-            is_chosen = residue[window] == (plane + drawn) % residues
-            gradients[plane * windows + window] = window // place % base + 1.0 if is_chosen else 0.0
-
-
-@compiled
-def fill_weights(residue: Ints, groups: int, drawn: int, digits: int, bits: int, gradients: Floats) -> None:
-    """Write 2**(bits * r) where r is the window's residue among the ``digits`` that the plane is for; else zero."""
-    windows = max(len(residue), 1)
-    for plane in range(len(gradients) // windows):
-        least = (plane + drawn) % groups * digits
-        for window in range(windows):
-            digit = residue[window] - least
-            gradients[plane * windows + window] = power(bits * digit) if 0 <= digit < digits else 0.0

@@ -73,9 +73,7 @@ def _gaussian(size: int, fmt: FloatFormat, stream: RandomStream, mean: float, de
 _DRAWS: dict[str, Callable[..., Float64]] = {
     "between": _between,
     "whole": lambda size, _, stream, low, high: low + stream.below(int(high - low) + 1, size),
-    "gaussian": lambda size, fmt, stream, mean, deviation: np.clip(
-        mean + deviation * stream.normal(size), -fmt.max, fmt.max
-    ),
+    "gaussian": _gaussian,
     "filled": lambda size, _, __, value: np.full(size, value),
 }
 

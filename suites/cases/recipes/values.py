@@ -9,18 +9,19 @@ from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.suites.cases.recipes.spreads import parse_spread
-from poolproof.suites.cases.recipes.stream import RandomStream, draw_all, draw_bulk
+from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
 Recipe = Callable[[int, FloatFormat, RandomStream], Float64]
-"""(how many, format, stream) -> values, of which each takes one number in every draw (`RandomStream.chunks`)."""
+"""(how many, format, stream) -> values."""
 
 
 def draw_values(recipe: str, size: int, fmt: FloatFormat, stream: RandomStream) -> NDArray:
     """Draw ``size`` values of a recipe, flat, in the format's own dtype."""
     spread = parse_spread(recipe)
-    own_recipe = spread.draw if spread else VALUES[recipe]
-    draw = draw_all if recipe in _BY_PLACE else draw_bulk
-    return draw(size, fmt.dtype, stream, lambda count, own: own_recipe(count, fmt, own))
+    draw = spread.draw if spread else VALUES[recipe]
+    if recipe in _BY_PLACE:
+        return draw(size, fmt, stream).astype(fmt.dtype)
+    return draw_bulk(size, fmt.dtype, stream, lambda count: draw(count, fmt, stream))
 
 
 def ties(size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
@@ -56,8 +57,8 @@ VALUES: dict[str, Recipe] = {
     "all_nan": lambda size, fmt, stream: np.full(size, np.nan),
     "infinities": infinities,
     # along memory, so that each window's last or first cell wins
-    "ascending": lambda size, fmt, stream: fmt.round(stream.from_middle(size)),
-    "descending": lambda size, fmt, stream: fmt.round(0.0 - stream.from_middle(size)),
+    "ascending": lambda size, fmt, stream: fmt.round(np.arange(size) - size / 2.0),
+    "descending": lambda size, fmt, stream: fmt.round(size / 2.0 - np.arange(size)),
     # what a rectifier leaves of normal values: half of them are zeros, in which windows tie
     "after_relu": lambda size, fmt, stream: np.maximum(fmt.round(stream.normal(size)), 0.0),
     "batch_normalised": batch_normalised,
