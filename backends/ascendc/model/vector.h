@@ -255,7 +255,7 @@ template <class Bit, class T> void compare(const LocalTensor<Bit>& to, const Loc
     constexpr uint32_t bytes = model::Lanes<T>::count / 8;
     const model::View<T> first{a, p.src0BlkStride, p.src0RepStride}, second{b, p.src1BlkStride, p.src1RepStride};
     const auto compute = [&](uint32_t repeat, const model::Bits& mask) {
-        const model::Choice choice = model::compare({mask}, mode, first.load(repeat, mask), second.load(repeat, mask));
+        const model::Choice choice = model::compare({mask, {}}, mode, first.load(repeat, mask), second.load(repeat, mask));
         model::Bytes packed;
         std::memcpy(packed.value, choice.on.words, bytes);
         for (uint32_t byte = 0; byte < bytes; ++byte) packed.unknown.set(byte, 1, (choice.unknown.from(byte * 8) & 255) == 255);
