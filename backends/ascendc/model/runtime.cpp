@@ -1,0 +1,692 @@
+// The runtime: blocks and threads as coroutines, what is known of every byte of UB and GM, and the findings. Shadows are
+// not cleared: blocks of UB carry the number of the launch that touched them, elements of GM the phase, and both only grow.
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include "launch.h"
+#include "queues.h"
+#include "simt.h"
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace model {
+namespace {
+
+// ---- What is assumed where no document decides, or where one document is relied on against the practice of others. ----
+
+struct AssumptionRow {
+    const char *name, *says, *source;
+    bool is_on;
+} table[assumption_count] = {
+    {"vector_pipe_in_order", "vector instructions follow each other without PipeBarrier<PIPE_V>",
+     "intra-core synchronisation, key features: on 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync)", true},
+    {"scalar_accesses_synced", "GetValue and SetValue are ordered with the other pipes without flags",
+     "intra-core synchronisation, key features, table 3: the compiler sets flags between S and V, MTE2, MTE3", true},
+    {"scalar_wait_holds_issue", "what the scalar unit waited for is done before any instruction that it issues later",
+     "principles of TPipe-TQue programming: the scalar unit issues all instructions, in program order", true},
+    {"sync_all_waits_for_all_pipes", "SyncAll waits for all pipes of all cores, and holds all of them",
+     "SyncAll, table 1: the default of 950 is {PIPE_ALL, PIPE_ALL}; for A2 and A3 the page names no pipe", true},
+    {"registers_keep_order", "within a vector function a load waits for the stores before it without LocalMemBar",
+     "LocalMemBar: only where both use the same register, which the compiler decides, not the source", false},
+    {"infinities_saturate", "narrowing to half or bfloat16 gives the largest value for infinities and 0 for NaN",
+     "SetCtrlSpr: CTRL[48] saturates at reset; CANN 8.5, set_device_sat_mode: A2 and A3 run in Inf/NaN mode", false},
+    {"integers_saturate", "a cast to an integer that does not hold the value gives the nearest bound",
+     "precision conversion: overflow saturates; SetCtrlSpr: CTRL[59] is 0 and CTRL[60] 1 at reset", true},
+    {"maximum_is_ieee", "Max and Min give NaN where an operand is NaN, and order -0.0 below +0.0",
+     "none for Max and Min; Reg Reduce: max(-0, +0) is +0, a maximum with NaN is NaN", true},
+};
+
+// ---- Coroutines. ----
+
+// A stack that is kept for the next work. Switching costs no system call: setjmp after the first start.
+class Fiber {
+public:
+    void start(std::function<void()> work) { work_ = std::move(work), is_done_ = false; }
+    bool is_done() const { return is_done_; }
+
+    void resume() {
+        Fiber* const outer = std::exchange(running_, this);
+        if (!_setjmp(caller_)) {
+            if (stack_) _longjmp(here_, 1);
+            constexpr size_t bytes = 256 << 10;
+            stack_.reset(new uint8_t[bytes]);
+            getcontext(&context_);
+            context_.uc_stack.ss_sp = stack_.get();
+            context_.uc_stack.ss_size = bytes;
+            makecontext(&context_, &Fiber::run, 0);
+            setcontext(&context_);
+        }
+        running_ = outer;
+    }
+    static void yield() {
+        Fiber* const self = running_;
+        if (!_setjmp(self->here_)) _longjmp(self->caller_, 1);
+    }
+
+private:
+    static void run() {
+        for (;; yield()) running_->work_(), running_->is_done_ = true;
+    }
+
+    static Fiber* running_;
+    std::function<void()> work_;
+    bool is_done_ = true;
+    std::unique_ptr<uint8_t[]> stack_;
+    ucontext_t context_{};
+    jmp_buf here_, caller_;
+};
+Fiber* Fiber::running_ = nullptr;
+
+// ---- What is known of memory, of the cores, and of the launch. ----
+
+// Zeros that the system makes where they are first touched.
+template <class T> class Zeros {
+public:
+    void grow(uint64_t count) {
+        if (count <= count_) return;
+        std::free(std::exchange(data_, static_cast<T*>(std::calloc(count, sizeof(T)))));
+        count_ = count;
+    }
+    T& operator[](uint64_t i) const { return data_[i]; }
+
+private:
+    T* data_ = nullptr;
+    uint64_t count_ = 0;
+};
+
+// Which bytes of a block of UB a pipe touched in its latest window there.
+struct Stamp {
+    uint32_t window, bytes, operation;
+};
+struct Block {
+    uint32_t launch, defined;  // defined: a bit for each byte
+    Stamp stores[pipe_count], loads[pipe_count];
+};
+// The latest access to an element of GM, or, by threads, of UB.
+struct Access {
+    uint32_t phase, window, operation;
+    uint16_t core, thread;
+    Pipe pipe;
+    bool is_store, is_atomic, is_unknown;
+    bool is_of_cores, is_of_threads;  // of several, in the same phase or window
+};
+struct Cell {
+    Access store, load;
+};
+struct Tensor {
+    Buffer buffer;
+    bool is_written = false;  // may be stored to
+    Zeros<Cell> cells;        // one an element, if so
+
+    bool holds(const void* address, uint64_t bytes) const {
+        const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - buffer.data);
+        return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
+    }
+};
+struct Core {
+    uint32_t index = 0, operation = 0;
+    uint8_t* ub = nullptr;
+    Zeros<Block> blocks;
+    Fiber* fiber = nullptr;
+    Pipe pipe = Pipe::scalar;
+    Clock clocks[pipe_count] = {}, windows = {1, 1, 1, 1};
+    Flag flags[pipe_count][pipe_count][8];
+    uint32_t occupied = 0;  // the window of MTE3 in which InitGlobalMemory copied from UB
+    bool in_vector_function = false;
+    Buffers buffers;
+    CopyState copies;
+};
+struct Operation {
+    const char* name;
+    Site site;
+    uint32_t core;
+};
+struct Finding {
+    std::string kind, text, tensor, call;
+    int64_t byte = -1;
+    uint32_t core = 0;
+    uint64_t count = 0;
+};
+
+const Launch* launch = nullptr;
+uint32_t launch_number = 0, phase = 0, first_phase = 0;  // phases end at SyncAll
+std::vector<Tensor> tensors;
+std::vector<Core> cores;
+std::vector<Zeros<Block>> shadows;
+std::vector<std::unique_ptr<Fiber>> block_fibers, thread_fibers;
+std::vector<Operation> operations;
+std::map<std::string, Finding> findings;
+Core* core = nullptr;
+bool key_was_asked = false, key_was_found = false;
+Tensor ub_of_threads;  // the UB of a core while its threads run, by two bytes; its cells have epochs for phases
+uint64_t ub_step = 0;  // from the UB of a core to that of the next: stores behind its end can be made
+uint32_t thread_epoch = 0;
+uint16_t thread_number = 0;  // counted from 1; 0: no thread runs
+bool is_watching = false;    // what the watch itself does is not watched
+bool is_watched = false, threads_ran = false;  // whether the kernel was compiled with -fsanitize=thread
+
+// ---- Findings. ----
+
+bool is_in_ub(const void* address, uint64_t bytes) {
+    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub);
+    return offset < ub_step && bytes <= ub_step - offset;
+}
+std::string describe(uint32_t operation) {
+    const Operation& call = operations[operation];
+    const std::string file = call.site.file, line = std::to_string(call.site.line);
+    return std::string(call.name) + (call.site.line ? " (" + file.substr(file.rfind('/') + 1) + ":" + line + ")" : "");
+}
+// The address is told from the begin of UB, if it is one of its, or of the nearest tensor.
+void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation, bool is_of_ub = false) {
+    Finding fresh{kind, text, "", describe(operation), -1, operations[operation].core, 0};
+    int64_t nearest = INT64_MAX;
+    const auto consider = [&](const char* name, const uint8_t* data, uint64_t bytes) {
+        const int64_t offset = reinterpret_cast<int64_t>(address) - reinterpret_cast<int64_t>(data);
+        const int64_t distance = std::max({-offset, offset - static_cast<int64_t>(bytes) + 1, int64_t{0}});
+        if (distance < nearest) nearest = distance, fresh.tensor = name, fresh.byte = offset;
+    };
+    if (address && core && (is_of_ub || is_in_ub(address, 0))) consider("UB", core->ub, launch->ub_bytes);
+    else if (address) for (const Tensor& tensor : tensors) consider(tensor.buffer.name, tensor.buffer.data, tensor.buffer.bytes);
+    ++findings.emplace(fresh.kind + '|' + text + '|' + fresh.tensor + '|' + fresh.call, fresh).first->second.count;
+}
+
+// ---- Order. ----
+
+uint32_t& window_of(Pipe pipe) { return core->windows[static_cast<int>(pipe)]; }
+bool is_ordered(Pipe earlier, uint32_t window) {
+    if (window <= core->clocks[static_cast<int>(core->pipe)][static_cast<int>(earlier)]) return true;
+    if (earlier != core->pipe || earlier != Pipe::vector) return earlier == core->pipe && earlier == Pipe::scalar;
+    return !core->in_vector_function && assumed(vector_pipe_in_order);
+}
+
+// Whether an access of the core's own pipes is ordered before the present one; if not: a finding, or what the compiler adds.
+void check_order(Pipe earlier, uint32_t window, uint32_t operation, bool was_store, bool is_store, const void* address) {
+    if (is_ordered(earlier, window) || operation == core->operation) return;
+    static const char* const names[] = {"S", "V", "MTE2", "MTE3"};
+    std::string what = std::string(is_store ? "store" : "load") + " by " + names[static_cast<int>(core->pipe)]
+        + " is not ordered after the " + (was_store ? "store" : "load") + " by " + names[static_cast<int>(earlier)];
+    if (earlier == Pipe::vector && core->pipe == Pipe::vector && assumed(vector_pipe_in_order)) {  // within a vector function
+        if (!was_store || is_store || window != window_of(Pipe::vector) || assumed(registers_keep_order)) return;
+        what = "a vector function loads what it stored before, no LocalMemBar between (assumption registers_keep_order is off)";
+    } else if ((earlier == Pipe::scalar || core->pipe == Pipe::scalar) && assumed(scalar_accesses_synced)) {
+        return acquire(core->pipe, release(earlier));
+    }
+    add_finding("racecheck", what + ": " + describe(operation) + " before it", address, core->operation);
+}
+
+// ---- UB. ----
+
+// Each block that holds some of the bytes, with a bit for each of those and the place of the first.
+template <class Visit> void each_block(const void* address, uint64_t bytes, Visit visit) {
+    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub), end = offset + bytes;
+    for (uint64_t begin = offset / block_bytes * block_bytes; bytes && begin < end; begin += block_bytes) {
+        const uint64_t first = std::max(offset, begin) - begin, last = std::min(end - begin, uint64_t{block_bytes});
+        Block& block = core->blocks[begin / block_bytes];
+        if (block.launch != launch_number) {
+            block = Block();
+            block.launch = launch_number;
+            std::memset(core->ub + begin, static_cast<int>(launch->poison), block_bytes);
+        }
+        visit(block, static_cast<uint32_t>((uint64_t{1} << last) - (uint64_t{1} << first)), core->ub + begin + first);
+    }
+}
+
+void touch(Block& block, uint32_t bytes, const uint8_t* address, bool is_store) {
+    for (int pipe = 0; pipe < pipe_count; ++pipe) {
+        const auto check = [&](const Stamp& stamp, bool was_store) {
+            const uint32_t common = stamp.bytes & bytes;
+            if (!common || is_ordered(static_cast<Pipe>(pipe), stamp.window)) return;
+            const uint8_t* const at = address + __builtin_ctz(common) - __builtin_ctz(bytes);
+            check_order(static_cast<Pipe>(pipe), stamp.window, stamp.operation, was_store, is_store, at);
+        };
+        check(block.stores[pipe], true);
+        if (is_store) check(block.loads[pipe], false);
+    }
+    Stamp& stamp = (is_store ? block.stores : block.loads)[static_cast<int>(core->pipe)];
+    const uint32_t window = window_of(core->pipe);
+    stamp = {window, stamp.window == window ? stamp.bytes | bytes : bytes, core->operation};
+    if (is_store) block.defined |= bytes;
+}
+
+bool reach(const void* address, uint64_t bytes, Extent buffer, bool is_store) {
+    const auto* const at = static_cast<const uint8_t*>(address);
+    const uint8_t *const end = at + bytes, *const ub_end = core->ub + launch->ub_bytes;
+    const bool is_outside = !is_in_ub(at, bytes), is_beyond = end > ub_end;
+    const bool is_foreign = buffer.begin && (at < buffer.begin || end > buffer.end);
+    if (is_outside || is_beyond || is_foreign) {
+        const std::string what = is_store ? "store" : "load";
+        const uint8_t* const last = is_foreign ? at < buffer.begin ? at : buffer.end : ub_end;
+        const char* const where = is_outside ? " outside of UB" : is_beyond ? " beyond the end of UB" : " beyond the buffer of the tensor";
+        add_finding("memcheck", what + where, is_outside ? at : std::max(at, last), core->operation, true);
+    }
+    if (is_store && core->occupied && core->pipe != Pipe::mte3 && !is_ordered(Pipe::mte3, core->occupied)) {
+        core->occupied = 0;
+        report("racecheck", "UB is used while InitGlobalMemory still copies from it", address);
+    }
+    return !is_outside;
+}
+
+// ---- GM. ----
+
+Tensor* find_tensor(const void* address, uint64_t bytes) {
+    for (Tensor& tensor : tensors) {
+        if (tensor.holds(address, bytes)) return &tensor;
+    }
+    return nullptr;
+}
+
+uint32_t bytes_inside(const Tensor* tensor, const uint8_t* address, uint32_t bytes) {
+    if (!tensor) return 0;
+    return static_cast<uint32_t>(std::min<uint64_t>(bytes, tensor->buffer.bytes - static_cast<uint64_t>(address - tensor->buffer.data)));
+}
+
+void check_access(const Access& earlier, const Access& now, const void* address) {
+    if (earlier.phase != now.phase || (earlier.is_atomic && now.is_atomic)) return;
+    const bool of_cores = earlier.core != now.core || earlier.is_of_cores;
+    const bool same_window = earlier.thread && earlier.pipe == now.pipe && earlier.window == now.window;
+    if (!of_cores && !(same_window && (earlier.thread != now.thread || earlier.is_of_threads))) {
+        return check_order(earlier.pipe, earlier.window, earlier.operation, earlier.is_store, now.is_store, address);
+    }
+    const auto kind = [](const Access& access) { return access.is_atomic ? "atomic addition" : access.is_store ? "store" : "load"; };
+    const char* const who = of_cores ? " of two cores, no SyncAll between: " : " of two threads, no __syncthreads between: ";
+    add_finding("racecheck", std::string(kind(now)) + " and " + kind(earlier) + who + describe(earlier.operation) + " before it",
+                address, now.operation);
+}
+
+// Answers whether what is read was written in this launch.
+bool note_access(Tensor& tensor, const void* address, uint64_t bytes, uint32_t in_phase, bool is_store, bool is_atomic, bool is_known) {
+    bool all_known = true;
+    const uint64_t offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - tensor.buffer.data), size = tensor.buffer.itemsize;
+    for (uint64_t i = offset / size; tensor.is_written && i * size < offset + bytes; ++i) {
+        auto& [store, load] = tensor.cells[i];
+        Access now{in_phase, window_of(core->pipe), core->operation, static_cast<uint16_t>(core->index), thread_number,
+                   core->pipe, is_store, is_atomic, false, false, false};
+        const bool is_defined = store.phase >= first_phase && !store.is_unknown;
+        all_known = all_known && is_defined;
+        check_access(store, now, tensor.buffer.data + i * size);
+        if (is_store) {
+            check_access(load, now, tensor.buffer.data + i * size);
+            now.is_unknown = !is_known || (is_atomic && !is_defined);
+            const bool is_same_part = store.phase == in_phase && (!thread_number || store.window == now.window);
+            now.is_atomic = is_atomic && (store.is_atomic || !is_same_part);  // a copy before it is not forgotten
+        } else if (load.phase == in_phase) {
+            now.is_of_cores = load.is_of_cores || load.core != now.core;
+            now.is_of_threads = load.window == now.window && (load.is_of_threads || load.thread != now.thread);
+        }
+        (is_store ? store : load) = now;
+    }
+    return all_known;
+}
+
+// What a thread does by a plain pointer, or atomically. Outside of UB and all tensors lie variables of its own.
+void access_by_thread(void* address, uint32_t bytes, bool is_store, bool is_atomic) {
+    bool is_known = true;
+    if (is_in_ub(address, bytes)) {
+        ub_of_threads.buffer.data = core->ub;
+        const auto offset = static_cast<uint64_t>(static_cast<uint8_t*>(address) - core->ub);
+        bool is_repeated = !is_store;  // of what many threads load, two loads say all
+        for (uint64_t i = offset / 2; i * 2 < offset + bytes; ++i) {
+            const auto& [store, load] = ub_of_threads.cells[i];
+            is_repeated = is_repeated && load.phase == thread_epoch && load.is_of_threads && store.phase != thread_epoch;
+        }
+        if (is_repeated || !reach(address, bytes, {}, is_store)) return;
+        each_block(address, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
+            is_known = is_known && (block.defined & mask) == mask;
+            touch(block, mask, first, is_store);
+        });
+        note_access(ub_of_threads, address, bytes, thread_epoch, is_store, is_atomic, true);
+    } else if (Tensor* const tensor = find_tensor(address, bytes)) {
+        if (is_store && !tensor->is_written) return report("memcheck", "store to an input", address);
+        is_known = note_access(*tensor, address, bytes, phase, is_store, is_atomic, true);
+    }
+    if (!is_store || is_atomic) require_defined(is_known, "a thread reads what was never written", address);
+}
+
+uint64_t random(uint64_t& state) {  // splitmix64
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+}  // namespace
+
+// ---- What the headers declare. ----
+
+bool assumed(Assumption assumption) { return table[assumption].is_on; }
+void begin(Pipe pipe, const char* name, Site site) {
+    core->pipe = pipe;
+    core->operation = static_cast<uint32_t>(operations.size());
+    operations.push_back({name, site, core->index});
+}
+uint32_t current_operation() { return core->operation; }
+void report(const char* kind, const char* what, const void* address) {
+    const bool is_of_ub = core->pipe == Pipe::vector && !thread_number;  // of an instruction of V, however wild
+    add_finding(kind, what, address, core->operation, is_of_ub);
+}
+void require_alignment(const void* address) {
+    if (reinterpret_cast<uint64_t>(address) % block_bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
+}
+
+void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer) {
+    const auto* const place = static_cast<const uint8_t*>(from);
+    uint32_t own = bytes;  // what an instruction of V loads beyond the buffer is undefined, and may be: it takes whole repeats
+    if (core->pipe == Pipe::vector && buffer.begin && place + bytes > buffer.end && place >= buffer.begin) {
+        own = static_cast<uint32_t>(std::max<int64_t>(buffer.end - place, 0)), buffer = {};
+    }
+    const bool is_there = reach(from, bytes, buffer, false);
+    if (!is_there) own = 0, std::memset(to.value + at, 0xa5, bytes);
+    for (uint32_t byte = at + own; byte < at + bytes; ++byte) to.unknown.set(byte, 1, true);
+    each_block(from, own, [&](Block& block, uint32_t mask, const uint8_t* first) {
+        touch(block, mask, first, false);
+        const uint32_t unknown = mask & ~block.defined;
+        if (unknown) to.unknown.add(at + static_cast<uint32_t>(first - place), unknown >> __builtin_ctz(mask));
+    });
+    if (is_there) std::memcpy(to.value + at, from, bytes);
+}
+void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer) {
+    if (!reach(to, bytes, buffer, true)) return;
+    const bool all_known = !from.unknown.any();
+    each_block(to, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
+        touch(block, mask, first, true);
+        const uint32_t place = at + static_cast<uint32_t>(first - static_cast<uint8_t*>(to));
+        if (!all_known) block.defined &= ~(mask & from.unknown.from(place) << __builtin_ctz(mask));
+    });
+    std::memcpy(to, from.value + at, bytes);
+}
+void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes) {
+    const auto* const place = static_cast<const uint8_t*>(from);
+    Tensor* const tensor = find_tensor(from, 1);
+    const uint32_t inside = bytes_inside(tensor, place, bytes);
+    if (inside < bytes) report("memcheck", "load outside of every tensor", place + inside);
+    std::memcpy(to.value + at, from, inside);
+    std::memset(to.value + at + inside, static_cast<int>(launch->poison), bytes - inside);
+    for (uint32_t byte = at + inside; byte < at + bytes; ++byte) to.unknown.set(byte, 1, true);
+    for (uint32_t i = 0; i < inside && tensor->is_written; i += tensor->buffer.itemsize) {
+        const uint32_t part = std::min(tensor->buffer.itemsize, inside - i);
+        const bool is_known = note_access(*tensor, place + i, part, phase, false, false, true);
+        for (uint32_t byte = at + i; byte < at + i + part; ++byte) to.unknown.set(byte, 1, !is_known);
+    }
+}
+void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addition addition) {
+    auto* const place = static_cast<uint8_t*>(to);
+    Tensor* const tensor = find_tensor(to, 1);
+    const uint32_t inside = bytes_inside(tensor, place, bytes);
+    if (inside < bytes) report("memcheck", "store outside of every tensor", place + inside);
+    if (inside && !tensor->is_written) return report("memcheck", "store to an input", to);
+    const uint32_t size = addition.add ? addition.bytes : inside ? tensor->buffer.itemsize : 1;
+    for (uint32_t i = 0; i < inside; i += size) {
+        const uint32_t part = std::min(size, inside - i);
+        bool is_known = true;
+        for (uint32_t byte = at + i; byte < at + i + part; ++byte) is_known = is_known && !from.unknown[byte];
+        note_access(*tensor, place + i, part, phase, true, addition.add, is_known);
+        if (addition.add && part == size) addition.add(place + i, from.value + at + i);
+    }
+    if (!addition.add) std::memcpy(to, from.value + at, inside);
+}
+
+CopyState& copy_state() { return core->copies; }
+Buffers& buffers_of_core() { return core->buffers; }
+bool& in_vector_function() { return core->in_vector_function; }
+void occupy_ub() {
+    if (core->buffers.used) report("synccheck", "InitGlobalMemory is called after InitBuffer");
+    core->occupied = window_of(Pipe::mte3);
+}
+Extent take_buffer(uint64_t bytes) {
+    uint8_t* const begin = core->ub + std::min(core->buffers.used, ub_step);
+    core->buffers.used += (bytes + block_bytes - 1) / block_bytes * block_bytes;  // [InitBuffer: len]
+    if (core->buffers.used > launch->ub_bytes) report("memcheck", "InitBuffer takes more than UB has", begin);
+    return {begin, core->ub + core->buffers.used};
+}
+
+Clock release(Pipe pipe) {
+    Clock clock = core->clocks[static_cast<int>(pipe)];
+    clock[static_cast<int>(pipe)] = window_of(pipe)++;
+    return clock;
+}
+void acquire(Pipe pipe, const Clock& clock) {
+    const bool holds_issue = pipe == Pipe::scalar && assumed(scalar_wait_holds_issue);
+    for (int later = 0; later < pipe_count; ++later) {
+        const bool waits = later == static_cast<int>(pipe);
+        for (int i = waits ? 0 : 1; i < pipe_count && (waits || holds_issue); ++i) {  // who is held does not wait for S
+            core->clocks[later][i] = std::max(core->clocks[later][i], clock[i]);
+        }
+    }
+}
+void barrier_all() {
+    Clock all;
+    for (int pipe = 0; pipe < pipe_count; ++pipe) all[pipe] = core->windows[pipe]++;
+    for (Clock& clock : core->clocks) clock = all;
+}
+Flag* flags_of(Event event) { return core->flags[static_cast<int>(event.from)][static_cast<int>(event.to)]; }
+void sync_all() { Fiber::yield(); }
+
+// ---- Threads. ----
+
+void run_threads(dim3 threads, const std::function<void()>& body) {
+    begin(Pipe::vector, "SIMT function", Site("", 0));
+    threads_ran = true;
+    const uint32_t count = threads.x * threads.y * threads.z;
+    std::vector<uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0u);
+    uint64_t state = launch->thread_seed;
+    for (uint32_t i = count; state && i > 1; --i) std::swap(order[i - 1], order[random(state) % i]);
+    blockDim = threads, gridDim = dim3(launch->blocks), blockIdx = dim3(core->index);
+    const auto enter = [&](uint32_t thread) {
+        thread_number = static_cast<uint16_t>(thread + 1);
+        threadIdx = dim3(thread % threads.x, thread / threads.x % threads.y, thread / threads.x / threads.y);
+    };
+    uint32_t next = 0, ended = 0;
+    const auto work = [&] {
+        for (; next < count; ++ended) enter(order[next++]), body();
+    };
+    std::vector<std::pair<Fiber*, uint32_t>> waiting, resumed;
+    release(Pipe::vector), ++thread_epoch;
+    for (size_t fiber = 0; next < count; ++fiber) {  // a fiber goes from thread to thread until one of them waits
+        if (fiber == thread_fibers.size()) thread_fibers.push_back(std::make_unique<Fiber>());
+        thread_fibers[fiber]->start(work);
+        thread_fibers[fiber]->resume();
+        if (!thread_fibers[fiber]->is_done()) waiting.emplace_back(thread_fibers[fiber].get(), thread_number - 1);
+    }
+    while (!waiting.empty()) {
+        if (ended) report("synccheck", "__syncthreads that not every thread of the block reaches: a hang");
+        release(Pipe::vector), ++thread_epoch;
+        resumed.swap(waiting);
+        waiting.clear();
+        for (const auto& [fiber, thread] : resumed) {
+            enter(thread);
+            fiber->resume();
+            if (!fiber->is_done()) waiting.emplace_back(fiber, thread);
+        }
+    }
+    thread_number = 0;
+    release(Pipe::vector);
+}
+void sync_threads() { Fiber::yield(); }
+void add_atomically(void* to, void* before, const void* term, Addition addition) {
+    if (!is_in_ub(to, addition.bytes) && !find_tensor(to, addition.bytes)) {
+        return report("memcheck", "store outside of every tensor", to);
+    }
+    is_watching = true;
+    access_by_thread(to, addition.bytes, true, true);
+    std::memcpy(before, to, addition.bytes);
+    addition.add(to, term);
+    is_watching = false;
+}
+void watch_pointer(void* address, uint64_t bytes, bool is_store) {
+    if (!thread_number || std::exchange(is_watching, true)) return;
+    access_by_thread(address, static_cast<uint32_t>(bytes), is_store, false);
+    is_watching = false;
+}
+
+bool is_tiling_key(uint64_t key) {
+    key_was_asked = true;
+    key_was_found = key_was_found || key == launch->tiling_key;
+    return key == launch->tiling_key;
+}
+void copy_tiling(void* to, const void* from, uint64_t bytes) {
+    if (find_tensor(from, bytes)) std::memcpy(to, from, bytes);
+    else add_finding("launchcheck", "the tiling data are shorter than the kernel's struct", nullptr, 0);
+}
+
+// ---- The launch. ----
+
+namespace {
+
+void prepare() {
+    constexpr uint64_t slack = 64 << 10, page = 4096;
+    static Zeros<uint8_t[page]> arena;
+    ub_step = (launch->ub_bytes + slack) / page * page;
+    arena.grow((launch->blocks + 1) * ub_step / page);
+    ub_of_threads.buffer = {"UB", nullptr, ub_step, 2, workspace}, ub_of_threads.is_written = true;
+    ub_of_threads.cells.grow(ub_step / 2);
+    tensors.resize(launch->buffer_count);
+    for (uint32_t i = 0; i < launch->buffer_count; ++i) {
+        const Buffer& buffer = tensors[i].buffer = launch->buffers[i];
+        tensors[i].is_written = buffer.role == output || buffer.role == workspace;
+        if (tensors[i].is_written) tensors[i].cells.grow(buffer.bytes / buffer.itemsize + 1);
+    }
+    operations.assign(1, {"", Site("", 0), 0});
+    findings.clear();
+    key_was_asked = key_was_found = threads_ran = false;
+    first_phase = ++phase, ++launch_number;
+    shadows.resize(std::max<size_t>(shadows.size(), launch->blocks));
+    cores.assign(launch->blocks, Core());
+    const uint64_t base = (reinterpret_cast<uint64_t>(&arena[0]) + page - 1) / page * page;
+    for (uint32_t i = 0; i < launch->blocks; ++i) {
+        if (i == block_fibers.size()) block_fibers.push_back(std::make_unique<Fiber>());
+        shadows[i].grow(ub_step / block_bytes);
+        cores[i].index = i, cores[i].blocks = shadows[i], cores[i].fiber = block_fibers[i].get();
+        cores[i].ub = reinterpret_cast<uint8_t*>(base + i * ub_step);
+    }
+}
+
+void finish_core() {
+    end_queues();
+    for (const auto& of_pipe : core->flags) for (const auto& flags : of_pipe) for (const Flag& flag : flags) {
+        if (flag.is_set) add_finding("synccheck", "SetFlag without WaitFlag: the next kernel finds it set", nullptr, flag.operation);
+    }
+}
+
+void run_blocks() {
+    std::vector<uint8_t*> arguments;
+    for (const Tensor& tensor : tensors) arguments.push_back(tensor.buffer.data);
+    for (Core& each : cores) each.fiber->start([&] { ascendc_entry(arguments.data()); });
+    for (bool is_over = false; !is_over; ++phase) {
+        Core *missing = nullptr, *waits = nullptr;
+        for (uint32_t k = 0; k < launch->blocks; ++k) {
+            core = &cores[launch->order ? launch->order[k] : k];
+            if (!core->fiber->is_done()) {
+                core->fiber->resume();
+                if (core->fiber->is_done()) finish_core();
+            }
+            (core->fiber->is_done() ? missing : waits) = core;
+        }
+        if (missing && waits) {
+            const std::string who = "core " + std::to_string(missing->index);
+            add_finding("synccheck", who + " ends without this SyncAll: the others wait for ever", nullptr, waits->operation);
+        }
+        for (Core& each : cores) core = &each, barrier_all();
+        is_over = !waits;
+    }
+    core = nullptr;
+}
+
+// Outputs that hold at the end what came of bytes that were never written.
+void check_outputs() {
+    for (const Tensor& tensor : tensors) {
+        for (uint64_t at = 0; tensor.buffer.role == output && at < tensor.buffer.bytes; at += tensor.buffer.itemsize) {
+            const Access& store = tensor.cells[at / tensor.buffer.itemsize].store;
+            if (store.phase < first_phase || !store.is_unknown) continue;
+            const char* const what = "an output is computed from, or added to, what was never written";
+            add_finding("initcheck", what, tensor.buffer.data + at, store.operation);
+        }
+    }
+}
+
+std::string quoted(const std::string& text) {
+    std::string result = "\"";
+    for (char c : text) (c == '"' || c == '\\' ? result += '\\' : result) += c;
+    return result + '"';
+}
+// A list of objects in JSON: names and values, which are JSON already.
+using Fields = std::vector<std::pair<const char*, std::string>>;
+std::string json(const std::vector<Fields>& objects) {
+    std::string text = "[";
+    for (const Fields& fields : objects) {
+        text += text.size() > 1 ? ",\n{" : "{";
+        for (const auto& [name, value] : fields) text += quoted(name) + ":" + value + ",";
+        text.back() = '}';
+    }
+    return text + "]";
+}
+}  // namespace
+}  // namespace model
+
+namespace AscendC {
+uint32_t GetBlockIdx() { return model::core->index; }
+uint32_t GetBlockNum() { return model::launch->blocks; }
+}  // namespace AscendC
+
+using namespace model;
+
+extern "C" {
+int ascendc_launch(const Launch* request) {
+    launch = request;
+    prepare();
+    run_blocks();
+    check_outputs();
+    if (key_was_asked && !key_was_found) {
+        add_finding("launchcheck", "a tiling key that no branch serves: " + std::to_string(launch->tiling_key), nullptr, 0);
+    }
+    return threads_ran && !is_watched;
+}
+
+const char* ascendc_findings() {
+    static std::string text;
+    std::vector<Fields> objects;
+    for (const auto& [key, it] : findings) {
+        objects.push_back({{"kind", quoted(it.kind)}, {"text", quoted(it.text)}, {"tensor", quoted(it.tensor)},
+                           {"byte", std::to_string(it.byte)}, {"core", std::to_string(it.core)},
+                           {"call", quoted(it.call)}, {"count", std::to_string(it.count)}});
+    }
+    return (text = json(objects)).c_str();
+}
+
+const char* ascendc_assumptions() {
+    static std::string text;
+    std::vector<Fields> objects;
+    for (const AssumptionRow& row : table) {
+        objects.push_back({{"name", quoted(row.name)}, {"on", row.is_on ? "true" : "false"}, {"says", quoted(row.says)},
+                           {"source", quoted(row.source)}});
+    }
+    return (text = json(objects)).c_str();
+}
+
+int ascendc_assume(const char* name, int is_on) {
+    for (AssumptionRow& row : table) {
+        if (std::string(row.name) == name) return row.is_on = is_on, 0;
+    }
+    return 1;
+}
+
+// The calls that -fsanitize=thread puts before loads and stores.
+#define MODEL_ACCESS(bytes)                                                                    \
+    void __tsan_read##bytes(void* address) { watch_pointer(address, bytes, false); }           \
+    void __tsan_write##bytes(void* address) { watch_pointer(address, bytes, true); }           \
+    void __tsan_unaligned_read##bytes(void* address) { watch_pointer(address, bytes, false); } \
+    void __tsan_unaligned_write##bytes(void* address) { watch_pointer(address, bytes, true); }
+MODEL_ACCESS(1) MODEL_ACCESS(2) MODEL_ACCESS(4) MODEL_ACCESS(8) MODEL_ACCESS(16)
+void __tsan_read_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, false); }
+void __tsan_write_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, true); }
+void __tsan_init() { is_watched = true; }
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+}
