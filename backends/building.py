@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
@@ -74,21 +74,18 @@ def once(folder: Path, fill: Callable[[Path], None]) -> Path:
     return folder
 
 
-def compile_units(units: Mapping[Path, tuple[Sequence[str], str]], what: str, cpu_seconds: float, tell: Tell) -> None:
-    """Compile units side by side: by the path of each one's object file, the flags and the text.
-
-    ``cpu_seconds``: the time of all of them on one idle core.
-    """
-    cores = min(len(os.sched_getaffinity(0)), len(units))
+def side_by_side(jobs: Sequence[Callable[[], object]], what: str, cpu_seconds: float, tell: Tell) -> None:
+    """Do jobs that compile ``what``; all of them take ``cpu_seconds`` on one idle core."""
+    cores = max(1, min(len(os.sched_getaffinity(0)), len(jobs)))
     seconds = math.ceil(cpu_seconds / cores)
     tell(f"compiling {what}, once: about {seconds} s on {cores} core{'s' if cores > 1 else ''}")
-
-    def compile_unit(path: Path) -> None:
-        flags, text = units[path]
-        run_compiler([*flags, "-x", "c++", "-c", "-", "-o", str(path)], text)
-
     with ThreadPoolExecutor(cores) as pool:
-        list(pool.map(compile_unit, units))
+        list(pool.map(lambda job: job(), jobs))
+
+
+def compile_unit(path: Path, flags: Sequence[str], text: str) -> None:
+    """Compile a text to an object file; `BuildFailed` with what the compiler says."""
+    run_compiler([*flags, "-x", "c++", "-c", "-", "-o", str(path)], text)
 
 
 @lru_cache

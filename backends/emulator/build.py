@@ -9,7 +9,7 @@ import hashlib
 import math
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -18,9 +18,10 @@ from poolproof.backends.building import (
     Tell,
     alone,
     cache_folder,
-    compile_units,
+    compile_unit,
     once,
     run_compiler,
+    side_by_side,
 )
 
 Layout = Literal["single", "split", "monolithic"]
@@ -109,8 +110,8 @@ def _fingerprint(flags: tuple[str, ...]) -> str:
 
 def _compile(folder: Path, flags: Sequence[str], tell: Tell) -> None:
     texts = {name: "".join(f'#include "{path}"\n' for path in sources) for name, sources in _units().items()}
-    units = {folder / f"{name}.o": (flags, text) for name, text in texts.items()}
-    compile_units(units, "the emulator", _CPU_SECONDS, tell)
+    jobs = [partial(compile_unit, folder / f"{name}.o", flags, text) for name, text in texts.items()]
+    side_by_side(jobs, "the emulator", _CPU_SECONDS, tell)
 
 
 def _units() -> dict[str, list[Path]]:
