@@ -106,6 +106,7 @@ class Sandbox:
         self._survives_first_calls: bool | None = None
         self._zygote_is_warm = False
         self._oom_kills: int | None = None
+        self._dtype = "float32"
         self.take(scratch, name, timeout)
 
     def take(self, scratch: Path, name: str, timeout: float) -> None:
@@ -120,7 +121,7 @@ class Sandbox:
 
     def start(self) -> Survey:
         """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
-        prepare(self.backend, lambda sentence: print(f"poolproof: {sentence}", file=sys.stderr, flush=True))  # noqa: T201
+        prepare(self.backend, say)
         self._host.start()
         compile_all()  # while the host loads the backend
         gc.freeze()
@@ -166,6 +167,7 @@ class Sandbox:
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
+        self._prepare(questions)
         try:
             for question, following in pairwise([*questions, None]):
                 assert question is not None
@@ -174,6 +176,12 @@ class Sandbox:
             if self._ahead:
                 self._end_worker()
             self._in_flight.clear()
+
+    def _prepare(self, questions: Sequence[Question]) -> None:
+        """Have what their calls need built, which takes longer than calls may."""
+        for dtype in {question.built_for: None for question in questions if question.built_for}:
+            prepare(self.backend, say, dtype)
+            self._dtype = dtype
 
     def judge_alone(self, question: Question) -> Row:
         """Judge a question in a fresh process."""
@@ -340,7 +348,7 @@ class Sandbox:
         self._host.allow(_WARM_UP_SECONDS)
         self._survives_first_calls = False
         for operator in OPERATORS.values():
-            answer(CaseQuestion(Case.smallest(operator), _WARM_UP), backend)
+            answer(CaseQuestion(Case.smallest(operator, self._dtype), _WARM_UP), backend)
         self._survives_first_calls = True
 
     @property
@@ -373,6 +381,10 @@ class _InFlightFile:
             self._file.close()
             self._path.unlink(missing_ok=True)
         self._file, self._length = None, 0
+
+
+def say(sentence: str) -> None:
+    print(f"poolproof: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def may_be_damaged(row: Row) -> bool:
