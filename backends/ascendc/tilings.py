@@ -127,9 +127,7 @@ def _host_tilings(kernel: Kernel) -> TilingOf:
             side = "input" if number < call.inputs else "output"
             lines.append((side, DTYPES[call.dtypes[name]][2], _FORMATS[call.format], *shape))
         for value in _attributes(kernel, call).values():
-            lines.append(
-                ("list", *value) if isinstance(value, tuple) else ("one", int(value) if value in (0, 1) else value)
-            )
+            lines.append(("attribute", *(value if isinstance(value, tuple) else (value,))))
         answer = tile("\n".join(" ".join(map(str, line)) for line in lines).encode()).contents
         if answer.status:
             raise NoTiling((answer.said or b"it does not say why").decode(errors="replace"), is_refused=True)
