@@ -34,6 +34,7 @@ from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_fol
 from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.options import kernel_options
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks
@@ -63,6 +64,7 @@ def _summary(environment: Mapping[str, str]) -> str:
 
 
 @click.command(name="list")
+@kernel_options
 @click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
@@ -118,6 +120,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
+@kernel_options
 @click.option(
     "--pythonpath",
     "folders",
@@ -240,6 +243,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     type=completion.BACKEND,
     help="Backend whose plan it is: what it has is drawn.",
 )
+@kernel_options
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 @click.option("--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest.")
 @click.option("--seed", type=int, default=0, show_default=True)

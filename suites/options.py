@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+import click
 import pytest
 
-from poolproof.backends.registry import names
+from poolproof.backends.ascendc import MODELS
+from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT
+from poolproof.reports.terminal.command_line import MAX_SECONDS, PATH
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
+
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+KERNEL_OPTIONS = {
+    "sources": "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)",
+    "model": "for --backend ascendc:...: ours, or CANN's own CPU library, where its toolkit is (default: ours)",
+}
 
 
 class OutOfRange(BadInput):
@@ -30,7 +42,8 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         metavar="NAME",
         help=f"implementation under test, repeatable: {', '.join(names())}, "
-        "torch:DEVICE, or your own as module:attribute (default: torch-cpu)",
+        f"torch:DEVICE, your own as module:attribute, or {KERNELS}KERNEL.toml, the manifest of a kernel in Ascend C "
+        "(default: torch-cpu)",
     )
     add(
         "--plan",
@@ -126,6 +139,8 @@ def add_options(parser: pytest.Parser) -> None:
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",
     )
+    add("--sources", metavar="DIR", help=KERNEL_OPTIONS["sources"])
+    add("--model", choices=MODELS, help=KERNEL_OPTIONS["model"])
     add(
         "--probe",
         action="store_true",
@@ -183,3 +198,22 @@ def check_ranges(config: pytest.Config) -> None:
         raise OutOfRange(
             f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
         )
+
+
+def kernel_options(command: _Command) -> _Command:
+    """Add to a command of click the options about kernels in Ascend C."""
+    sources = click.option(
+        "--sources",
+        type=PATH,
+        expose_value=False,
+        callback=lambda _context, _option, value: set_kernels(value, None),
+        help=KERNEL_OPTIONS["sources"],
+    )
+    model = click.option(
+        "--model",
+        type=click.Choice(MODELS),
+        expose_value=False,
+        callback=lambda _context, _option, value: set_kernels(None, value),
+        help=KERNEL_OPTIONS["model"],
+    )
+    return sources(model(command))

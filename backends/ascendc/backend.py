@@ -155,7 +155,7 @@ class AscendC(Backend):
             return 1 + self.modes.index(mode)
         checksum = zlib.crc32(repr((call.operator.name, call.attributes, call.deterministic)).encode())
         for name in call.operator.inputs:
-            checksum = zlib.crc32(arrays[name].view(np.uint8), checksum)
+            checksum = zlib.crc32(arrays[name].tobytes(), checksum)
         last, times = self._last_call
         self._last_call = checksum, times + 1 if checksum == last else 0
         return self._last_call[1]
@@ -169,7 +169,8 @@ class AscendC(Backend):
         buffers = (_Buffer * len(self.kernel.arguments))()
         for number, name in enumerate(self.kernel.arguments.values()):
             array, size = memory[name], arrays[name].itemsize if name in arrays else 4
-            buffers[number] = name.encode(), array.ctypes.data, array.nbytes, size, roles.get(name, _INPUT)
+            role = roles.get(name, _INPUT)
+            buffers[number] = _Buffer(name.encode(), array.ctypes.data, array.nbytes, size, role)
         order = random.Random(seed).sample(range(tiling.blocks), tiling.blocks)
         numbers = (c_uint32 * tiling.blocks)(*order) if seed else None
         given = tiling.blocks, numbers, seed, tiling.key, self.kernel.ub_bytes, poison, len(buffers)

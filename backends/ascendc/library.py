@@ -81,11 +81,8 @@ def build(kernel: Kernel, what: str, units: Mapping[str, Unit], tell: Tell) -> P
         made = folder / _digest(path.name for path in objects)
         if not (made / "library").exists():
             with alone(made, what, tell):
-                jobs = [
-                    partial(once, path, lambda into, unit=unit: compile_unit(into / "unit.o", *unit))
-                    for path, unit in zip(objects, units.values())
-                    if not path.exists()
-                ]
+                parts = zip(objects, units.values())
+                jobs = [partial(once, path, partial(_compile, unit)) for path, unit in parts if not path.exists()]
                 if jobs:
                     side_by_side(jobs, what, _SECONDS * len(jobs), tell)
                 once(made / "library", partial(_link, objects))
@@ -95,6 +92,10 @@ def build(kernel: Kernel, what: str, units: Mapping[str, Unit], tell: Tell) -> P
     except OSError as error:
         raise BuildFailed(f"kernels cannot be kept in {error.filename}: {error.strerror}") from error
     return made / "library" / "kernel.so"
+
+
+def _compile(unit: Unit, folder: Path) -> None:
+    compile_unit(folder / "unit.o", *unit)
 
 
 def _link(objects: Iterable[Path], folder: Path) -> None:

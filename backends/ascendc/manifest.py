@@ -10,13 +10,12 @@ from typing import Literal
 import msgspec
 
 from poolproof.backends.abilities import Abilities
+from poolproof.backends.ascendc import SOURCES_VARIABLE
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import find_operator
-
-SOURCES_VARIABLE = "POOLPROOF_ASCENDC_SOURCES"
 
 _BUILT_IN = {"ops-nn": Path(__file__).with_name("ops_nn")}
 """Folders of the manifests that come along, by the name before the slash."""
