@@ -17,25 +17,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.bundle import attestation
-from poolproof.reports.bundle.packing import package as write_bundle
+from poolproof.reports.bundle import attestation, packing, verification
 from poolproof.reports.bundle.redraw import Redraw
-from poolproof.reports.bundle.verification import Verification
-from poolproof.reports.bundle.verification import verify as check_bundle
-from poolproof.reports.ci import SERVICES
-from poolproof.reports.ci.services import annotate, service
-from poolproof.reports.figures.comparison import MEASURED, WORDS, Comparison
-from poolproof.reports.figures.comparison import compare as compare_runs
+from poolproof.reports.ci import SERVICES, services
+from poolproof.reports.figures import comparison as comparisons
+from poolproof.reports.figures import history as histories
+from poolproof.reports.figures.comparison import MEASURED, WORDS
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.history import Entries, read_entries
-from poolproof.reports.figures.history import add as add_to_history
-from poolproof.reports.figures.history import query as query_history
 from poolproof.reports.figures.tables import failing_row, records
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
-from poolproof.reports.rows.merging import Mandatory
-from poolproof.reports.rows.merging import merge as join_runs
+from poolproof.reports.rows import merging
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.text import count_of
@@ -43,8 +36,7 @@ from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal.command_line import PATH, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
-from poolproof.reports.waivers import check_terms
-from poolproof.reports.waivers.writing import append, to_toml, waiver_for
+from poolproof.reports.waivers import append, check_terms, to_toml, waiver_for
 
 
 @click.command()
@@ -100,7 +92,7 @@ def package(run: Path, output: Path, key: Path | None) -> None:
     Prints the bundle's fingerprint: whoever gets the file can compare it (poolproof verify --fingerprint). A signature
     lies beside the archive, as OUTPUT.intoto.json.
     """
-    fingerprint = write_bundle(run, output)
+    fingerprint = packing.package(run, output)
     if key:
         click.echo(f"signed: {attestation.sign(output, read_digest(run), key)}")
     click.echo(f"{output}: {output.stat().st_size:,} bytes, fingerprint {fingerprint}")
@@ -132,14 +124,14 @@ def verify_with(draw: Redraw) -> click.Command:
         version of the suite; with 3 when it is no bundle, or none that can be opened safely.
         """
         by = (signer, signed or attestation.attestation_path(bundle)) if signer else None
-        verification = check_bundle(bundle, fingerprint, draw, by)
-        show_verification(verification, console())
-        sys.exit(verification.overall)
+        verified = verification.verify(bundle, fingerprint, draw, by)
+        show_verification(verified, console())
+        sys.exit(verified.overall)
 
     return verify
 
 
-def merge_with(mandatory: Mandatory) -> click.Command:
+def merge_with(mandatory: merging.Mandatory) -> click.Command:
     """Make the command ``merge``, with what knows the mandatory groups of a run."""
 
     @click.command("merge")
@@ -159,11 +151,12 @@ def merge_with(mandatory: Mandatory) -> click.Command:
         again, every case counts once. Parts of different plans, seeds, suites, backends or waivers are refused with
         status 3, and so is a case that two of them judged differently.
         """
-        join_runs(runs, output, mandatory)
+        merging.merge(runs, output, mandatory)
         digest = read_digest(output)
         publish(digest, output)
         terminal.show(digest, console())
-        annotate(digest, service(os.environ) if ci == "auto" else ci, os.environ, click.echo)
+        chosen = services.service(os.environ) if ci == "auto" else ci
+        services.annotate(digest, chosen, os.environ, click.echo)
         click.echo(f"{count_of(len(set(runs)), 'run')} made one: {output}, page: {output / 'index.html'}")
         sys.exit(digest.conclusion.overall)
 
@@ -181,7 +174,7 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
 
     Exits with 1 when something fails that did not, with 2 when something is judged no more.
     """
-    comparison = compare_runs(before, after)
+    comparison = comparisons.compare(before, after)
     drifted = fail_on_drift and comparison.has_drifted_for_the_worse
     overall = Overall.VIOLATES if drifted else comparison.overall
     for path, template in ((markdown, "comparison.md.j2"), (page, "comparison.html.j2")):
@@ -203,7 +196,7 @@ def history() -> None:
 def history_add(folder: Path, runs: tuple[Path, ...]) -> None:
     """Add finished RUNS to the HISTORY, which is made when there is none; a run is added once."""
     for run in runs:
-        click.echo(add_to_history(folder, run))
+        click.echo(histories.add(folder, run))
 
 
 @history.command("list")
@@ -236,8 +229,14 @@ Example: which operators got slower?
 @click.argument("sql")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def history_query(folder: Path, sql: str, form: str) -> None:
-    """Answer a question in SQL about a HISTORY."""
-    click.echo(in_form(query_history(_entries(folder), sql), form), nl=False)
+    answer = histories.query(_entries(folder), sql)
+    if form == "csv":
+        text = answer.to_csv(index=False)
+    elif form == "json":
+        text = answer.to_json(orient="records", date_format="iso", indent=2) + "\n"
+    else:
+        text = (answer.to_string(index=False, na_rep="") if len(answer) else "no lines") + "\n"
+    click.echo(text, nl=False)
 
 
 @click.command()
@@ -248,25 +247,25 @@ def dashboard(folder: Path, site: Path) -> None:
     click.echo(write_dashboard(_entries(folder), site))
 
 
-def _entries(folder: Path) -> Entries:
+def _entries(folder: Path) -> histories.Entries:
     """Read the complete runs; print a warning for each one passed over."""
-    entries = read_entries(folder)
+    entries = histories.read_entries(folder)
     for warning in entries.warnings:
         click.echo(f"poolproof: warning: {warning}", err=True)
     return entries
 
 
 _MAX_LINES = 12
-_FAILURE = ("cases", *MEASURED, "verdict", "violated", "case_id")
 
 
-def show_comparison(comparison: Comparison, overall: Overall, console: Console) -> None:
+def show_comparison(comparison: comparisons.Comparison, overall: Overall, console: Console) -> None:
     """Print a table for everything that changed; ``overall`` is how the command will end."""
+    failure = ("cases", *MEASURED, "verdict", "violated", "case_id")
     precision = (*MEASURED, "statistic", "before", "after")
     sections = (
-        ("Newly failing", comparison.newly_failing, _FAILURE, "red"),
+        ("Newly failing", comparison.newly_failing, failure, "red"),
         ("Newly not judged", comparison.newly_unjudged, ("cases", *GROUP, "because"), "yellow"),
-        ("Fixed", comparison.fixed, _FAILURE, "green"),
+        ("Fixed", comparison.fixed, failure, "green"),
         ("Cases that changed their state", comparison.transitions, ("cases", "before", "after"), ""),
         ("Precision that got worse", comparison.less_precise, precision, "yellow"),
         ("Time that drifted", comparison.drifted, (*MEASURED, "ratio", "low", "high", "cases"), "yellow"),
@@ -302,15 +301,6 @@ def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     console.print(f"{count_of(total, 'run')}" + (f", {earlier:,} earlier ones left out (--all)" if earlier else ""))
 
 
-def in_form(answer: pd.DataFrame, form: str) -> str:
-    """Format an answer as "csv", as "json" (a list of objects) or as a "table" for people."""
-    if form == "csv":
-        return answer.to_csv(index=False)
-    if form == "json":
-        return answer.to_json(orient="records", date_format="iso", indent=2) + "\n"
-    return (answer.to_string(index=False, na_rep="") if len(answer) else "no lines") + "\n"
-
-
 _WORDS = {
     Overall.CONFORMS: "stands",
     Overall.VIOLATES: "does not stand",
@@ -318,13 +308,13 @@ _WORDS = {
 }
 
 
-def show_verification(verification: Verification, console: Console) -> None:
-    for step in verification.steps:
+def show_verification(verified: verification.Verification, console: Console) -> None:
+    for step in verified.steps:
         if not step.problems:
             console.print(Text("✓ ", style="green").append(step.text, style="default"), soft_wrap=True)
         for problem in step.problems:
             mark = "✗ " if step.overall is Overall.VIOLATES else "! "
             console.print(Text(mark, style=STYLES[step.overall]).append(problem, style="default"), soft_wrap=True)
-    about = verification.verdict and f"the run in it {verification.verdict}"
-    console.print(ending(_WORDS[verification.overall], verification.overall, about), soft_wrap=True)
-    console.print(Text(f"fingerprint {verification.fingerprint}", style="dim"), soft_wrap=True)
+    about = verified.verdict and f"the run in it {verified.verdict}"
+    console.print(ending(_WORDS[verified.overall], verified.overall, about), soft_wrap=True)
+    console.print(Text(f"fingerprint {verified.fingerprint}", style="dim"), soft_wrap=True)

@@ -36,29 +36,33 @@ from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_records
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from poolproof.reports.figures.digest import Digest
 
 _STOPPED = "the session cannot go on"
 _OUTPUT = "poolproof_fault"
 
 
-class SessionFaults:
-    """Faults that end the session of a process and are nobody's verdict: a full disk, a hook of another plugin.
+class ProcessRecorder:
+    """Plugin of every process of a run: its ``rows``, and what ends its session and is nobody's verdict.
 
-    The ``first``, in one sentence, stops the tests and is the session's conclusion; rows recorded before it stand. That
-    of an xdist worker is passed to the process that controls it.
+    That is a full disk, or a hook of another plugin. The first such ``fault``, in one sentence, stops the tests and is
+    the session's conclusion; rows recorded before it stand. That of an xdist worker is passed to the process that
+    controls it.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, folder: Path, worker: str) -> None:
+        self.rows = store.RowWriter(folder, worker)
+        self.fault = ""
         self._config = config
         self._session: pytest.Session | None = None
-        self.first = ""
 
     def note(self, fault: Exception | str) -> None:
         """Stop the session for that reason, unless it has one already."""
-        self.first = self.first or (fault if isinstance(fault, str) else sentence(fault))
+        self.fault = self.fault or (fault if isinstance(fault, str) else sentence(fault))
         if hasattr(self._config, "workeroutput"):
-            self._config.workeroutput[_OUTPUT] = self.first
+            self._config.workeroutput[_OUTPUT] = self.fault
         if self._session is not None:
             self._session.shouldstop = _STOPPED
 
@@ -86,13 +90,29 @@ class SessionFaults:
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         if isinstance(excinfo.value, CannotWrite):
             self.note(excinfo.value)
-            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+            raise pytest.exit.Exception(self.fault, returncode=Overall.COULD_NOT_RUN) from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         fault = getattr(node, "workeroutput", {}).get(_OUTPUT)
         if fault:
             self.note(fault)
+
+    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_sessionfinish")
+    def pytest_sessionfinish_of_plugins(self, session: pytest.Session) -> Generator[None, object, None]:
+        """Close what this process recorded, and the run, behind all other plugins and whatever becomes of them."""
+        try:
+            yield
+        except pytest.exit.Exception:
+            raise
+        except Exception as error:
+            self.note(error)
+        finally:
+            with self.collecting():
+                self.rows.close()
+            run = self._config.stash.get(_RUN, None)
+            if run is not None:
+                session.exitstatus = run.finish(session.exitstatus, self)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
@@ -103,7 +123,7 @@ class SessionFaults:
             raise
         except Exception as error:
             self.note(error)
-            raise pytest.exit.Exception(self.first, returncode=Overall.COULD_NOT_RUN) from None
+            raise pytest.exit.Exception(self.fault, returncode=Overall.COULD_NOT_RUN) from None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_unconfigure(self) -> Generator[None, object, object]:
@@ -112,18 +132,15 @@ class SessionFaults:
             return (yield)
         except Exception as error:
             self.note(error)
-            sys.stderr.write(f"{self.first}\n")
+            sys.stderr.write(f"{self.fault}\n")
             if self._session is not None:
                 self._session.exitstatus = Overall.COULD_NOT_RUN
             return None
 
 
 def sentence(error: Exception) -> str:
-    match error:
-        case CannotWrite():
-            return f"{error}, and go on with --resume"
-        case OSError():
-            return f"{describe(error)}, and go on with --resume"
+    if isinstance(error, CannotWrite | OSError):
+        return f"{describe(error) if isinstance(error, OSError) else error}, and go on with --resume"
     *_, last = traceback.extract_tb(error.__traceback__)
     said = " ".join(traceback.format_exception_only(error)[-1].split())
     return (
@@ -137,12 +154,13 @@ class CannotOpen(BadInput):
 
 
 class _Run:
-    """``run.json`` while the run lasts, the progress of its workers, and the digest of the finished run.
+    """Plugin of the controlling process: ``run.json`` while the run lasts, its progress, and its digest at the end.
 
     ``planned`` and ``to_do`` say how many cases each aspect has, and how many of them were left to do at its begin.
     """
 
-    def __init__(self, folder: Path, record: dict[str, Any], to_do: Mapping[str, int]) -> None:
+    def __init__(self, config: pytest.Config, folder: Path, record: dict[str, Any], to_do: Mapping[str, int]) -> None:
+        self._config = config
         self.folder = folder
         self.record = record
         self.digest: Digest | None = None
@@ -154,28 +172,59 @@ class _Run:
     def progress_of(self, to_do: Mapping[str, int]) -> Progress:
         return Progress(to_do, until=self.record.get("budget", {}).get("until"))
 
-    def finish(self, pytest_status: int, faults: SessionFaults, service: str) -> int:
-        """Close the run, publish it, tell the CI ``service``, and return the exit status of the session.
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test that has ended, and print a line of progress when it is time for one."""
+        if report.when != "call":
+            return
+        for name, counts in report.user_properties:
+            if name == "poolproof":
+                cases, failed = cast("tuple[dict[str, int], int]", counts)
+                self.progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
+        line, reporter = self.progress.line(), self._config.pluginmanager.get_plugin("terminalreporter")
+        if line and reporter is not None:
+            reporter.write_line(f"\n{line}")
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        if self.digest is None:
+            return
+        from poolproof.reports.terminal import run as terminal
+        from poolproof.reports.terminal.painting import SafeConsole
+
+        terminalreporter.section("poolproof")
+        writer = config.get_terminal_writer()
+        width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
+        text = StringIO()
+        shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
+        terminal.show(self.digest, shown, config.stash[_RECORDER].fault)
+        writer.write(text.getvalue())
+        page = self.folder / "index.html"
+        for line in (f"rows, evidence, summary.md and junit.xml: {self.folder}, page: {page}", *self.remarks):
+            terminalreporter.write_line(line)
+
+    def finish(self, pytest_status: int, recorder: ProcessRecorder) -> int:
+        """Close the run, publish it, tell the CI service, and return the exit status of the session.
 
         The rows decide. Where they have nothing against the implementation, pytest's status still counts, for other
         tests may run in the same session; finding nothing to do, all having been done before, does not. A fault of the
         system outweighs all: something is not on record, or not published.
         """
-        from poolproof.reports.ci.services import annotate
+        from poolproof.reports.ci.services import annotate, service
         from poolproof.reports.figures.digest import read_digest
         from poolproof.reports.pages.publishing import publish
 
-        with faults.collecting():
+        with recorder.collecting():
             store.compact_leftovers(self.folder)
-        with faults.collecting():
+        with recorder.collecting():
             self.record["finished"] = time.time()
             store.write_run(self.folder, self.record)
-        with faults.collecting():
+        with recorder.collecting():
             self.digest = read_digest(self.folder)
-            with faults.collecting():
+            with recorder.collecting():
                 publish(self.digest, self.folder)
-            annotate(self.digest, service, os.environ, self.remarks.append)
-        if self.digest is None or faults.first or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
+            chosen = self._config.getoption("ci")
+            name = service(os.environ) if chosen == "auto" else chosen
+            annotate(self.digest, name, os.environ, self.remarks.append)
+        if self.digest is None or recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall
         done_before = pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -198,8 +247,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _RUN = pytest.StashKey[_Run]()
-_ROWS = pytest.StashKey[store.RowWriter]()
-_FAULTS = pytest.StashKey[SessionFaults]()
+_RECORDER = pytest.StashKey[ProcessRecorder]()
 
 
 @dataclass(frozen=True)
@@ -229,14 +277,14 @@ def run_folder(given: Path | None, resume: bool) -> Path:
             store.read_run(folder)
         except store.NotARun as error:
             raise CannotOpen(f"nothing to resume: {error}") from error
-        store.lock(folder)
-        return folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotOpen(f"{folder} is no folder for a run ({error.strerror}): name another --report folder") from error
+    else:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"{folder} is no folder for a run ({error.strerror})"
+            raise CannotOpen(f"{reason}: name another --report folder") from error
     store.lock(folder)
-    if any(folder.iterdir()):
+    if not resume and any(folder.iterdir()):
         if given is not None:
             raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
         try:
@@ -253,19 +301,23 @@ def run_folder(given: Path | None, resume: bool) -> Path:
 
 def finished_work(folder: Path) -> Done:
     """Read from the rows in a folder what is done; nothing in a new one."""
-    blocks = store.finished_blocks(folder)
     if not (folder / "rows").is_dir():
-        return Done(blocks)
+        return Done()
     from poolproof.reports.figures import tables
 
+    def distinct(rows: pd.DataFrame, *names: str) -> frozenset[Any]:
+        return frozenset(rows[list(names)].itertuples(index=False, name=None))
+
+    blocks = store.finished_blocks(folder)
     rows = tables.load(folder, ["block", "case_id", "backend", "operator", "dtype", "index_dtype"])
     rest = rows[rows["block"].notna() & ~rows["block"].isin(blocks)]
-    unsupported = rows[rows["block"].isna()][["backend", "operator", "dtype", "index_dtype"]]
-    cases = frozenset(zip(rest["block"], rest["case_id"], strict=True))
-    unplanned = rows[rows["block"] == ""]
-    unplanned_calls = frozenset(zip(unplanned["backend"], unplanned["case_id"], strict=True))
-    recorded = frozenset(zip(rest["backend"], rest["block"], rest["case_id"], strict=True))
-    return Done(blocks, cases, frozenset(unsupported.itertuples(index=False, name=None)), unplanned_calls, recorded)
+    return Done(
+        blocks,
+        cases=distinct(rest, "block", "case_id"),
+        unsupported=distinct(rows[rows["block"].isna()], "backend", "operator", "dtype", "index_dtype"),
+        unplanned=distinct(rows[rows["block"] == ""], "backend", "case_id"),
+        recorded=distinct(rest, "backend", "block", "case_id"),
+    )
 
 
 def spent(folder: Path) -> tuple[float, float]:
@@ -280,7 +332,7 @@ def spent(folder: Path) -> tuple[float, float]:
 def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
     before = store.read_run(folder)
-    for name in _FIXED:
+    for name in ("suite", "selection", "backends"):
         if found := first_difference(name, before.get(name), record.get(name)):
             path, was, now = found
             raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {_AS_BEGUN}")
@@ -299,9 +351,8 @@ def begin(
     ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
     ``to_do`` says how many cases of each aspect are left to do. A resumed run keeps its id and its start.
     """
-    sizes = {"planned_cases": sum(to_do.values())}
-    record = {**record, **sizes, "suite": suite_identity(), "waivers": to_records(waivers.all)}
-    identity = {"id": uuid4().hex, "started": time.time()}
+    whole = {"planned_cases": sum(to_do.values()), "suite": suite_identity(), "waivers": to_records(waivers.all)}
+    record, identity = {**record, **whole}, {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same_run(folder, record)
         before = store.read_run(folder)
@@ -313,7 +364,8 @@ def begin(
         "waivers_judged_on": waivers.today.isoformat(),
         "strict_waivers": config.getoption("strict_waivers"),
     }
-    config.stash[_RUN] = _Run(folder, {**record, **identity, **added}, to_do)
+    config.stash[_RUN] = run = _Run(config, folder, {**record, **identity, **added}, to_do)
+    config.pluginmanager.register(run)
 
 
 def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
@@ -352,13 +404,12 @@ def allot(
 
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     """Make this process write its rows into the run in ``folder``. `CannotWrite` where that cannot be."""
-    config.stash[_ROWS] = store.RowWriter(folder, worker)
-    config.stash[_FAULTS] = SessionFaults(config)
-    config.pluginmanager.register(config.stash[_FAULTS])
+    config.stash[_RECORDER] = recorder = ProcessRecorder(config, folder, worker)
+    config.pluginmanager.register(recorder)
 
 
 def rows_of(config: pytest.Config) -> store.RowWriter:
-    return config.stash[_ROWS]
+    return config.stash[_RECORDER].rows
 
 
 @pytest.fixture(scope="session")
@@ -376,82 +427,7 @@ def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], 
     return count
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    global _config
-    _config = session.config
-
-
-_config: pytest.Config | None = None
-"""Config of the session, which pytest does not give to the hook below."""
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count a test that has ended, and print a line of progress when it is time for one."""
-    if _config is None or report.when != "call" or _RUN not in _config.stash:
-        return
-    progress = _config.stash[_RUN].progress
-    for name, counts in report.user_properties:
-        if name == "poolproof":
-            cases, failed = cast("tuple[dict[str, int], int]", counts)
-            progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
-    line, reporter = progress.line(), _config.pluginmanager.get_plugin("terminalreporter")
-    if line and reporter is not None:
-        reporter.write_line(f"\n{line}")
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
-    """Close what this process recorded, and the run, behind all other plugins and whatever becomes of them."""
-    faults = session.config.stash.get(_FAULTS, None)
-    if faults is None:
-        return (yield)
-    try:
-        yield
-    except pytest.exit.Exception:
-        raise
-    except Exception as error:
-        faults.note(error)
-    finally:
-        _finish(session, faults)
-    return None
-
-
-def _finish(session: pytest.Session, faults: SessionFaults) -> None:
-    with faults.collecting():
-        session.config.stash[_ROWS].close()
-    run = session.config.stash.get(_RUN, None)
-    if run is not None:
-        from poolproof.reports.ci import services as ci
-
-        chosen = session.config.getoption("ci")
-        service = ci.service(os.environ) if chosen == "auto" else chosen
-        session.exitstatus = run.finish(session.exitstatus, faults, service)
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    run = config.stash.get(_RUN, None)
-    if run is None or run.digest is None:
-        return
-    from poolproof.reports.terminal import run as terminal
-    from poolproof.reports.terminal.painting import SafeConsole
-
-    terminalreporter.section("poolproof")
-    writer = config.get_terminal_writer()
-    width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
-    text = StringIO()
-    shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
-    terminal.show(run.digest, shown, config.stash[_FAULTS].first)
-    writer.write(text.getvalue())
-    say = terminalreporter.write_line
-    say(f"rows, evidence, summary.md and junit.xml: {run.folder}, page: {run.folder / 'index.html'}")
-    for remark in run.remarks:
-        say(remark)
-
-
 _AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
-
-_FIXED = ("suite", "selection", "backends")
-"""Entries of run.json that stay the same when a run is resumed."""
 
 
 def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:

@@ -75,7 +75,7 @@ ROOMS = {
         (
             *("reports/test_verdicts.py", "reports/test_text.py", "reports/test_store.py", "reports/test_libraries.py"),
             *("suites/judging/test_findings.py", "suites/run/test_surroundings.py", "reports/test_evidence.py"),
-            *("suites/test_plugins.py", "reports/test_evidence_columns.py", "suites/plan/test_shards.py"),
+            *("suites/test_plugins.py", "suites/plan/test_shards.py"),
         ),
         without=("call.py",),  # a program beside evidence, whose own tests take half a minute
     ),

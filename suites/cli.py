@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import click
 
-from poolproof.reports.terminal.command_line import EXIT_STATUSES, Late, LateGroup
+from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, Late
 
-_BEFORE, _AFTER = "poolproof.suites.commands", "poolproof.reports.commands"
+_BEFORE, _AGAIN, _AFTER = "poolproof.suites.commands", "poolproof.suites.rerun", "poolproof.reports.commands"
 
 COMMANDS = {
     "backends": Late(f"{_BEFORE}:backends", "List the backends and whether each can run here."),
-    "plugins": Late("poolproof.suites.plugins:plugins", "List what installed packages add."),
+    "plugins": Late(f"{_BEFORE}:plugins", "List what installed packages add."),
     "list": Late(f"{_BEFORE}:list_blocks", "Show what a plan would run."),
     "replay": Late(f"{_BEFORE}:replay", "Judge one case again."),
     "export": Late(f"{_BEFORE}:export", "Write cases as a case list for another tool."),
     "probe": Late(
         "poolproof.suites.probe.command:probe", "Find out how a backend computes, and what to declare of it."
     ),
-    "run": Late("poolproof.suites.commands:run", "Judge a plan: the session of pytest under its own name."),
+    "run": Late(f"{_BEFORE}:run", "Judge a plan: the session of pytest under its own name."),
     "show": Late(f"{_AFTER}:show", "Print the verdicts of a run."),
     "waive": Late(f"{_AFTER}:waive", "Accept a known deviation until a day."),
-    "merge": Late("poolproof.suites.merge:merge", "Make one run of its shards."),
+    "merge": Late(f"{_AGAIN}:merge", "Make one run of its shards."),
     "package": Late(f"{_AFTER}:package", "Put a run and all it rests on into one archive."),
-    "verify": Late("poolproof.suites.verify:verify", "Check an archive offline, and judge it again."),
-    "rerun": Late("poolproof.suites.rerun:rerun", "Judge some cases of an archive again, here."),
+    "verify": Late(f"{_AGAIN}:verify", "Check an archive offline, and judge it again."),
+    "rerun": Late(f"{_AGAIN}:rerun", "Judge some cases of an archive again, here."),
     "compare": Late(f"{_AFTER}:compare", "Tell what got worse and what got better."),
     "history": Late(f"{_AFTER}:history", "Keep the runs of several machines, and ask about them."),
     "dashboard": Late(f"{_AFTER}:dashboard", "Draw a history as pages."),
@@ -42,8 +42,8 @@ pytest --pyargs poolproof.suites --help   (group "poolproof")
 
 
 @click.group(
-    cls=LateGroup,
-    late=COMMANDS,
+    cls=CommandGroup,
+    commands=COMMANDS,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_STATUSES,

@@ -1,12 +1,13 @@
-"""Commands beside a run: the backends here, the content of a plan, one case again, and cases for other tools."""
+"""Commands beside a run: what is here, the content of a plan, one case again, and cases for other tools."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import click
@@ -15,26 +16,29 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, names
+from poolproof.backends.registry import BUILT_IN, UnknownBackend, names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import check_replaceable
+from poolproof.reports.rows.plugins import Plugin, PluginKind, installed, to_record
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
+from poolproof.reports.waivers.plugins import choose
 from poolproof.suites import completion
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import export_rows, format_errors, format_named, read_lists
+from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.options import kernel_options
+from poolproof.suites.judging.plugged_standards import plugged
+from poolproof.suites.options import sources_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks
@@ -63,8 +67,38 @@ def _summary(environment: Mapping[str, str]) -> str:
     return ", ".join(f"{key} {value}" for key, value in (short | ({"library": library} if library else {})).items())
 
 
+@click.command()
+def plugins() -> None:
+    """List what installed packages add, and whether it can be used here."""
+    table = _table("plugin", "name", "package", "used", "if not, why")
+    for records in LISTED.values():
+        for record in records():
+            used = Text("no", style="red") if record["fault"] else Text("yes", style="green")
+            table.add_row(record["kind"], record["name"], record["package"], used, record["fault"])
+    _console.print(table if table.row_count else "no package adds anything")
+
+
+def _fault_of_backend(plugin: Plugin) -> str:
+    if plugin.name in BUILT_IN:
+        return "there is another backend of that name, which comes with the suite"
+    try:
+        survey(plugin.name)
+    except (BackendUnavailable, UnknownBackend) as error:
+        return str(error)
+    return ""
+
+
+LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {
+    PluginKind.BACKEND: lambda: [to_record(each, _fault_of_backend(each)) for each in installed(PluginKind.BACKEND)],
+    PluginKind.WAIVERS: lambda: choose((), date.today())[1],
+    PluginKind.STANDARD: lambda: plugged().records,
+    PluginKind.CASE_LIST: lambda: formats_of_packages().records,
+}
+"""The function that makes the records, by kind of plugin."""
+
+
 @click.command(name="list")
-@kernel_options
+@sources_option
 @click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
@@ -120,7 +154,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
-@kernel_options
+@sources_option
 @click.option(
     "--pythonpath",
     "folders",
@@ -243,7 +277,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     type=completion.BACKEND,
     help="Backend whose plan it is: what it has is drawn.",
 )
-@kernel_options
+@sources_option
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 @click.option("--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest.")
 @click.option("--seed", type=int, default=0, show_default=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -33,7 +34,7 @@ from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.lines import parse_line
-from poolproof.suites.plan.plans import PLANS, Plan, Survey
+from poolproof.suites.plan.plans import PLANS, Survey
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.plan.shard import Shard
 from poolproof.suites.plugged import unique_records
@@ -43,14 +44,7 @@ from poolproof.suites.run.time_budget import Budget
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
 
-LOADED = pytest.StashKey[dict[str, Sandbox]]()
-"""The sandboxes of the survey, by backend, if this process judges."""
-
-FLEET: pytest.StashKey[RayPool] = pytest.StashKey()
-"""The devices that judge instead of this process."""
-
-UNAVAILABLE = (BackendUnavailable, UnknownBackend)
-BAD_INPUT = (BadInput, CaseError, ContractError, KeyError)
+CANNOT_START = (BackendUnavailable, UnknownBackend, BadInput, CaseError, ContractError, KeyError)
 """Errors that stop a run before it starts, each with a sentence that says why."""
 
 
@@ -73,8 +67,11 @@ class Session:
         return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
 
 
-def begin(config: pytest.Config) -> Session:
-    """Check the options, survey the backends and open the run."""
+def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPool | None]:
+    """Check the options, survey the backends and open the run.
+
+    Return with the session who judges: sandboxes with loaded backends, by name, if it is this process, or a fleet.
+    """
     try:
         check_ranges(config)
         check_fleet(config)
@@ -86,6 +83,8 @@ def begin(config: pytest.Config) -> Session:
             parse_line(line)
         waivers, plugins = choose(config.getoption("waivers") or (), date.today())
         selection = _selection(config)
+        surveys, loaded, pool = _survey_all(config)
+        selection = replace(selection, surveys=surveys)
         planned = {(group["backend"], group["dtype"]): None for group in selection.mandatory()}
         if not planned:
             stop("nothing to judge: no backend has an operator and dtypes that the options leave")
@@ -99,18 +98,18 @@ def begin(config: pytest.Config) -> Session:
         record = _record(config, selection) | {"memory_budget": budget, "plugins": unique_records(plugins)}
         record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
-    except (*UNAVAILABLE, *BAD_INPUT) as error:
+    except CANNOT_START as error:
         stop(error.args[0])
     except OSError as error:
         stop(describe(error))
-    return Session(folder, selection, waivers, done, budget, spent)
+    return Session(folder, selection, waivers, done, budget, spent), loaded, pool
 
 
 def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
     """Count the cases left to judge, by aspect."""
-    left = Counter(question.aspect.id for question, _ in selection.unanswered(done.recorded).values())
+    left: Counter[str] = Counter()
     for block in selection.blocks():
-        if block.id not in done.blocks:
+        if not block.is_done(done.blocks, done.recorded):
             left[block.aspect.id] += block.count
     return left
 
@@ -155,43 +154,38 @@ def stop(reason: str) -> NoReturn:
 
 
 def _selection(config: pytest.Config) -> Selection:
-    """Read the selection from the options; the backends are surveyed last, for that takes time."""
+    """Read the selection from the options, before the backends are surveyed, which takes time."""
     option = config.getoption
     plan, cases = PLANS[option("plan")], option("cases")
-    listed = read_lists(option("case_list") or [])
-    lines = (*(option("case") or []), *(entry.to_json() for entry in listed))
-    operators = tuple(find_operator(name).name for name in option("operator") or [])
+    lines = (*(option("case") or ()), *(entry.to_json() for entry in read_lists(option("case_list") or ())))
     return Selection(
-        _surveys(config),
-        plan if cases is None else Plan(plan.name, cases, plan.purpose),
+        {},
+        plan if cases is None else replace(plan, cases=cases),
         option("seed"),
         tuple(option("aspect") or ASPECTS),
-        operators,
-        tuple(option("dtype") or []),
+        tuple(find_operator(name).name for name in option("operator") or ()),
+        tuple(option("dtype") or ()),
         lines,
         None if option("shard") is None else Shard.parse(option("shard")),
     )
 
 
-def _surveys(config: pytest.Config) -> dict[str, Survey]:
-    """Survey the backends; they stay loaded if this process judges."""
+def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Sandbox], RayPool | None]:
+    """Survey the backends; return with the surveys who judges, as `begin` does."""
     option = config.getoption
     names = tuple(dict.fromkeys(map(canonical, option("backend") or ["torch-cpu"])))
     if option("ray") is not None:
-        from poolproof.suites.fleet import ray_pool
+        from poolproof.suites.fleet.ray_pool import RayPool, resource_of
 
-        pool = ray_pool.RayPool(
-            option("ray"), option("ray_resource") or ray_pool.resource_of(names), option("ray_workers")
-        )
-        config.stash[FLEET] = pool
-        return pool.survey(names)
-    judges_here = option("dist", "no") == "no"
-    loaded = config.stash[LOADED] = {}
-    said = {}
+        pool = RayPool(option("ray"), option("ray_resource") or resource_of(names), option("ray_workers"))
+        config.add_cleanup(pool.close)
+        return pool.survey(names), {}, pool
+    surveys, loaded = {}, {}
     for name in names:
-        said[name], sandbox = surveyed(name)
-        if judges_here:
+        surveys[name], sandbox = surveyed(name)
+        if option("dist", "no") == "no":
             loaded[name] = sandbox
+            config.add_cleanup(sandbox.close)
         else:
             sandbox.close()
-    return said
+    return surveys, loaded, None

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import click
 import pytest
 
-from poolproof.backends.ascendc import MODELS
 from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS, PATH
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_sources
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
@@ -24,10 +24,7 @@ USUAL_DIAGNOSIS = 30.0
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
-KERNEL_OPTIONS = {
-    "sources": "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)",
-    "model": "for --backend ascendc:...: ours, or CANN's own CPU library, where its toolkit is (default: ours)",
-}
+_SOURCES = "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)"
 
 
 class OutOfRange(BadInput):
@@ -35,11 +32,10 @@ class OutOfRange(BadInput):
 
 
 def add_options(parser: pytest.Parser) -> None:
-    group = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward")
-    add = group.addoption
-    add(
+    add = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward").addoption
+    add_repeatable = partial(add, action="append")
+    add_repeatable(
         "--backend",
-        action="append",
         metavar="NAME",
         help=f"implementation under test, repeatable: {', '.join(names())}, "
         f"torch:DEVICE, your own as module:attribute, or {KERNELS}KERNEL.toml, the manifest of a kernel in Ascend C "
@@ -91,31 +87,23 @@ def add_options(parser: pytest.Parser) -> None:
         help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
     )
     add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
-    add(
+    add_repeatable(
         "--case",
-        action="append",
         metavar="JSON",
         help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
     )
-    add(
+    add_repeatable(
         "--case-list",
-        action="append",
         type=Path,
         metavar="FILE",
         help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a case in each "
         "line; docs/case_lists.md says how rows are completed",
     )
-    add(
-        "--operator",
-        action="append",
-        metavar="NAME",
-        help="only this operator, repeatable; aclnn and aten names work too",
-    )
-    add("--dtype", action="append", choices=DTYPES, help="only this dtype, repeatable")
-    add("--aspect", action="append", choices=sorted(ASPECTS), help="only this aspect, repeatable")
-    add(
+    add_repeatable("--operator", metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too")
+    add_repeatable("--dtype", choices=DTYPES, help="only this dtype, repeatable")
+    add_repeatable("--aspect", choices=sorted(ASPECTS), help="only this aspect, repeatable")
+    add_repeatable(
         "--waivers",
-        action="append",
         metavar="FILE",
         help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
     )
@@ -132,15 +120,13 @@ def add_options(parser: pytest.Parser) -> None:
         help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large for it are "
         "not run, and counted (default: what is free when the run begins)",
     )
-    add(
+    add_repeatable(
         "--aclnn-library",
-        action="append",
         metavar="PATH",
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",
     )
-    add("--sources", metavar="DIR", help=KERNEL_OPTIONS["sources"])
-    add("--model", choices=MODELS, help=KERNEL_OPTIONS["model"])
+    add("--sources", metavar="DIR", help=_SOURCES)
     add(
         "--probe",
         action="store_true",
@@ -200,20 +186,12 @@ def check_ranges(config: pytest.Config) -> None:
         )
 
 
-def kernel_options(command: _Command) -> _Command:
-    """Add to a command of click the options about kernels in Ascend C."""
-    sources = click.option(
+def sources_option(command: _Command) -> _Command:
+    """Add to a command of click the option that says where sources of kernels lie."""
+    return click.option(
         "--sources",
         type=PATH,
         expose_value=False,
-        callback=lambda _context, _option, value: set_kernels(value, None),
-        help=KERNEL_OPTIONS["sources"],
-    )
-    model = click.option(
-        "--model",
-        type=click.Choice(MODELS),
-        expose_value=False,
-        callback=lambda _context, _option, value: set_kernels(None, value),
-        help=KERNEL_OPTIONS["model"],
-    )
-    return sources(model(command))
+        callback=lambda _context, _option, value: set_sources(value),
+        help=_SOURCES,
+    )(command)

@@ -13,11 +13,11 @@ import platform
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,30 +29,56 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
-from poolproof.suites.isolation.environment import set_kernels, set_libraries
+from poolproof.suites.isolation.environment import set_libraries, set_sources
 from poolproof.suites.isolation.guardian import die_with
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
-from poolproof.suites.opening import BAD_INPUT, FLEET, LOADED, UNAVAILABLE, Session, begin, stop
+from poolproof.suites.opening import CANNOT_START, Session, begin, stop
 from poolproof.suites.options import add_options
 from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
-from poolproof.suites.run.time_budget import Allotment, BudgetRunner, cheapest_first
+from poolproof.suites.run.time_budget import Allotment, cheapest_first
+
+if TYPE_CHECKING:
+    from poolproof.suites.fleet.ray_pool import RayPool
+    from poolproof.suites.fleet.session import Recording
 
 CountCases = Callable[[Mapping[str, int], int], None]
-
-_SESSION = pytest.StashKey[Session]()
-_WORKERS = pytest.StashKey[list[Any]]()
-
-_LEFT = pytest.StashKey[list[str]]()
-"""The ids that a selection of tests leaves of the plan, if it leaves some out."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what controls a conformance session, and what judges in this process."""
+    if not _is_conformance_session(config):
+        _refuse_a_copy(config)
+        return
+    worker = getattr(config, "workerinput", None)
+    keep_interrupts()
+    set_libraries(config.getoption("aclnn_library") or ())
+    set_sources(config.getoption("sources"))
+    loaded: Mapping[str, Sandbox] = {}
+    if worker is not None:
+        _stay_with(*worker["poolproof_controller"])
+        os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
+        session = pickle.loads(b64decode(worker["poolproof"]))
+        share(session.memory_budget, worker["workercount"])
+    else:
+        session, loaded, pool = begin(config)
+        config.pluginmanager.register(ControllingPlugin(config, session, pool))
+    judging = JudgingPlugin(config, session, loaded)
+    config.pluginmanager.register(judging)
+    try:
+        recorder.open_rows(config, session.folder, judging.name)
+    except CannotWrite as error:
+        stop(str(error))
 
 
 def _stay_with(controller: int, host: str) -> None:
@@ -66,229 +92,28 @@ def _stay_with(controller: int, host: str) -> None:
         os._exit(1)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    if not _is_conformance_session(config):
-        _refuse_a_copy(config)
-        return
-    worker = getattr(config, "workerinput", None)
-    keep_interrupts()
-    set_libraries(config.getoption("aclnn_library") or ())
-    set_kernels(config.getoption("sources"), config.getoption("model"))
-    if worker is not None:
-        _stay_with(*worker["poolproof_controller"])
-        os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
-        session = pickle.loads(b64decode(worker["poolproof"]))
-        share(session.memory_budget, worker["workercount"])
-        name = worker["workerid"]
-    else:
-        session, name = begin(config), "main"
-    config.stash[_SESSION] = session
-    try:
-        recorder.open_rows(config, session.folder, name)
-    except CannotWrite as error:
-        stop(str(error))
+def _is_conformance_session(config: pytest.Config) -> bool:
+    is_named = any(argument.startswith(__package__) for argument in config.args)
+    return is_named or any(path.is_relative_to(Path(__file__).parent) for path in _paths(config))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Have a fleet judge, if there is one."""
-    config = session.config
-    if FLEET not in config.stash or config.option.collectonly or not session.items:
-        return None
-    from poolproof.suites.fleet.node import RunSettings
-    from poolproof.suites.fleet.session import Recording, judge_session
-
-    run, pool = config.stash[_SESSION], config.stash[FLEET]
-    settings = RunSettings(
-        make=_runner_of(config, MOST_EVIDENCE // pool.size, shrinks=not config.getoption("no_shrink")),
-        environments={name: survey.environment for name, survey in run.selection.surveys.items()},
-        memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
-        sharing=pool.sharing,
-    )
-    try:
-        pool.begin(settings)
-        judge_session(session, pool, Recording(run.folder, recorder.rows_of(config)), run.done.cases)
-    except (*UNAVAILABLE, *BAD_INPUT) as error:
-        stop(error.args[0])
-    return True
+def _paths(config: pytest.Config) -> list[Path]:
+    return [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if FLEET in config.stash:
-        config.stash[FLEET].close()
-    for sandbox in config.stash.get(LOADED, {}).values():
-        sandbox.close()
+def _refuse_a_copy(config: pytest.Config) -> None:
+    """End a session over the tests of a clone while another copy of the suite is installed: they could not run."""
+    for path in _paths(config):
+        for folder in (path, path.parent):
+            if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/case_question.py")):
+                stop(
+                    f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: "
+                    "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
+                )
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Pass the session to an xdist worker."""
-    session = node.config.stash.get(_SESSION, None)
-    if session is not None:
-        node.workerinput["poolproof"] = b64encode(pickle.dumps(session)).decode()
-        node.workerinput["poolproof_controller"] = (os.getpid(), platform.node())
-        node.config.stash.setdefault(_WORKERS, []).append(node)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
-    if _SESSION not in session.config.stash:
-        return
-    ignore_termination()
-    _allot(session.config)
-    _diagnose(session.config, exitstatus)
-    if FLEET in session.config.stash:
-        from poolproof.suites.fleet.session import Recording
-
-        recording = Recording(session.config.stash[_SESSION].folder, recorder.rows_of(session.config))
-        for batch in session.config.stash[FLEET].close():
-            recording.take(batch)
-    if exitstatus != pytest.ExitCode.INTERRUPTED:
-        return
-    for node in session.config.stash.get(_WORKERS, []):
-        process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # a remote one is ended by xdist
-        if process is not None and process.poll() is None:
-            process.terminate()
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    session = metafunc.config.stash.get(_SESSION, None)
-    if session is None:
-        return
-    selection = session.selection
-    if "block" in metafunc.fixturenames:
-        to_do = [block for block in selection.blocks() if block.id not in session.done.blocks]
-        to_do = cheapest_first(to_do) if session.budget else sorted(to_do, key=lambda block: block.aspect.id)
-        metafunc.parametrize("block", to_do, ids=[block.id for block in to_do])
-    if "time_slice" in metafunc.fixturenames:
-        workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
-        metafunc.parametrize("time_slice", range(session.budget.slices * workers) if session.budget else ())
-    if "question" in metafunc.fixturenames:
-        unanswered = selection.unanswered(session.done.recorded)
-        metafunc.parametrize(("question", "backend_name"), unanswered.values(), ids=unanswered)
-    if "unsupported" in metafunc.fixturenames:
-        missing = selection.unsupported()
-        metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Leave out empty parametrizations, for each of which pytest would report a skipped item.
-
-    Time slices of a budget come last; ``-k`` does not deselect them.
-    """
-    if _SESSION not in config.stash:
-        return (yield)
-    kept = [item for item in items if "NOTSET" not in item.name]
-    slices = [item for item in kept if "time_slice" in getattr(item, "fixturenames", ())]
-    items[:] = [item for item in kept if item not in slices]
-    yield
-    items += slices
-    return None
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    _narrow(session.config, [item.nodeid for item in session.items])
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """Take the ids from a worker: the process that controls them collects nothing itself."""
-    _narrow(node.config, ids)
-
-
-def _narrow(config: pytest.Config, node_ids: Iterable[str]) -> None:
-    """Reduce what is mandatory to what a selection of tests leaves of the plan."""
-    session = config.stash.get(_SESSION, None)
-    if session is None or hasattr(config, "workerinput"):
-        return
-    begun = (
-        session.done.blocks
-        | {block for block, _ in session.done.cases}
-        | (session.selection.questions().keys() - session.selection.unanswered(session.done.recorded).keys())
-    )
-    left = session.selection.narrowed(node_ids, begun)
-    if left is not None:
-        config.stash[_LEFT] = left
-        recorder.narrow(config, left, replace(session.selection, only=frozenset(left)).mandatory())
-
-
-def _allot(config: pytest.Config) -> None:
-    """Reduce what is mandatory to what was judged within the budget."""
-    session = config.stash[_SESSION]
-    if session.budget is None or hasattr(config, "workerinput"):
-        return
-    left = config.stash.get(_LEFT, None)
-    blocks = [
-        block
-        for block in session.selection.blocks()
-        if block.id not in session.done.blocks and (left is None or block.id in left)
-    ]
-    parts = time_budget.partial_counts(session.folder, blocks)
-    extensions = time_budget.extension_counts(session.folder, blocks)
-    spent = replace(
-        session.selection,
-        only=None if left is None else frozenset(left),
-        asked={name: part for name, (part, _) in parts.items()},
-        extensions=extensions,
-    )
-    recorder.allot(config, parts, extensions, spent.mandatory(), time.time() - session.budget.began)
-
-
-def _diagnose(config: pytest.Config, exitstatus: int) -> None:
-    """Judge further cases to narrow down what is wrong, if this process controls the run and all of it was judged."""
-    session = config.stash[_SESSION]
-    resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
-    if hasattr(config, "workerinput") or not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
-        return
-    seconds = config.getoption("diagnose")
-    if session.budget is not None:
-        seconds = min(seconds, session.budget.until - time.time())
-    if seconds <= 0.0:
-        return
-    from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions
-
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    say = reporter.write_line if reporter is not None else print
-    with _further(config) as judge:
-        diagnose(session.folder, judge, session.selection.subjects(), seconds, session.done, say)
-
-
-@contextmanager
-def _further(config: pytest.Config) -> Iterator[Callable[[Question, str], Row]]:
-    """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
-    rows = recorder.rows_of(config)
-    if FLEET in config.stash:
-        from poolproof.suites.fleet.session import Recording, judge_further
-
-        yield partial(judge_further, config.stash[FLEET], Recording(config.stash[_SESSION].folder, rows))
-        return
-    make = _runner_of(config, most_evidence=1, shrinks=False)
-    runner = make(config.stash[_SESSION].folder, name="diagnosis", record=rows.append, loaded={})
-    try:
-        yield runner.judge_further
-    finally:
-        runner.close()
-
-
-@pytest.fixture(scope="session")
-def runner(request: pytest.FixtureRequest, rows: RowWriter) -> Iterator[Runner]:
-    config = request.config
-    worker = getattr(config, "workerinput", {})
-    make = _runner_of(config, MOST_EVIDENCE // worker.get("workercount", 1), not config.getoption("no_shrink"))
-    loaded = config.stash.get(LOADED, {})
-    with environment_errors():
-        folder = config.stash[_SESSION].folder
-        runner = make(folder, name=worker.get("workerid", "main"), record=rows.append, loaded=loaded)
-    config.stash[LOADED] = {}
-    yield runner
-    runner.close()
-
-
-def _runner_of(config: pytest.Config, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
+def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
     """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` sandboxes."""
-    session = config.stash[_SESSION]
     return partial(
         Runner,
         waive=session.waive,
@@ -301,99 +126,242 @@ def _runner_of(config: pytest.Config, most_evidence: int, shrinks: bool) -> Call
     )
 
 
-@pytest.fixture(scope="session")
-def budget_runner(request: pytest.FixtureRequest, runner: Runner) -> BudgetRunner | None:
-    """Make the runner within the budget; None without a budget."""
-    session = request.config.stash[_SESSION]
-    if session.budget is None:
-        return None
-    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
-    calls = [getattr(item, "callspec", None) for item in request.session.items]
-    blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
-    return BudgetRunner(Allotment(session.folder, blocks, session.budget, workers), runner)
+class JudgingPlugin:
+    """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its sandboxes.
 
+    A session has one in each process that judges. xdist's controlling process has one that finds no tests.
+    """
 
-@pytest.fixture
-def examine(
-    runner: Runner, budget_runner: BudgetRunner | None, rows: RowWriter, count_cases: CountCases
-) -> Callable[[Block], None]:
-    """Judge a block, or within a budget its first cases; fail the test with the failures' reproducers."""
+    def __init__(self, config: pytest.Config, session: Session, loaded: Mapping[str, Sandbox]) -> None:
+        worker = getattr(config, "workerinput", {})
+        self.name: str = worker.get("workerid", "main")
+        self._workers: int = worker.get("workercount", 1)
+        self._config, self._session, self._loaded = config, session, loaded
+        self._allotment: Allotment | None = None
 
-    def examine_block(block: Block) -> None:
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        session, done, selection = self._session, self._session.done, self._session.selection
+        to_do = [block for block in selection.blocks() if not block.is_done(done.blocks, done.recorded)]
+        if "block" in metafunc.fixturenames:
+            planned = [block for block in to_do if not isinstance(block, SingleBlock)]
+            planned = cheapest_first(planned) if session.budget else sorted(planned, key=lambda block: block.aspect.id)
+            metafunc.parametrize("block", planned, ids=[block.id for block in planned])
+        if "time_slice" in metafunc.fixturenames:
+            slices = session.budget.slices * self._workers if session.budget else 0
+            metafunc.parametrize("time_slice", range(slices))
+        if "single" in metafunc.fixturenames:
+            singles = [block for block in to_do if isinstance(block, SingleBlock)]
+            metafunc.parametrize("single", singles, ids=[single.id for single in singles])
+        if "unsupported" in metafunc.fixturenames:
+            missing = selection.unsupported()
+            metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        """Leave out empty parametrizations, for each of which pytest would report a skipped item.
+
+        Time slices of a budget come last; ``-k`` does not deselect them.
+        """
+        kept = [item for item in items if "NOTSET" not in item.name]
+        slices = [item for item in kept if "time_slice" in getattr(item, "fixturenames", ())]
+        items[:] = [item for item in kept if item not in slices]
+        yield
+        items += slices
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Allot the budget, if there is one, to the blocks that were collected."""
+        if self._session.budget is not None:
+            calls = [getattr(item, "callspec", None) for item in session.items]
+            blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
+            self._allotment = Allotment(self._session.folder, blocks, self._session.budget, self._workers)
+
+    @cached_property
+    def _runner(self) -> Runner:
+        shrinks = not self._config.getoption("no_shrink")
+        make = _runner_maker(self._config, self._session, MOST_EVIDENCE // self._workers, shrinks)
+        record = recorder.rows_of(self._config).append
         with environment_errors():
-            result = budget_runner.judge_first(block) if budget_runner else runner.judge(block)
-        if budget_runner is None:
-            rows.finish_block(block.id)
-        _conclude(result, count_cases)
+            return make(self._session.folder, name=self.name, record=record, loaded=self._loaded)
 
-    return examine_block
+    @pytest.fixture
+    def examine(self, rows: RowWriter, count_cases: CountCases) -> Examiner:
+        return Examiner(self._session, self._runner, self._allotment, rows, count_cases)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        ignore_termination()
+        if "_runner" in vars(self):
+            self._runner.close()
 
 
-@pytest.fixture
-def examine_slice(budget_runner: BudgetRunner, count_cases: CountCases) -> Callable[[], None]:
-    """Judge more of all blocks for a time slice; fail the test with the failures' reproducers."""
+@dataclass(frozen=True)
+class Examiner:
+    """Judges what a test is about: the test fails with the reproducers of failures, or is skipped with the reason."""
 
-    def examine_portions() -> None:
+    session: Session
+    runner: Runner
+    allotment: Allotment | None
+    rows: RowWriter
+    count_cases: CountCases
+
+    def block(self, block: Block) -> None:
+        """Judge a block, or within a budget its first cases."""
         with environment_errors():
-            result = budget_runner.judge_slice()
-        _conclude(result, count_cases)
+            if self.allotment is not None:
+                result = self.allotment.judge_first(block, self.runner)
+            else:
+                result = self.runner.judge(block)
+                self.rows.finish_block(block.id)
+        self._conclude(result)
 
-    return examine_portions
-
-
-def _conclude(result: BlockResult, count_cases: CountCases) -> None:
-    count_cases(result.aspects, len(result.failures))
-    if result.failures:
-        pytest.fail(result.message(), pytrace=False)
-
-
-@pytest.fixture
-def examine_one(runner: Runner, count_cases: CountCases) -> Callable[[Question, str], None]:
-    """Judge a single question; fail the test with its reproducer, or skip it with the reason."""
-
-    def examine_question(question: Question, backend: str) -> None:
+    def time_slice(self) -> None:
+        """Judge more of all blocks for a time slice of the budget."""
+        assert self.allotment is not None
         with environment_errors():
-            rows = runner.judge_one(question, backend)
+            result = self.allotment.judge_slice(self.runner)
+        self._conclude(result)
+
+    def _conclude(self, result: BlockResult) -> None:
+        self.count_cases(result.aspects, len(result.failures))
+        if result.failures:
+            pytest.fail(result.message(), pytrace=False)
+
+    def single(self, single: SingleBlock) -> None:
+        with environment_errors():
+            rows = self.runner.judge_one(single.question, single.backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
-        count_cases({question.aspect.id: 1}, len(failed))
+        self.count_cases({single.aspect.id: 1}, len(failed))
         if failed:
             pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
         if rows[0]["verdict"] in SKIPPED:
             pytest.skip(without_commands(rows[0]["reason"]))
 
-    return examine_question
-
-
-@pytest.fixture
-def note_unsupported(request: pytest.FixtureRequest, rows: RowWriter) -> Callable[[Subject], None]:
-    """Record what the backend does not support, and skip."""
-    recorded = request.config.stash[_SESSION].done.unsupported
-
-    def note(subject: Subject) -> None:
+    def unsupported(self, subject: Subject) -> None:
+        """Record what the backend does not support, unless an interrupted session has."""
         assert subject.unsupported is not None
-        if (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype) not in recorded:
-            rows.append(not_supported(subject))
+        key = subject.backend, subject.operator.name, subject.dtype, subject.index_dtype
+        if key not in self.session.done.unsupported:
+            self.rows.append(not_supported(subject))
         pytest.skip(without_commands(visible(subject.unsupported)))
 
-    return note
 
+class ControllingPlugin:
+    """Controls the run: passes the session to workers or a fleet, and settles at its end what it had to judge."""
 
-def _is_conformance_session(config: pytest.Config) -> bool:
-    package = Path(__file__).parent
-    for argument in config.args:
-        path = argument.partition("::")[0]
-        if path.startswith(__package__) or (config.invocation_params.dir / path).resolve().is_relative_to(package):
-            return True
-    return False
+    def __init__(self, config: pytest.Config, session: Session, pool: RayPool | None) -> None:
+        self._config, self._session, self._pool = config, session, pool
+        self._nodes: list[Any] = []
+        self._left: frozenset[str] | None = None
+        """The ids that a selection of tests leaves of the plan, if it leaves some out."""
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Pass the session to an xdist worker."""
+        node.workerinput["poolproof"] = b64encode(pickle.dumps(self._session)).decode()
+        node.workerinput["poolproof_controller"] = (os.getpid(), platform.node())
+        self._nodes.append(node)
 
-def _refuse_a_copy(config: pytest.Config) -> None:
-    """End a session over the tests of a clone while another copy of the suite is installed: they could not run."""
-    for argument in config.args:
-        path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
-        for folder in (path, path.parent):
-            if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/case_question.py")):
-                stop(
-                    f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: "
-                    "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
-                )
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._narrow(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Take the ids from a worker: the process that controls them collects nothing itself."""
+        self._narrow(ids)
+
+    def _narrow(self, node_ids: Iterable[str]) -> None:
+        """Reduce what is mandatory to what a selection of tests leaves of the plan."""
+        selection, done = self._session.selection, self._session.done
+        ended = {block.id for block in selection.blocks() if block.is_done(done.blocks, done.recorded)}
+        left = selection.narrowed(node_ids, ended | {block for block, _ in done.cases})
+        if left is not None:
+            self._left = frozenset(left)
+            recorder.narrow(self._config, left, replace(selection, only=self._left).mandatory())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Have a fleet judge, if there is one."""
+        config, run, pool = self._config, self._session, self._pool
+        if pool is None or config.option.collectonly or not session.items:
+            return None
+        from poolproof.suites.fleet.node import RunSettings
+        from poolproof.suites.fleet.session import judge_session
+
+        settings = RunSettings(
+            make=_runner_maker(config, run, MOST_EVIDENCE // pool.size, shrinks=not config.getoption("no_shrink")),
+            environments={name: survey.environment for name, survey in run.selection.surveys.items()},
+            memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
+            sharing=pool.sharing,
+        )
+        try:
+            pool.begin(settings)
+            judge_session(session, pool, self._recording(), run.done.cases)
+        except CANNOT_START as error:
+            stop(error.args[0])
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
+        self._allot()
+        self._diagnose(exitstatus)
+        if self._pool is not None:
+            recording = self._recording()
+            for batch in self._pool.end_judges():
+                recording.take(batch)
+        for node in self._nodes if exitstatus == pytest.ExitCode.INTERRUPTED else ():
+            process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # a remote one is ended by xdist
+            if process is not None and process.poll() is None:
+                process.terminate()
+
+    def _allot(self) -> None:
+        """Reduce what is mandatory to what was judged within the budget."""
+        run, left = self._session, self._left
+        if run.budget is None:
+            return
+        blocks = [
+            block
+            for block in run.selection.blocks()
+            if block.id not in run.done.blocks and (left is None or block.id in left)
+        ]
+        parts = time_budget.partial_counts(run.folder, blocks)
+        extensions = time_budget.extension_counts(run.folder, blocks)
+        asked = {name: part for name, (part, _) in parts.items()}
+        spent = replace(run.selection, only=left, asked=asked, extensions=extensions)
+        recorder.allot(self._config, parts, extensions, spent.mandatory(), time.time() - run.budget.began)
+
+    def _diagnose(self, exitstatus: int) -> None:
+        """Judge further cases to narrow down what is wrong, if all of the run was judged."""
+        config, run = self._config, self._session
+        resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
+        if not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
+            return
+        seconds = config.getoption("diagnose")
+        if run.budget is not None:
+            seconds = min(seconds, run.budget.until - time.time())
+        if seconds <= 0.0:
+            return
+        from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions
+
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        say = reporter.write_line if reporter is not None else print
+        with self._further() as judge:
+            diagnose(run.folder, judge, run.selection.subjects(), seconds, run.done, say)
+
+    @contextmanager
+    def _further(self) -> Iterator[Callable[[Question, str], Row]]:
+        """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
+        if self._pool is not None:
+            from poolproof.suites.fleet.session import judge_further
+
+            yield partial(judge_further, self._pool, self._recording())
+            return
+        make = _runner_maker(self._config, self._session, most_evidence=1, shrinks=False)
+        record = recorder.rows_of(self._config).append
+        with closing(make(self._session.folder, name="diagnosis", record=record, loaded={})) as runner:
+            yield lambda question, backend: runner.judge_one(question, backend, repeats=False)[0]
+
+    def _recording(self) -> Recording:
+        from poolproof.suites.fleet.session import Recording
+
+        return Recording(self._session.folder, recorder.rows_of(self._config))

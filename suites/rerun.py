@@ -1,7 +1,8 @@
-"""A counterparty's test of a bundle: some of its cases, drawn at random, judged again on another machine.
+"""Commands that redraw the cases of a run: to merge its shards, to verify its bundle, to judge some of it again.
 
-Verdicts must agree; where a call is deterministic, other bits than in the bundle are counted. A deviation is shown like
-a failure: with its cause and the line that replays it.
+``rerun`` is a counterparty's test of a bundle: some of its cases, drawn at random, judged on another machine. Verdicts
+must agree; where a call is deterministic, other bits than in the bundle are counted. A deviation is shown like a
+failure: with its cause and the line that replays it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
+from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import unpacked
+from poolproof.reports.commands import merge_with, verify_with
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.failures import failure_text
@@ -38,22 +41,18 @@ from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
-from poolproof.suites.options import kernel_options
+from poolproof.suites.options import sources_option
 from poolproof.suites.plan.lines import further_question_of
-from poolproof.suites.plan.selection import redraw_questions
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further, redraw_questions
 
-_COMPARED = (
-    "backend",
-    "block",
-    "case_id",
-    "operator",
-    "verdict",
-    "aspect",
-    "case",
-    "checks_judged",
-    "checks_violated",
-    "output_digest",
-)
+REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further)
+
+merge = merge_with(mandatory)
+verify = verify_with(REDRAW)
+
+_KEY = ("backend", "block", "case_id")
+_COMPARED = ("operator", "aspect", "case", "verdict", "checks_judged", "checks_violated", "output_digest")
+"""Columns that identify a row, and those that are looked at."""
 
 
 class NothingToSample(BadInput):
@@ -75,7 +74,7 @@ class Rejudged:
 
 def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     """Draw so many of the judged rows, or all if there are fewer, uniformly; ordered by block."""
-    rows = read_rows(digest.folder, list(_COMPARED), having("verdict", JUDGED))
+    rows = read_rows(digest.folder, [*_KEY, *_COMPARED], having("verdict", JUDGED))
     if not rows.num_rows:
         raise NothingToSample("the run in the bundle has judged no case")
     chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
@@ -105,20 +104,19 @@ def rejudge(digest: Digest, rows: Sequence[Row], backend: str | None, timeout: f
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
     """Return the questions of rows, in their order; planned ones are redrawn."""
-    planned = {_key(row): row for row in rows if row["aspect"] != DIAGNOSIS}
-    found: dict[tuple[str, str, str], Question] = {
-        _key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS
-    }
-    for backend, block, questions in redraw_questions(run, {key[:2] for key in planned}):
-        found |= {(backend, block, each.id): each for each in questions if (backend, block, each.id) in planned}
-    lost = [row for key, row in planned.items() if key not in found]
-    if lost:
-        raise NothingToSample(f"case {lost[0]['case_id']} is not part of the plan that the run names")
+    found: dict[tuple[str, ...], Question] = {}
+    found |= {_key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS}
+    planned = {(row["backend"], row["block"]) for row in rows if row["aspect"] != DIAGNOSIS}
+    for backend, block, questions in redraw_questions(run, planned):
+        found |= {(backend, block, each.id): each for each in questions}
+    for row in rows:
+        if _key(row) not in found:
+            raise NothingToSample(f"case {row['case_id']} is not part of the plan that the run names")
     return [found[_key(row)] for row in rows]
 
 
-def _key(row: Row) -> tuple[str, str, str]:
-    return row["backend"], row["block"], row["case_id"]
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in _KEY)
 
 
 def _has_other_bits(before: Row, now: Row) -> bool:
@@ -137,7 +135,7 @@ def _verdict_text(row: Row) -> str:
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", type=completion.BACKEND, help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
-@kernel_options
+@sources_option
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
 def rerun(

@@ -1,9 +1,8 @@
 """Operators and dtypes that a backend does not support: skipped, with the backend's own reason."""
 
-from collections.abc import Callable
-
 from poolproof.suites.plan.plans import Subject
+from poolproof.suites.plugin import Examiner
 
 
-def test_not_supported(unsupported: Subject, note_unsupported: Callable[[Subject], None]) -> None:
-    note_unsupported(unsupported)
+def test_not_supported(unsupported: Subject, examine: Examiner) -> None:
+    examine.unsupported(unsupported)

@@ -1,7 +1,7 @@
 """The rest of a ``--budget`` once the first cases of every block are judged: all blocks continue, slice by slice."""
 
-from collections.abc import Callable
+from poolproof.suites.plugin import Examiner
 
 
-def test_rest(time_slice: int, examine_slice: Callable[[], None]) -> None:  # noqa: ARG001
-    examine_slice()
+def test_rest(time_slice: int, examine: Examiner) -> None:  # noqa: ARG001
+    examine.time_slice()

@@ -4,8 +4,6 @@
 manifests of the operator library's kernels. Read in the process that judges and in hosts:
 
 POOLPROOF_ASCENDC_SOURCES    the folder in which paths of ``ops_nn`` and relative paths of manifests begin
-POOLPROOF_ASCENDC_MODEL      ours (default), or cann: CANN's own CPU library, where the toolkit is installed
 """
 
-SOURCES_VARIABLE, MODEL_VARIABLE = "POOLPROOF_ASCENDC_SOURCES", "POOLPROOF_ASCENDC_MODEL"
-MODELS = ("ours", "cann")
+SOURCES_VARIABLE = "POOLPROOF_ASCENDC_SOURCES"

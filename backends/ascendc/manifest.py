@@ -97,7 +97,10 @@ class Kernel:
     def files(self, *patterns: str) -> list[Path]:
         """Find files or folders below the root; `BackendUnavailable` where there is none for a pattern."""
         root = Path(glob.escape(str(self.root)))
-        found = {pattern: [Path(path) for path in sorted(glob.glob(str(root / pattern)))] for pattern in patterns}
+        found = {
+            pattern: sorted(map(Path, glob.glob(str(root / pattern))))  # noqa: PTH207, which takes no absolute pattern
+            for pattern in patterns
+        }
         for pattern in (pattern for pattern, paths in found.items() if not paths):
             hint = ", which has to be a checkout of the library" if self.path.parent != self.root else ""
             raise self.unavailable(f"there is no {pattern} in {self.root}{hint}")

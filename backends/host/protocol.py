@@ -140,13 +140,13 @@ def write_call(call: Call, place: Callable[[NDArray[np.uint8]], tuple[int, int]]
     """``place`` gives of a tensor's buffer where in the shared memory it begins, and the bytes fenced in behind it."""
     tensors = {}
     for name, tensor in call.tensors.items():
-        at, fence = place(tensor.buffer)
+        (at, fence), array = place(tensor.buffer), tensor.array
         tensors[name] = told = {
             "at": at,
-            "bytes": len(tensor.buffer),
+            "bytes": tensor.buffer.nbytes,
             "guard": tensor.guard,
-            "dtype": dtype_name(tensor.dtype),
-            "shape": tensor.shape,
+            "dtype": dtype_name(array.dtype),
+            "shape": array.shape,
             "strides": tensor.strides,
         }
         if tensor.offset:
@@ -282,10 +282,6 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
 """By the type of a field: JSON from it, where that is not itself."""
 
 
-def _a(kind: Any) -> str:
-    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
-
-
 @lru_cache
 def _fields(kind: Any) -> list[tuple[str, str, Any]]:
     """Name, type and default of each field; MISSING where it has none."""
@@ -303,16 +299,17 @@ def write_flat(value: Any) -> dict[str, Any]:
     return record
 
 
-def write_given(value: Any, kind: Any, method: str) -> dict[str, Any]:
-    """`write_flat` of what a method of an adapter returned; `NotAllowed` where that is not of that class."""
+def checked(value: Any, kind: Any, method: str) -> Any:
+    """Return what a method of an adapter returned; `NotAllowed` where it is not of that class."""
     if not isinstance(value, kind):
-        raise NotAllowed(f"returned {value!r:.80} from {method}, not {_a(kind)}")
-    return write_flat(value)
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise NotAllowed(f"returned {value!r:.80} from {method}, not {article} {kind.__name__}")
+    return value
 
 
 def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
     """Write what `Backend.run` returned, without results and strides that are as they were given."""
-    record = write_given(outcome, Outcome, "run")
+    record = write_flat(checked(outcome, Outcome, "run"))
     given = [(name, call.tensors[name]) for name in call.operator.outputs]
     shapes, strides = {name: (told.shape, dtype_name(told.dtype)) for name, told in given}, dict(given)
     if all(shapes.get(name) == result for name, result in outcome.results.items()):
@@ -327,10 +324,3 @@ FIRST_CALL = ("threads", "children", "ignored signals", "signal handlers")
 
 DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}
 """Methods of `Backend` that are told of a call, and what they return."""
-
-
-def write_declaration(name: str, value: Any) -> Any:
-    kind = DECLARATIONS[name]
-    if not isinstance(value, kind):
-        raise NotAllowed(f"returned {value!r:.80} from {name}, not {_a(kind)}")
-    return value if kind is bool else str(value)[:_LONGEST_TEXT]

@@ -28,11 +28,10 @@ from poolproof.backends.host.protocol import (
     Channel,
     Description,
     Raised,
+    checked,
     read_call,
     to_frame,
-    write_declaration,
     write_flat,
-    write_given,
     write_outcome,
     write_text,
 )
@@ -127,9 +126,10 @@ class RequestServer:
     def declared(self, call: Call) -> Record:
         """By declaration what is said, or how it could not be."""
         told: Record = {}
-        for name in DECLARATIONS:
+        for name, kind in DECLARATIONS.items():
             try:
-                told[name] = write_declaration(name, getattr(self.backend, name)(call))
+                value = checked(getattr(self.backend, name)(call), kind, name)
+                told[name] = value if kind is bool else write_text(str(value))
             except Exception as error:
                 told[name] = {"raised": write_flat(Raised.of(error))}
         return told
@@ -137,7 +137,7 @@ class RequestServer:
     def attempt(self, request: Record) -> Record:
         call = ContractCall.from_record(request["call"])
         attempt = self.backend.attempt(call, runs=request.get("runs", True))  # type: ignore[attr-defined]
-        return self.with_state({"attempt": write_given(attempt, Attempt, "attempt")})
+        return self.with_state({"attempt": write_flat(checked(attempt, Attempt, "attempt"))})
 
     def scenario(self, request: Record) -> Record:
         assert self.backend.phases is not None
@@ -145,7 +145,7 @@ class RequestServer:
         (call, fences), (other, more) = calls
         run_scenario = self.backend.phases.run_scenario
         result = self.fenced(fences + more, lambda: run_scenario(SCENARIOS[request["id"]], call, other))
-        return self.with_state({"scenario": write_given(result, ScenarioResult, "phases.run_scenario")})
+        return self.with_state({"scenario": write_flat(checked(result, ScenarioResult, "phases.run_scenario"))})
 
     def stream(self, request: Record) -> Record:
         streams = self.backend.streams
@@ -263,7 +263,7 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
 
 def mapped_libraries() -> frozenset[str]:
     """Return the real paths of this process's shared libraries, without Python's; none if the system has no maps."""
-    pythons = get_path("platstdlib")
+    pythons = get_path("stdlib")  # "platstdlib" is the folder of a virtual environment where there is one
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

@@ -16,7 +16,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from poolproof.suites.plan.selection import Selection
@@ -150,10 +150,10 @@ def test_the_budget_goes_to_calls_that_reach_the_implementation() -> None:
 def test_who_takes_no_indices_is_judged_by_those_of_its_own_rule() -> None:
     case = Case.of("MaxPool2dWithIndicesBackward", shape=(3, 8, 8), kernel_size=(3,), stride=(2,), values="ties")
     backend, asked = PicksLastAndTakesNoIndices(), CaseQuestion(case, CASE_ASPECTS["values"])
-    row = judge(asked, backend)
+    row = asked.judge(backend)
     assert (row["verdict"], row["reason"]) == (Verdict.CONFORMS, "")
     backend.declared = FAMILY_RULE
-    assert judge(asked, backend)["verdict"] == Verdict.VIOLATES
+    assert asked.judge(backend)["verdict"] == Verdict.VIOLATES
 
 
 def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None:

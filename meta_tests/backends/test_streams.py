@@ -19,7 +19,7 @@ from poolproof.backends.torch_eager import TorchEager
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
@@ -62,7 +62,7 @@ def overrun(self: SimulatedStreams, call: Call, hazard: Hazard) -> Outcome:
 @pytest.mark.parametrize("question", QUESTIONS, ids=["backward", "forward"])
 @pytest.mark.parametrize("hazard", Hazard)
 def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
-    row = judge(question, Disturbed(hazard))
+    row = question.judge(Disturbed(hazard))
     assert row["verdict"] == Verdict.VIOLATES
     assert row["checks_violated"] == ["streams"]
     assert f"made with {hazard}: got " in row["reason"]
@@ -82,7 +82,7 @@ def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
 )
 def test_calls_among_other_work(backend: Scatter, violated: list[str], said: str) -> None:
     for question in QUESTIONS:
-        row = judge(question, backend)
+        row = question.judge(backend)
         assert (row["verdict"] == Verdict.VIOLATES, row["checks_violated"]) == (bool(violated), violated)
         assert said in row["reason"]
 
@@ -185,7 +185,7 @@ def small_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", TORCH_CASES, ids=lambda case: case.operator)
 def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case: Case) -> None:
     backend = Simulated()
-    row = judge(CaseQuestion(case, holding("streams")), backend)
+    row = CaseQuestion(case, holding("streams")).judge(backend)
     assert (row["verdict"], "streams" in row["checks_judged"]) == (Verdict.CONFORMS, True), row["reason"]
     log = backend.module.log
     recorded, waited = ([what for _, what in log].index(what) for what in ("recorded", "waited"))
@@ -198,6 +198,6 @@ def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case
 
 @pytest.mark.usefixtures("small_delays")
 def test_a_call_that_is_not_at_its_place_is_found() -> None:
-    row = judge(CaseQuestion(TORCH_CASES[0], holding("streams")), ReadsNothing())
+    row = CaseQuestion(TORCH_CASES[0], holding("streams")).judge(ReadsNothing())
     assert row["checks_violated"] == ["streams"]
     assert f"made with {Hazard.INPUTS_BEING_MADE}" in row["reason"]

@@ -22,7 +22,6 @@ from poolproof.reports.waivers import Waivers, load, shipped
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.judging.case_question import judge as judge_question
 from poolproof.suites.judging.checks import CHECKS, run_checks
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.plan.aspects import EVERYTHING
@@ -152,7 +151,7 @@ def test_a_single_case_of_what_the_adaptive_backward_ignores_is_waived_as_a_whol
     backend = create("torch-cpu")
     shape = {"operator": "AdaptiveMaxPool3dBackward", "shape": [2, 2, 2, 3, 4], "output_size": [2, 2, 2]}
     case = Case.from_record(shape | {"layouts": {tensor: "transposed"}})
-    row = judge_question(CaseQuestion(case, EVERYTHING), backend) | {"backend": "torch-cpu"}
+    row = CaseQuestion(case, EVERYTHING).judge(backend) | {"backend": "torch-cpu"}
     assert "round_trip" in row["checks_violated"]
     assert WAIVERS.apply(row, backend.environment())["verdict"] == Verdict.WAIVED
 

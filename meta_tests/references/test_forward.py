@@ -14,7 +14,7 @@ from poolproof.references.forward import forward_maximum, judge_forward
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
@@ -197,7 +197,7 @@ def questions(aspect: str = "special_values") -> list[CaseQuestion]:
 
 def violated(picks: ForwardRule, declared: ForwardRule, aspect: str = "special_values") -> set[str]:
     """The checks whose claims are broken by any of the questions."""
-    rows = [judge(question, Picking(picks, declared)) for question in questions(aspect)]
+    rows = [question.judge(Picking(picks, declared)) for question in questions(aspect)]
     return {check for row in rows for check in row.get("checks_violated") or ()}
 
 

@@ -43,14 +43,19 @@ def drawn_once(run: Mapping[str, Any]) -> list[DrawnBlock]:
     return _everything(json.dumps({name: run[name] for name in ("selection", "narrowed", "budget") if name in run}))
 
 
-DRAWN_ONCE = Redraw(drawn_once, mandatory, plan_cases)
+def verified(bundle: Path) -> tuple[Overall, list[str]]:
+    """The overall verdict on a bundle, and all problems of its steps."""
+    found = verify(bundle, draw=Redraw(drawn_once, mandatory, plan_cases))
+    return found.overall, [problem for step in found.steps for problem in step.problems]
 
 
-def change(bundle: Path, edit: Callable[[Files], None], hashed: bool) -> None:
-    """Edit the files of a bundle; ``hashed`` makes its sums agree again, as a careful forger would."""
+def change(bundle: Path, name: str, edit: Callable[[bytes], bytes] | None, hashed: bool = True) -> None:
+    """Edit a file of a bundle, or remove it; ``hashed`` makes its sums agree again, as a careful forger would."""
     with ZipFile(bundle) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
-    edit(files)
+    before = files.pop(name, b"")
+    if edit:
+        files[name] = edit(before)
     if hashed:
         named = sorted(set(files) - {SUMS})
         files[SUMS] = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in named).encode()
@@ -59,11 +64,16 @@ def change(bundle: Path, edit: Callable[[Files], None], hashed: bool) -> None:
             archive.writestr(name, content)
 
 
-def test_a_bundle_stands(bundle: Path) -> None:
+@pytest.mark.usefixtures("deriving_once")
+def test_a_bundle_stands_and_has_another_fingerprint_when_it_was_made_anew(bundle: Path) -> None:
     found = verify(bundle, draw=Redraw(redraw, mandatory, plan_cases))
     assert found.overall is Overall.CONFORMS, found.steps
+    assert any(re.match("evidence of [1-9][0-9]* cases judged again", step.text) for step in found.steps)
     assert found.verdict.startswith("violates; deviating and not waived: ")
     assert found.verdict.endswith("waived by known")
+    assert verify(bundle, found.fingerprint.upper()).overall is Overall.CONFORMS
+    change(bundle, "index.html", lambda _: b"nothing")
+    assert "the fingerprint is" in "\n".join(verify(bundle, found.fingerprint).steps[0].problems)
 
 
 @pytest.mark.usefixtures("packed_by_a_forger")
@@ -72,10 +82,9 @@ def test_a_forgery_is_caught(forgery: Forgery, run: Path, tmp_path: Path) -> Non
     """By a forger who has the suite, and makes tables, pages and hashes agree; what nobody can tell is listed."""
     forgery.forge(run)
     package(run, tmp_path / "forged.zip")
-    found = verify(tmp_path / "forged.zip", draw=DRAWN_ONCE)
-    told = "\n".join(problem for step in found.steps for problem in step.problems)
-    assert (found.overall is Overall.VIOLATES) == bool(forgery.caught), told
-    assert forgery.caught in told
+    overall, problems = verified(tmp_path / "forged.zip")
+    assert (overall is Overall.VIOLATES) == bool(forgery.caught), problems
+    assert forgery.caught in "\n".join(problems)
 
 
 def test_the_forgeries_are_told_in_the_docs() -> None:
@@ -145,11 +154,10 @@ def conform(content: bytes) -> bytes:
 def test_a_changed_file_is_caught(
     bundle: Path, name: str, edit: Callable[[bytes], bytes] | None, hashed: bool, problem: str
 ) -> None:
-    change(bundle, lambda files: files.update({name: edit(files.pop(name, b""))}) if edit else files.pop(name), hashed)
-    found = verify(bundle, draw=DRAWN_ONCE)
-    assert found.overall is Overall.VIOLATES
-    problems = [each for step in found.steps for each in step.problems]
-    assert any(problem.format(name) in each for each in problems)
+    change(bundle, name, edit, hashed)
+    overall, problems = verified(bundle)
+    assert overall is Overall.VIOLATES
+    assert problem.format(name) in problems
     assert not hashed or not any(each.startswith("changed") for each in problems)
 
 
@@ -157,22 +165,13 @@ def test_another_suite_is_named_and_a_changed_bundle_of_it_does_not_stand(
     bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verification, "suite_identity", lambda: {"version": "0.9.9", "content_hash": "f" * 64})
-    found = verify(bundle)
-    assert found.overall is Overall.INCOMPLETE
-    assert "now again by 0.9.9 (ffffffffffff)" in next(problem for step in found.steps for problem in step.problems)
-    change(bundle, lambda files: files.update({"verdict.json": b'{"verdict": "conforms"}'}), hashed=True)
-    found = verify(bundle, draw=DRAWN_ONCE)
-    assert found.overall is Overall.VIOLATES
-    told = [problem for step in found.steps for problem in step.problems]
-    assert any("the verdict is stored as 'conforms', and the rows say 'violates'" in problem for problem in told)
-
-
-@pytest.mark.usefixtures("deriving_once")
-def test_a_bundle_that_was_made_anew_has_another_fingerprint(bundle: Path) -> None:
-    expected = verify(bundle).fingerprint
-    assert verify(bundle, expected.upper()).overall is Overall.CONFORMS
-    change(bundle, lambda files: files.update({"index.html": b"nothing"}), hashed=True)
-    assert "the fingerprint is" in "\n".join(verify(bundle, expected).steps[0].problems)
+    overall, problems = verified(bundle)
+    assert overall is Overall.INCOMPLETE
+    assert "now again by 0.9.9 (ffffffffffff)" in problems[0]
+    change(bundle, "verdict.json", lambda _: b'{"verdict": "conforms"}')
+    overall, problems = verified(bundle)
+    assert overall is Overall.VIOLATES
+    assert "the verdict is stored as 'conforms', and the rows say 'violates'" in problems
 
 
 @pytest.mark.usefixtures("deriving_once")
@@ -184,9 +183,6 @@ def test_the_commands(run: Path, bundle: Path, tmp_path: Path) -> None:
     checked = CliRunner().invoke(main, ["verify", str(target), "--fingerprint", made.output.split()[-1]])
     assert checked.exit_code == 0
     assert "STANDS (exit status 0): the run in it violates" in checked.output
-    target.write_bytes(target.read_bytes()[:-100])
-    refused = CliRunner().invoke(main, ["verify", str(target)])
-    assert (refused.exit_code, "is no bundle" in refused.output) == (Overall.COULD_NOT_RUN, True)
 
 
 def test_a_run_without_a_single_row_can_be_packaged(tmp_path: Path) -> None:

@@ -33,30 +33,24 @@ def page_of(folder: Path, into: Path) -> str:
     return write_run_page(read_digest(folder), into / "index.html").read_text(encoding="utf-8")
 
 
-def test_each_thing_that_is_wrong_has_a_card(failing: Path, tmp_path: Path) -> None:
+def test_each_thing_that_is_wrong_has_a_card_that_shows_a_case_of_its_own(failing: Path, tmp_path: Path) -> None:
     digest, page = read_digest(failing), page_of(failing, tmp_path)
-    assert digest.root_causes
-    assert page.count('class="failure suspect"') == len(digest.root_causes)
-    for cluster in digest.root_causes:
-        assert cluster.sentence in unescape(page)
-        assert replay_line(cluster.smallest) in unescape(page)
+    shown = cards(digest)
+    assert len(shown) == len(digest.root_causes) == page.count('class="failure suspect"') > 0
+    for card in shown:
+        assert card.cluster.sentence in unescape(page)
+        assert replay_line(card.cluster.smallest) in unescape(page)
+        assert card.drawn in card.cluster.cases
+        assert failing / card.evidence == evidence_path(failing, card.drawn, card.cluster.backend)
+        assert (failing / card.evidence).is_file()
+        assert [title for title, _ in card.picture.drawings][:3] == ["expected", "got", "got \N{MINUS SIGN} expected"]
+        assert "cells are not admissible" in card.picture.caption
+        assert any(line.startswith("python evidence/call.py") for line in card.programs)
     assert page.index('id="wrong"') < page.index("table class")
     told = digest.conclusion.further_text
     assert re.match(r"\d+ further cases asked", told) and f"<span>{told}</span>" in page
     assert not re.search(r'src="|<link|@import|url\(', page), "a page needs no script and no other file"
     assert len(page.encode()) < 1_500_000
-
-
-def test_a_card_shows_a_case_of_its_own_that_left_evidence(failing: Path) -> None:
-    shown = cards(read_digest(failing))
-    assert shown
-    for card in shown:
-        assert card.drawn in card.cluster.cases
-        assert (failing / card.evidence).is_file()
-        assert card.evidence == evidence_path(failing, card.drawn, card.cluster.backend).relative_to(failing).as_posix()
-        assert [title for title, _ in card.picture.drawings][:3] == ["expected", "got", "got \N{MINUS SIGN} expected"]
-        assert "cells are not admissible" in card.picture.caption
-        assert any(line.startswith("python evidence/call.py") for line in card.programs)
 
 
 def test_where_the_smallest_case_left_nothing_the_smallest_that_did_is_drawn(failing: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a violation leaves behind: evidence that says the same as its row."""
+"""What a violation leaves behind: evidence that says the same as its row, in files that are read as written."""
 
 from __future__ import annotations
 
@@ -18,15 +18,24 @@ from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.pages.plane import picture
-from poolproof.reports.rows.evidence import evidence_path, program_lines, read_evidence, shrunk_path
+from poolproof.reports.rows.evidence import (
+    EvidenceError,
+    Meta,
+    evidence_path,
+    program_lines,
+    read_evidence,
+    shrunk_path,
+    write_evidence,
+)
 from poolproof.reports.rows.failures import kind_of
+from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO, rejected
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import evidence
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_questions
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
@@ -55,7 +64,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
     backend, _ = FAULTS[fault]
     found = 0
     for question in asked(tmp_path, *planned(BACKWARD, "float16", "values", "precision", "special_values")):
-        row = judge(question, backend())
+        row = question.judge(backend())
         path = evidence_path(tmp_path, question.id, "scatter")
         assert path.exists() == (row["verdict"] == Verdict.VIOLATES)
         if path.exists():
@@ -86,7 +95,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
     backend, check = FAULTS[fault]
     shown = set()
     for question in asked(tmp_path, *planned(FORWARD, "float32", "values", "special_values")):
-        row = judge(question, backend())
+        row = question.judge(backend())
         if row["checks_violated"][:1] == [check]:
             stored = read_evidence(evidence_path(tmp_path, question.id, "scatter"))
             assert stored.rejected[tuple(stored.meta["element"])]
@@ -95,7 +104,7 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
 
 
 def judged_lost(case: Case, folder: EvidenceFolder, backend: Backend | None = None) -> Row:
-    return judge(CaseQuestion(case, holding("interval"), evidence=folder), backend or FAULTS["lost"][0]())
+    return CaseQuestion(case, holding("interval"), evidence=folder).judge(backend or FAULTS["lost"][0]())
 
 
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
@@ -105,17 +114,12 @@ def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
     assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
 
 
-def test_large_cases_and_those_that_nobody_wants_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
         case = Case.of(operator=BACKWARD, shape=shape, kernel_size=(2,))
         judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
-    asked: list[Row] = []
-    folder = EvidenceFolder(tmp_path / "unwanted", "scatter", wants=asked.append)  # type: ignore[arg-type]
-    row = judged_lost(Case.of(operator=BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,)), folder)
-    assert [(said["case_id"], said["checks_violated"]) for said in asked] == [(row["case_id"], row["checks_violated"])]
-    assert not (tmp_path / "unwanted").exists()
 
 
 LOST = "scatter_backends:lost"
@@ -142,15 +146,15 @@ def test_evidence_is_left_where_it_is_wanted(tmp_path: Path, wanted: bool) -> No
         asked.append(row)
         return wanted
 
-    sandbox = Sandbox("scatter_backends:lost", tmp_path, "sandbox", 20.0)
+    sandbox = Sandbox(LOST, tmp_path, "sandbox", 20.0)
     folder = EvidenceFolder(tmp_path, "scatter", wants=wants)
     try:
         rows = list(sandbox.judge([question.with_evidence_dir(folder) for question in block.questions()[:4]]))
     finally:
         sandbox.close()
-    failed = [row["case_id"] for row in rows if row["verdict"] in FAILED]
+    failed = [(row["case_id"], row["checks_violated"]) for row in rows if row["verdict"] in FAILED]
     assert failed
-    assert [row["case_id"] for row in asked] == failed
+    assert [(row["case_id"], row["checks_violated"]) for row in asked] == failed
     assert len([*tmp_path.glob("evidence/*.npz")]) == (len(failed) if wanted else 0)
 
 
@@ -199,7 +203,7 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_evi
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     def replay(*arguments: str) -> str:
         line = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
-        command = ["replay", "--backend", "scatter_backends:lost", *arguments, line]
+        command = ["replay", "--backend", LOST, *arguments, line]
         ended = forked.run(forked.Command("poolproof", command, tmp_path, dict(os.environ)))
         assert ended.returncode == 1, ended.stderr
         return ended.stdout
@@ -225,3 +229,67 @@ def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none
         stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
         assert stored.rejected.all() and np.isnan(stored.arrays["got"]).all()
         assert stored.meta["call"]["operator"] == operator
+
+
+# Files of evidence.
+
+
+def arrays() -> dict[str, Any]:
+    one = np.ones((1, 2, 2))
+    return {"got": one, "low": one - 1, "high": one, "flags": np.zeros(one.shape, np.uint8)}
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = evidence_path(tmp_path, "0123456789ab", "my.module:Backend")
+    write_evidence(path, arrays(), Meta(tensor="grad_input"))
+    assert path.name == "my.module_Backend-0123456789ab.npz"
+    evidence = read_evidence(path)
+    assert evidence.meta == {"tensor": "grad_input"}
+    assert not evidence.rejected.any()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("got", "low", "high", "flags", "lattice", "admissible"),
+    [
+        (1.0, 1.0, 1.0, 0, 0, True),
+        (1.5, 1.0, 1.25, 0, 0, False),
+        (1.5, 1.0, 2.0, LATTICE, 0, False),
+        (1.5, 1.0, 2.0, LATTICE, -1, True),
+        (1.5, 1.0, 2.0, 0, 0, True),
+        (np.inf, 1.0, 2.0, 0, 0, False),
+        (np.inf, 1.0, 2.0, POSITIVE_INFINITY, 0, True),
+        (-np.inf, 1.0, 2.0, POSITIVE_INFINITY, 0, False),
+        (-np.inf, 1.0, 2.0, NEGATIVE_INFINITY, 0, True),
+        (np.nan, -np.inf, np.inf, 0, 0, False),
+        (np.nan, 1.0, 0.0, NAN, 0, True),
+        (0.5, 1.0, 0.0, NAN, 0, False),
+        (0.0, 1.0, 2.0, ZERO, 0, True),
+        (-0.0, 0.0, 0.0, LATTICE, 5, True),
+        (65504.0, 0.0, 65504.0, LATTICE, 20, True),
+    ],
+)
+def test_judging_again(got: float, low: float, high: float, flags: int, lattice: int, admissible: bool) -> None:
+    stored = {name: np.array([value]) for name, value in (("got", got), ("low", low), ("high", high))}
+    stored |= {"flags": np.array([flags], np.uint8), "lattice": np.array([lattice], np.int32)}
+    assert rejected(stored, limit=65504.0).tolist() == [not admissible]
+
+
+def test_wrong_arrays_and_damaged_files_are_named(tmp_path: Path) -> None:
+    complete = arrays()
+    for wrong, complaint in (
+        (complete | {"low": np.zeros(3)}, "'low' must have the shape of 'got'"),
+        (complete | {"colour": np.zeros(3)}, "no array 'colour'"),
+        (complete | {"gradient": np.zeros(3)}, "'gradient' must come with 'indices'"),
+        ({name: complete[name] for name in complete if name != "high"}, "'high' is missing"),
+    ):
+        with pytest.raises(EvidenceError, match=complaint):
+            write_evidence(tmp_path / "a.npz", wrong, Meta())
+    assert not list(tmp_path.rglob("*.npz"))
+    np.savez(tmp_path / "x.npz", meta=np.array("{}"), **complete | {"low": np.zeros((1, 2, 2), int)})
+    with pytest.raises(EvidenceError, match="array 'low' must be float64, not int64"):
+        read_evidence(tmp_path / "x.npz")
+    for content in (b"", b"PK\x03\x04", b"something else"):
+        (tmp_path / "x.npz").write_bytes(content)
+        with pytest.raises(EvidenceError, match="is not evidence of a case"):
+            read_evidence(tmp_path / "x.npz")

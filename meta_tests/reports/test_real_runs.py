@@ -23,7 +23,7 @@ from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers, load
 from poolproof.suites.cli import main
 from real_runs import FAILING, SEEDED, RealRun, bundle_of, honest, run_of, variables
-from reports_links import broken_links
+from reports_browser import broken_links
 
 RACING = ("streams",)
 """Kinds of failures that two threads decide: judged again, another case may show them."""

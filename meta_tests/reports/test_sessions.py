@@ -14,13 +14,10 @@ import pyarrow.compute as pc
 import pytest
 
 from places import ROOT
-from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.recorder import CannotOpen, require_same_run
-from poolproof.reports.rows.evidence import read_evidence
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
-from sessions import run_session
+from sessions import ASKED, run_session
 
 SOON = date.today() + timedelta(days=90)
 WAIVER = """
@@ -44,38 +41,26 @@ def torch() -> None:
     pytest.importorskip("torch")
 
 
-def test_a_run_that_conforms(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "torch-cpu", "-n", "2")
-    assert ended.status == Overall.CONFORMS, ended.output
-    assert "CONFORMS (exit status 0): 48 of 48 planned cases judged, none deviates" in ended.output
-    assert "<strong>conforms</strong>" in ended.page
-
-
-def test_a_run_that_violates_leaves_evidence_that_stands_in_its_bundle(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "reports_backends:Lossy", "--dtype", "float32", "-n", "2")
-    assert ended.status == Overall.VIOLATES, ended.output
-    assert "VIOLATES (exit status 1): deviating and not waived" in ended.output
-    assert "<strong>violates</strong>" in ended.page
-    assert "poolproof replay --backend reports_backends:Lossy" in ended.page
-    run = ended.folder
-    rejects = {row["case_id"]: row["n_reject"] for row in read_rows(run, ["case_id", "n_reject"]).to_pylist()}
-    paths = list((run / "evidence").glob("*.npz"))
-    assert paths
-    for path in paths:
-        assert int(read_evidence(path).rejected.sum()) == rejects[path.stem.rpartition("-")[2]] > 0
-    package(run, tmp_path / "bundle.zip")
-    verification = verify(tmp_path / "bundle.zip")
-    assert verification.overall is Overall.CONFORMS, verification.steps
-    assert f"evidence of {len(paths)} cases judged again" in "".join(step.text for step in verification.steps)
-
-
-def test_an_incomplete_run(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "reports_backends:Busy", "--dtype", "float16", "--dtype", "float32")
-    assert ended.status == Overall.INCOMPLETE
-    assert "INCOMPLETE (exit status 2): not judged: 12 of 24 planned cases, in 1 group" in ended.output
-    assert "<strong>incomplete</strong>" in ended.page and "no device is free" in ended.page
-    ended = run_session(tmp_path / "collected", "torch-cpu", "--collect-only")
-    assert (ended.status, "never asked" in ended.output) == (Overall.INCOMPLETE, True)
+@pytest.mark.parametrize(
+    ("backend", "options", "word", "said", "shown"),
+    [
+        ("torch-cpu", "-n 2", "conforms", "48 of 48 planned cases judged, none deviates", "48"),
+        ("reports_backends:Lossy", "--dtype float32 -n 2", "violates", "deviating and not waived", "poolproof replay "),
+        ("reports_backends:Crashing", "--dtype float64 --no-shrink", "violates", "by a crash", "by signal SIGABRT"),
+        ("reports_backends:Busy", "--dtype float16 --dtype float32", "incomplete", "12 of 24 planned", "no device is"),
+        ("torch-cpu", "--collect-only", "incomplete", "48 of 48 planned cases", "never asked"),
+    ],
+)
+def test_the_end_of_a_run_is_that_of_its_page_and_of_its_files(
+    tmp_path: Path, backend: str, options: str, word: str, said: str, shown: str
+) -> None:
+    ended, status = run_session(tmp_path / "run", backend, *options.split()), Overall.of_word(word)
+    assert ended.status == status, ended.output
+    (line,) = (line for line in ended.output.splitlines() if f"{word.upper()} (exit status {int(status)}): " in line)
+    assert said in line
+    assert f"<strong>{word}</strong>" in ended.page and shown in ended.page
+    failures = ElementTree.parse(ended.folder / "junit.xml").getroot().get("failures")
+    assert (failures != "0") == (status is Overall.VIOLATES) == bool([*ended.folder.glob("evidence/*.npz")])
 
 
 @pytest.mark.parametrize("options", [("-k", "values and float32"), ("-k", "float32", "-n", "2"), ()])
@@ -83,27 +68,18 @@ def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Seq
     """By -k, by -k in workers, and by node ids."""
     name = "torch-cpu-MaxPool2dWithIndicesBackward-float32-int64-values-0"
     suite = [] if options else [f"suites/test_conformance.py::test_conformance[{name}]"]
-    asked = ["--operator", "MaxPool2dWithIndicesBackward", "--cases", "12", "--aspect", "values", "--aspect", "layouts"]
-    ended = run_session(tmp_path / "run", "torch-cpu", *options, asked=asked, suite=suite or ["suites"])
+    ended = run_session(
+        tmp_path / "run", "torch-cpu", *options, asked=[*ASKED, "--aspect", "layouts"], suite=suite or ["suites"]
+    )
     judged = 24 if "-n" in options else 12
     assert ended.status == Overall.CONFORMS, ended.output
-    whole = read_run(ended.folder)["plan_cases"]
-    narrowed = f"narrowed: {judged} of {whole:,} cases of plan smoke"
-    said = f"{judged} of {judged} planned cases judged, none deviates; {narrowed}"
-    assert said in ended.output
+    record = read_run(ended.folder)
+    narrowed = f"narrowed: {judged} of {record['plan_cases']:,} cases of plan smoke"
+    assert f"{judged} of {judged} planned cases judged, none deviates; {narrowed}" in ended.output
     assert narrowed in ended.page
-    assert whole > 1000
-    of_tests = read_run(ended.folder)["narrowed"]
-    assert (of_tests["selected"], of_tests["planned"]) == (judged, 96)
-    assert name in of_tests["tests"]
-
-
-def test_a_run_with_a_crash(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", "reports_backends:Crashing", "--dtype", "float64", "--no-shrink")
-    assert ended.status == Overall.VIOLATES
-    assert "by a crash or a time-out" in ended.output
-    assert "the call ended by signal SIGABRT" in ended.page
-    assert ElementTree.parse(ended.folder / "junit.xml").getroot().get("failures") == "1"
+    assert record["plan_cases"] > 1000
+    assert (record["narrowed"]["selected"], record["narrowed"]["planned"]) == (judged, 96)
+    assert name in record["narrowed"]["tests"]
 
 
 @pytest.mark.parametrize(("options", "status"), [([], Overall.CONFORMS), (["--strict-waivers"], Overall.VIOLATES)])

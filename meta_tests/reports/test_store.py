@@ -7,20 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.reports.rows.store import (
-    NotARun,
-    RowWriter,
-    compact_leftovers,
-    finished_blocks,
-    read_rows,
-    read_run,
-    write_run,
-)
+from poolproof.reports.rows import store
+from poolproof.reports.rows.store import NotARun, RowWriter, read_rows, read_run, write_run
 from reports_made_up import Recipe, made_up_record
 
 
-def row(number: int) -> dict[str, object]:
-    return {"case_id": f"{number:012x}", "verdict": "conforms", "checks_judged": ["interval"], "n": number}
+def writer_of(folder: Path, name: str, *numbers: int) -> RowWriter:
+    """A writer that has written a row of each number."""
+    writer = RowWriter(folder, name)
+    for number in numbers:
+        writer.append({"case_id": f"{number:012x}", "checks_judged": ["interval"], "n": number})
+    return writer
 
 
 def numbers(folder: Path) -> list[int]:
@@ -29,59 +26,50 @@ def numbers(folder: Path) -> list[int]:
 
 def test_rows_are_readable_the_moment_they_are_written(tmp_path: Path) -> None:
     writer = RowWriter(tmp_path, "gw0")
-    for number in range(3):
-        writer.append(row(number))
+    for number in range(4):
+        writer.append({"n": number})
         assert numbers(tmp_path) == list(range(number + 1))
-    writer.compact()
-    writer.append(row(3))
-    for end in (lambda: None, writer.close):
-        end()
-        assert numbers(tmp_path) == [0, 1, 2, 3]
-        assert read_rows(tmp_path, ["n"]).to_pylist() == [{"n": number} for number in range(4)]
+        if number == 2:
+            writer.close()  # and goes on
+    writer.close()
+    assert read_rows(tmp_path, ["n"]).to_pylist() == [{"n": number} for number in range(4)]
     assert not list(tmp_path.glob("rows/*.jsonl"))
-    again = RowWriter(tmp_path, "gw0")  # of the same name: overwrites nothing
-    again.append(row(4))
-    again.close()
+    writer_of(tmp_path, "gw0", 4).close()  # of the same name: overwrites nothing
     assert numbers(tmp_path) == [0, 1, 2, 3, 4]
 
 
 def test_a_line_that_was_cut_off_costs_that_row_alone(tmp_path: Path) -> None:
-    writer = RowWriter(tmp_path, "gw0")
-    writer.append(row(0))
-    writer.append(row(1))
+    writer_of(tmp_path, "gw0", 0, 1)
     journal = next(tmp_path.glob("rows/*.jsonl"))
     journal.write_text(journal.read_text()[:-20])
     assert numbers(tmp_path) == [0]
 
 
 def test_leftovers_of_the_dead_are_kept(tmp_path: Path) -> None:
-    dead = RowWriter(tmp_path, "gw0")
-    dead.append(row(7))
+    dead, alive = writer_of(tmp_path, "gw0", 7), writer_of(tmp_path, "gw1", 8)
     dead.finish_block("a")
-    alive = RowWriter(tmp_path, "gw1")
-    alive.append(row(8))
     alive.finish_block("b")
     alive.close()
-    compact_leftovers(tmp_path)
+    store.compact_leftovers(tmp_path)
     assert not list(tmp_path.glob("rows/*.jsonl"))
     assert numbers(tmp_path) == [7, 8]
-    assert finished_blocks(tmp_path) == {"a", "b"}
+    assert store.finished_blocks(tmp_path) == {"a", "b"}
 
 
 def test_what_is_no_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(NotARun, match="no rows folder"):
         read_rows(tmp_path)
-    with pytest.raises(NotARun, match=r"no run\.json"):
-        read_run(tmp_path)
-    write_run(tmp_path, {"plan": "smoke"})
-    with pytest.raises(NotARun, match="has no entry 'id': it was written by something else"):
+    with pytest.raises(NotARun, match=r"is no run: it has no run\.json"):
         read_run(tmp_path)
     whole = made_up_record(Recipe())
-    write_run(tmp_path, whole | {"seed": "seven"})
-    with pytest.raises(NotARun, match="damaged: entry 'seed' should be an integer"):
-        read_run(tmp_path)
+    for text, said in (
+        (json.dumps(whole)[:-3], r"run\.json is damaged: Expecting"),
+        ("[1]", r"run\.json is damaged: it holds no JSON object"),
+        ('{"plan": "smoke"}', "has no entry 'id': it was written by something else"),
+        (json.dumps(whole | {"seed": "seven"}), "damaged: entry 'seed' should be an integer"),
+    ):
+        (tmp_path / "run.json").write_text(text)
+        with pytest.raises(NotARun, match=said):
+            read_run(tmp_path)
     write_run(tmp_path, whole)
     assert read_run(tmp_path) == whole
-    (tmp_path / "run.json").write_text(json.dumps(whole)[:-3])
-    with pytest.raises(NotARun, match="damaged"):
-        read_run(tmp_path)

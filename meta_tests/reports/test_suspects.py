@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from poolproof.reports import load
-from poolproof.reports.clusters import FailureCluster, cluster_failures
+from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering
+from poolproof.reports.clusters.cluster import Bound
 from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.trends import IssueHistory, issue_histories
+from poolproof.reports.figures.trends import issue_histories
 from poolproof.reports.rows.features import READ, feature_table, geometry_of
 from poolproof.reports.rows.features import TensorLayout as Named
 from poolproof.reports.rows.schema import COLUMNS
-from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, _dense, extent
@@ -38,7 +37,16 @@ def planes(row: Row) -> int:
 
 def dilated(row: Row) -> bool:
     case = json.loads(row["case"])
-    return max(case["kernel_size"]) > 1 and case["dilation"] == [2] and any(k > 1 for k in case["kernel_size"])
+    return max(case["kernel_size"]) > 1 and case["dilation"] == [2]
+
+
+def chance(row: Row) -> float:
+    """A number in [0, 1) that the row does not tell."""
+    return int(row["case_id"][:2], 16) / 256
+
+
+def terms_of(suspect: FailureCluster) -> list[str]:
+    return sorted(map(str, suspect.terms))
 
 
 def counted(suspect: FailureCluster) -> tuple[int, int, int, int]:
@@ -60,7 +68,7 @@ def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[
     number = sum(map(fails, rows))
     (suspect,) = found(rows)
     assert suspect.is_exact
-    assert sorted(map(str, suspect.terms)) == terms
+    assert terms_of(suspect) == terms
     assert counted(suspect) == (number, 0, 0, 300 - number)
     assert suspect.sentence == (
         f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}), "
@@ -74,25 +82,23 @@ def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[
 def test_numbers_have_thresholds_with_what_was_observed_beside_them() -> None:
     (suspect,) = found(failing(made_up(), lambda row: planes(row) >= 64))
     assert suspect.is_exact
-    (bound,) = suspect.bounds
-    assert bound.feature == "N*C"
-    assert bound.fails == min(planes(row) for row in made_up() if planes(row) >= 64)
-    assert bound.conforms == max(planes(row) for row in made_up() if planes(row) < 64)
+    numbers = {planes(row) for row in made_up()}
+    fails, conforms = min(number for number in numbers if number >= 64), max(n for n in numbers if n < 64)
+    assert suspect.bounds == (Bound("N*C", fails, conforms),)
     few = failing(made_up(), lambda row: planes(row) in (12, 13, 33, 34))
     assert not any("among" in suspect.sentence for suspect in found(few))
     # A number is said rather than its remainder.
     rows = [row for row in made_up() if planes(row) == 36 or planes(row) % 64 != 36]
     (suspect,) = found(failing(rows, lambda row: planes(row) == 36))
-    assert list(map(str, suspect.terms)) == ["N*C = 36"]
+    assert terms_of(suspect) == ["N*C = 36"]
     assert ("N*C mod 64 = 36",) in [tuple(map(str, tie)) for tie in suspect.ties]
 
 
 def test_not_all_that_meet_it_fail() -> None:
     rows = failing(made_up(), lambda row: row["gradient"] == "special" and row["case_id"][0] in "01234567")
     (suspect,) = found(rows)
-    assert list(map(str, suspect.terms)) == ["gradient recipe = special"]
-    assert suspect.conforming > 0
-    assert not suspect.is_exact
+    assert terms_of(suspect) == ["gradient recipe = special"]
+    assert suspect.conforming > 0 and not suspect.is_exact
     assert f"{suspect.failing} of {suspect.failing + suspect.conforming} cases with" in suspect.sentence
 
 
@@ -103,7 +109,7 @@ def test_several_checks_that_one_cause_breaks_are_one_suspect_and_two_causes_two
     assert {kind for kind, _ in suspect.kinds} == {("violates", "interval"), ("violates", "written")}
     rows = failing(failing(made_up(800), dilated), lambda row: not dilated(row) and planes(row) >= 90, "written")
     first, second = found(rows)
-    assert list(map(str, first.terms)) == ["dilation > 1"]
+    assert terms_of(first) == ["dilation > 1"]
     assert [bound.feature for bound in second.bounds] == ["N*C"]
     assert first.failing + second.failing == sum(row["verdict"] == "violates" for row in rows)
     assert first.is_exact and second.is_exact
@@ -115,7 +121,6 @@ def test_all_none_and_too_few() -> None:
     (suspect,) = found(failing(made_up(30), lambda _: True))
     assert suspect.sentence == "every case held to interval fails (30 of 30)" and suspect.has_condition
     (suspect,) = found(failing(rows, lambda row: row is rows[17]))
-    assert not suspect.has_condition
     assert suspect.sentence == "one case fails (interval): too few to tell what brings it about"
     assert suspect.smallest["case_id"] == rows[17]["case_id"]
     # Whatever they have in common.
@@ -145,8 +150,7 @@ def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:
     asked = [row | {"checks_judged": ["interval", "repeat"]} if row["dtype"] == "float16" else row for row in rows]
     broken = failing(asked, lambda row: row["dtype"] == "float16" and dilated(row), "repeat")
     (suspect,) = found(broken)
-    assert list(map(str, suspect.terms)) == ["dilation > 1"]
-    assert suspect.is_exact
+    assert terms_of(suspect) == ["dilation > 1"] and suspect.is_exact
     assert suspect.conforming_others == sum(row["dtype"] == "float16" and not dilated(row) for row in rows)
 
 
@@ -203,11 +207,8 @@ def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, sh
     assert {suspect.smallest["case_id"] for suspect in told} <= set(failed["case_id"])
 
 
-CLUSTERING = import_module("poolproof.reports.clusters.clustering")
-
-
 def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CLUSTERING, "MAX_CONFORMING", 100)
+    monkeypatch.setattr(clustering, "MAX_CONFORMING", 100)
     rows = failing(made_up(), dilated)
     (suspect,), (again,) = found(rows), found(rows[::-1])
     assert counted(suspect) == counted(again) == (sum(map(dilated, rows)), 0, 0, 100)
@@ -218,8 +219,8 @@ def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch:
     rows = failing(made_up(800), dilated)
     rows = failing(rows, lambda row: not dilated(row) and planes(row) >= 90, "written")
     everything = found(rows)
-    monkeypatch.setattr(CLUSTERING, "MAX_FAILING", 150)
-    monkeypatch.setattr(CLUSTERING, "CHUNK_ROWS", 64)
+    monkeypatch.setattr(clustering, "MAX_FAILING", 150)
+    monkeypatch.setattr(clustering, "CHUNK_ROWS", 64)
     some = found(rows)
     of_dilation, expected = (
         [(each.terms, each.failing, each.cases, dict(each.kinds)) for each in told if dilated(each.smallest)]
@@ -233,37 +234,31 @@ def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch:
 
 def test_what_no_row_tells_is_one_suspect_and_not_one_for_each_thing_that_goes_with_it() -> None:
     def fails(row: Row) -> bool:
-        """By what the row does not say, which is frequent where planes are many, and where windows are far apart."""
-        chance = int(row["case_id"][:2], 16) / 256
-        case = json.loads(row["case"])
-        return chance < (0.55 if planes(row) >= 60 else 0.45 if case["stride"][-1] == 3 else 0.01)
+        """By chance, which is frequent where planes are many, and where windows are far apart."""
+        is_far = json.loads(row["case"])["stride"][-1] == 3
+        return chance(row) < (0.55 if planes(row) >= 60 else 0.45 if is_far else 0.01)
 
     rows = failing(made_up(800), fails)
     number = sum(map(fails, rows))
     claimed, *others = found(rows)
-    assert claimed.has_condition
-    assert not any(each.has_condition for each in others)
+    assert claimed.has_condition and not any(each.has_condition for each in others)
     assert sum(len(each.cases) for each in (claimed, *others)) == number
     assert len(claimed.cases) > claimed.failing
     assert f"{claimed.failing_others} of " in claimed.sentence
 
 
 def test_what_fails_in_another_way_is_another_suspect_however_vague() -> None:
-    def chance(row: Row) -> float:
-        return int(row["case_id"][:2], 16) / 256
-
     rows = failing(made_up(800), lambda row: planes(row) >= 60 and chance(row) < 0.6)
     rows = failing(rows, lambda row: planes(row) < 40 and dilated(row) and chance(row) > 0.5, "repeat")
-    claimed = [each for each in found(rows) if each.has_condition]
-    assert len(claimed) == 2
-    assert {each.kinds[0][0][1] for each in claimed} == {"interval", "repeat"}
+    claimed = [each.kinds[0][0][1] for each in found(rows) if each.has_condition]
+    assert sorted(claimed) == ["interval", "repeat"]
 
 
 def test_a_term_that_does_away_with_most_exceptions_is_said() -> None:
     rows = failing(made_up(1600), lambda row: dilated(row) and planes(row) >= 2)
     rows[next(number for number, row in enumerate(rows) if row["verdict"] == "violates")]["verdict"] = "conforms"
     (suspect,) = found(rows)
-    assert sorted(map(str, suspect.terms)) == ["N*C >= 2", "dilation > 1"]
+    assert terms_of(suspect) == ["N*C >= 2", "dilation > 1"]
     assert (suspect.conforming, suspect.failing_others) == (1, 0)
 
 
@@ -282,57 +277,38 @@ def test_inputs_and_outputs_of_a_call_are_told_apart() -> None:
         assert {name for name, (value,) in told.items() if name.startswith("a strided") and value} == strided
 
 
-# What is wrong over a history: it begins, stays, moves its threshold, ends, and comes back.
+# What is wrong over a history: it begins, stays, ends, and comes back.
 
-
-HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
-
-
+WRONG = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
 BEGAN, DAY = 1_800_000_000.0, 86_400.0
 
 
-def enter(folder: Path, day: int, recipe: Recipe, plan: str = "smoke") -> None:
-    """Add a run of that day to the history in ``folder``."""
-    run, began = make_run(folder / f"run{day}", recipe), BEGAN + day * DAY
-    write_run(run, read_run(run) | {"id": f"{day:032x}", "plan": plan, "started": began, "finished": began + 60})
-    add(folder / "history", run)
-
-
-def courses(folder: Path) -> list[IssueHistory]:
-    return issue_histories(read_entries(folder / "history"))
-
-
 @pytest.mark.parametrize(
-    ("failing_days", "days", "since", "last", "gone", "runs"),
+    ("days", "failing_days", "expected"),
     [
-        ((1, 2), 3, 1, 2, None, 2),  # stays
-        ((0, 1), 4, 0, 1, 2, 2),  # is gone
-        ((0, 2), 3, 2, 2, None, 1),  # comes back, and begins anew
+        pytest.param(["smoke"] * 3, (1, 2), (1, 2, None, 2), id="stays"),
+        pytest.param(["smoke"] * 4, (0, 1), (0, 1, 2, 2), id="is gone"),
+        pytest.param(["smoke"] * 3, (0, 2), (2, 2, None, 1), id="comes back and begins anew"),
+        pytest.param(["smoke", "smoke", "acceptance"], (1,), (1, 1, None, 1), id="another plan ends nothing"),
+        pytest.param(["smoke"], (), None, id="nothing was wrong"),
     ],
 )
 def test_the_course_of_an_issue(
-    tmp_path: Path, failing_days: tuple[int, ...], days: int, since: int, last: int, gone: int | None, runs: int
+    tmp_path: Path, days: list[str], failing_days: tuple[int, ...], expected: tuple[int | None, ...] | None
 ) -> None:
-    for day in range(days):
-        enter(tmp_path, day, Recipe(verdicts=HALF if day in failing_days else {}))
-    (course,) = courses(tmp_path)
-    assert (course.condition, course.runs) == (("dtype",), runs)
+    """Of one run a day, each of a plan; first, last and first good day, and on how many days it was wrong."""
+    for day, plan in enumerate(days):
+        began = {"plan": plan, "finished": BEGAN + day * DAY + 60}
+        verdicts, product = (WRONG, f"A{day}") if day in failing_days else ({}, "A9")
+        recipe = Recipe({"npu": product}, seed=day, started=BEGAN + day * DAY, verdicts=verdicts, record=began)
+        add(tmp_path / "history", make_run(tmp_path / f"run{day}", recipe))
+    courses = issue_histories(read_entries(tmp_path / "history"))
+    if expected is None:
+        assert courses == []
+        return
+    (course,) = courses
     times = [None if time is None else round((time - BEGAN) / DAY) for time in (course.since, course.last, course.gone)]
-    assert times == [since, last, gone]
+    assert (*times, course.runs) == expected
+    assert course.condition == ("dtype",)
     assert course.sentence.startswith("every case with dtype = float16 fails")
-
-
-def test_a_run_of_another_plan_ends_nothing(tmp_path: Path) -> None:
-    enter(tmp_path, 0, Recipe())
-    assert courses(tmp_path) == []
-    enter(tmp_path, 1, Recipe(verdicts=HALF))
-    enter(tmp_path, 5, Recipe(), "acceptance")
-    (course,) = courses(tmp_path)
-    assert course.gone is None
-
-
-def test_products_are_gathered(tmp_path: Path) -> None:
-    for number, product in enumerate(("A2", "A3")):
-        enter(tmp_path, number, Recipe(backends={"npu": product}, verdicts=HALF))
-    (course,) = courses(tmp_path)
-    assert (course.products, course.runs) == (["A2", "A3"], 2)
+    assert course.products == [f"A{day}" for day in failing_days if day >= times[0]]

@@ -14,15 +14,27 @@ from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
-from poolproof.reports.waivers import WaiverError, Waivers, check_terms, load, loads, matches_any, shipped
-from poolproof.reports.waivers.review import State
-from poolproof.reports.waivers.writing import append, to_toml, waiver_for
+from poolproof.reports.waivers import (
+    Waiver,
+    WaiverError,
+    Waivers,
+    append,
+    check_terms,
+    load,
+    loads,
+    matches_any,
+    shipped,
+    to_toml,
+    waiver_for,
+)
 from poolproof.suites.cli import main
 from poolproof.suites.plan.aspects import ALL_CHECKS
-from reports_made_up import Recipe, make_run
+from reports_made_up import OPERATORS, Recipe, make_run
 
 TODAY = date(2026, 11, 21)
 ROW = {
+    "case_id": "0123456789ab",
+    "case": '{"operator":"x","shape":[1,2]}',
     "backend": "torch-cpu",
     "operator": "MaxPool3dWithArgmax",
     "dtype": "float32",
@@ -50,11 +62,6 @@ def waivers(tmp_path: Path, more: str = "", today: date = TODAY) -> Waivers:
     return Waivers(load(path), today)
 
 
-def test_a_row_in_scope_is_waived_and_keeps_its_findings(tmp_path: Path) -> None:
-    waived = waivers(tmp_path).apply(ROW, {"torch": "2.13.0"})
-    assert waived == ROW | {"verdict": Verdict.WAIVED, "waivers": ["strided"]}
-
-
 CRASH = {"verdict": Verdict.CRASHED, "checks_violated": []}
 VERSIONS = 'versions = { torch = "2.13.*" }'
 
@@ -62,6 +69,7 @@ VERSIONS = 'versions = { torch = "2.13.*" }'
 @pytest.mark.parametrize(
     ("more", "change", "torch", "is_waived"),
     [
+        ("", {}, "2.13.0", True),
         ("", {"backend": "aclnn"}, None, False),
         ("", {"operator": "MaxPool2dWithIndices"}, None, False),
         ("", {"layouts": "self:sliced"}, None, False),
@@ -82,12 +90,12 @@ VERSIONS = 'versions = { torch = "2.13.*" }'
         (VERSIONS, {}, None, False),
     ],
 )
-def test_a_waiver_covers_what_it_says(
+def test_a_waiver_covers_what_it_says_and_a_waived_row_keeps_its_findings(
     tmp_path: Path, more: str, change: dict[str, Any], torch: str | None, is_waived: bool
 ) -> None:
     row = ROW | change
     judged = waivers(tmp_path, more).apply(row, {"torch": torch} if torch else {})
-    assert judged["verdict"] == (Verdict.WAIVED if is_waived else row["verdict"])
+    assert judged == row | ({"verdict": Verdict.WAIVED, "waivers": ["strided"]} if is_waived else {})
 
 
 def test_a_waiver_ends_with_its_day(tmp_path: Path) -> None:
@@ -188,7 +196,10 @@ def test_the_shipped_waivers_are_in_order_and_survive_being_written() -> None:
 JUDGED = date(2027, 1, 15)
 """The day of made-up runs."""
 
+Verdicts = dict[tuple[str, ...], list[str]]
+
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
+WAIVED: Verdicts = {CELL: ["waived"]}
 ENVIRONMENT = {"torch": "2.13.0", "device": "x86_64"}
 
 
@@ -200,88 +211,58 @@ def record(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "verdict", "state", "stands_strictly"),
+    ("changes", "verdicts", "state", "cases", "stands_strictly"),
     [
-        ({}, "waived", State.USED, True),
-        ({"expires": "2027-01-14"}, "violates", State.EXPIRED, False),
-        ({"expires": "2027-01-15"}, "waived", State.USED, True),
-        ({"scope": {"operator": "Nothing*"}}, "conforms", State.UNMATCHED, False),
-        ({"scope": {"operator": CELL[0], "dtype": "float64"}}, "conforms", State.UNMATCHED, False),
-        ({}, "conforms", State.NOT_NEEDED, False),
-        ({"scope": {"backend": "torch-npu"}}, "conforms", State.ELSEWHERE, True),
-        ({"versions": {"torch": "2.12.*"}}, "conforms", State.ELSEWHERE, True),
+        ({}, WAIVED, "used, wide", 1, True),
+        ({"expires": "2027-01-15"}, WAIVED, "used, wide", 1, True),
+        ({"expires": "2027-01-14"}, {CELL: ["violates", "crashed"]}, "expired, wide", 2, False),
+        ({"scope": {"operator": "Nothing*"}}, {}, "unmatched, wide", 0, False),
+        ({"scope": {"operator": CELL[0], "dtype": "float64"}}, {}, "unmatched, wide", 0, False),
+        ({}, {}, "no longer needed, wide", 0, False),
+        ({"scope": {"backend": "torch-npu"}}, {}, "elsewhere, wide", 0, True),
+        ({"versions": {"torch": "2.12.*"}}, {}, "elsewhere, wide", 0, True),
+        # Wide is what names no checks, and is about whole operators or several kinds of failure.
+        ({"checks": ["interval"]}, WAIVED, "used", 1, True),
+        ({"scope": {"operator": CELL[0], "layouts": "*"}}, WAIVED, "used", 1, True),
+        ({"scope": {"layouts": "*"}}, WAIVED | {(OPERATORS[-1], *CELL[1:]): ["waived"]}, "used, wide", 2, True),
     ],
 )
 def test_states_of_which_a_strict_run_accepts_no_stale_one(
-    tmp_path: Path, changes: dict[str, Any], verdict: str, state: State, stands_strictly: bool
+    tmp_path: Path, changes: dict[str, Any], verdicts: Verdicts, state: str, cases: int, stands_strictly: bool
 ) -> None:
-    recipe = Recipe(waivers=[record(**changes)], verdicts={CELL: [verdict]}, record={"strict_waivers": True})
+    recipe = Recipe(waivers=[record(**changes)], verdicts=verdicts, record={"strict_waivers": True})
     digest = read_digest(make_run(tmp_path, recipe))
-    assert digest.waivers[0].state is state
+    (review,) = digest.waivers
+    assert (review.description, review.cases) == (state, cases)
     assert digest.conclusion.overall is (Overall.CONFORMS if stands_strictly else Overall.VIOLATES)
     assert any("known" in reason for reason in digest.conclusion.reasons) is not stands_strictly
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_wide"),
-    [
-        ({}, True),
-        ({"checks": ["interval"]}, False),
-        ({"scope": {"operator": CELL[0], "layouts": "*"}}, False),
-        ({"scope": {"layouts": "*"}}, True),
-    ],
-)
-def test_a_waiver_without_checks_for_whole_operators_or_several_kinds_is_wide(
-    tmp_path: Path, changes: dict[str, Any], is_wide: bool
-) -> None:
-    of_one = "operator" in changes.get("scope", "operator")
-    others = {} if of_one else {("MaxPool3dWithArgmaxBackward", *CELL[1:]): ["waived"]}
-    recipe = Recipe(waivers=[record(**changes)], verdicts={CELL: ["waived"], **others})
-    review = read_digest(make_run(tmp_path / "run", recipe)).waivers[0]
-    assert review.is_wide is is_wide
-    assert ("wide" in review.description) is is_wide
-    expired = Recipe(waivers=[record(expires="2026-01-01")], verdicts={CELL: ["violates", "crashed"]})
-    assert read_digest(make_run(tmp_path / "expired", expired)).waivers[0].cases == 2
-
-
-def made_row(**changes: Any) -> dict[str, Any]:
-    row = {"backend": "torch-cpu", "operator": CELL[0], "dtype": "float32", "case_id": "0123456789ab"}
-    row |= {"case": '{"operator":"x","shape":[1,2]}', "layouts": "self:sliced"}
-    return row | {"verdict": "violates", "checks_violated": ["interval", "repeat"]} | changes
-
-
-def accepted(**changes: Any) -> dict[str, Any]:
-    return {"reason": "why", "owner": "who", "expires": date(2027, 6, 1)} | changes
+def waiver_of(row: dict[str, Any], **accepted: Any) -> Waiver:
+    return waiver_for(row, ENVIRONMENT, **{"reason": "why", "owner": "who", "expires": date(2027, 6, 1)} | accepted)
 
 
 def test_a_written_waiver_covers_its_row_and_no_other(tmp_path: Path) -> None:
-    row, path = made_row(), tmp_path / "waivers.toml"
-    append(waiver_for(row, ENVIRONMENT, **accepted()), path)
+    path = tmp_path / "waivers.toml"
+    append(waiver_of(ROW), path)
     written = Waivers(load(path), JUDGED)
-    assert written.apply(row, ENVIRONMENT)["verdict"] == "waived"
-    assert written.apply(row, {"torch": "2.14.0"})["verdict"] == "violates"
-    for change in (
-        {"case_id": "ba9876543210"},
-        {"backend": "torch-npu"},
-        {"checks_violated": ["interval", "survival"]},
-    ):
-        assert written.apply(made_row(**change), ENVIRONMENT)["verdict"] == "violates"
-    literal = waiver_for(row, ENVIRONMENT, **accepted(scope=("case", "layouts")))
-    assert literal.covers(row, ENVIRONMENT)
-    assert not literal.covers(made_row(case='{"operator":"x","shape":1}'), ENVIRONMENT)
+    assert written.apply(ROW, ENVIRONMENT)["verdict"] == "waived"
+    assert written.apply(ROW, {"torch": "2.14.0"})["verdict"] == "violates"
+    for change in ({"case_id": "ba98"}, {"backend": "torch-npu"}, {"checks_violated": ["written", "survival"]}):
+        assert written.apply(ROW | change, ENVIRONMENT)["verdict"] == "violates"
+    literal = waiver_of(ROW, scope=("case", "layouts"))
+    assert literal.covers(ROW, ENVIRONMENT)
+    assert not literal.covers(ROW | {"case": '{"operator":"x","shape":1}'}, ENVIRONMENT)
 
 
 def test_appending_keeps_what_the_file_says_and_nothing_is_appended_twice(tmp_path: Path) -> None:
-    path = tmp_path / "waivers.toml"
-    path.write_text("# ours\n" + to_toml([waiver_for(made_row(case_id="a"), ENVIRONMENT, **accepted())]))
-    another = waiver_for(made_row(case_id="b"), ENVIRONMENT, **accepted(issue="https://example.org/7"))
+    path, issue = tmp_path / "waivers.toml", "https://example.org/7"
+    path.write_text("# ours\n" + to_toml([waiver_of(ROW | {"case_id": "a"})]))
+    another = waiver_of(ROW | {"case_id": "b"}, issue=issue)
     append(another, path)
     before = path.read_text()
     assert before.startswith("# ours\n")
-    assert [(waiver.scope["case_id"], waiver.issue) for waiver in load(path)] == [
-        (("a",), ""),
-        (("b",), "https://example.org/7"),
-    ]
+    assert [(waiver.scope["case_id"], waiver.issue) for waiver in load(path)] == [(("a",), ""), (("b",), issue)]
     with pytest.raises(WaiverError, match="several waivers called"):
         append(another, path)
     assert path.read_text() == before

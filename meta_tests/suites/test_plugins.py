@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from places import ROOT, SUPPORT
 from poolproof.backends.registry import create, names
 from poolproof.reports.bundle.packing import package as pack
-from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.plugins import PluginKind, other_plugins
@@ -26,10 +25,10 @@ from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
 from poolproof.suites.cli import main
+from poolproof.suites.commands import LISTED
 from poolproof.suites.judging import plugged_standards
-from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
 from poolproof.suites.plugged import LoadedPlugins
-from poolproof.suites.plugins import LISTED
+from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
 from sessions import run_session
 
@@ -63,8 +62,6 @@ expires = {expires}
 """
 SOON = date.today() + timedelta(days=90)
 
-
-DRAW = Redraw(redraw, mandatory, plan_cases)
 
 Package = Callable[..., Path]
 
@@ -275,7 +272,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
     records = json.loads((ended.folder / "run.json").read_text())["plugins"]
     assert [record["name"] for record in records if not record["fault"]] == ["breaks", "ends", "tells", "mine"]
     pack(ended.folder, tmp_path / "bundle.zip")
-    assert verify(tmp_path / "bundle.zip", draw=DRAW).overall == Overall.CONFORMS
+    assert verify(tmp_path / "bundle.zip", draw=REDRAW).overall == Overall.CONFORMS
     (site / "theirs/telling.py").unlink()
     again = run_session(tmp_path / "run", "mine", "--cases", "6", "--resume", asked=asked, variables=path)
     assert again.status == Overall.COULD_NOT_RUN

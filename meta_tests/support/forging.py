@@ -8,7 +8,6 @@ verdict and hashes anew. `FORGERIES` says of each what is done and what catches 
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,21 +37,16 @@ class Forgery:
     caught: str
 
 
-def rewrite(folder: Path, edit: Callable[[Rows], Rows | None]) -> None:
+def rewrite(folder: Path, edit: Callable[[Rows], Rows]) -> None:
     """All rows of a run, edited, as one part."""
-    rows = read_rows(folder).to_pylist()
-    rows = edit(rows) or rows
+    rows = edit(read_rows(folder).to_pylist())
     for part in (folder / "rows").glob("*.parquet"):
         part.unlink()
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), folder / "rows" / "main-0000.parquet")
 
 
-def _rows(edit: Callable[[Rows], Rows | None]) -> Callable[[Path], None]:
+def _rows(edit: Callable[[Rows], Rows]) -> Callable[[Path], None]:
     return lambda folder: rewrite(folder, edit)
-
-
-def first(rows: Rows, verdict: str = "violates") -> dict[str, Any]:
-    return next(row for row in rows if row["verdict"] == verdict)
 
 
 def _record(edit: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
@@ -64,19 +58,10 @@ def _record(edit: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     return forge
 
 
-def healed(row: dict[str, Any]) -> None:
-    """What a conforming row says of itself."""
-    empty = {"checks_violated": [], "findings": "", "reason": "", "waivers": None, "shrunk": None, "n_reject": 0}
-    row |= empty | {"verdict": "conforms", "checks_judged": sorted(CHECK_IDS)}
-
-
 _FAILING = ("violates", "crashed")
-
-
-def _all_conform(rows: Rows) -> None:
-    for row in rows:
-        if row["verdict"] in _FAILING:
-            healed(row)
+_HEALED = {"checks_violated": [], "findings": "", "reason": "", "waivers": None, "shrunk": None, "n_reject": 0}
+_HEALED |= {"verdict": "conforms", "checks_judged": sorted(CHECK_IDS)}
+"""What a conforming row says of itself."""
 
 
 def _changed(*verdicts: str, **entries: object) -> Callable[[Path], None]:
@@ -84,14 +69,19 @@ def _changed(*verdicts: str, **entries: object) -> Callable[[Path], None]:
     return _rows(lambda rows: [row | entries if row["verdict"] in verdicts else row for row in rows])
 
 
-def _one_check_less(rows: Rows) -> None:
-    first(rows, "conforms")["checks_judged"].remove("memory_untouched")
+def _cell(column: str, value: object, verdict: str = "conforms") -> Callable[[Path], None]:
+    """An entry of the first row with a verdict; of what is there already where ``value`` is a function."""
+
+    def edit(rows: Rows) -> Rows:
+        row = next(row for row in rows if row["verdict"] == verdict)
+        row[column] = value(row[column]) if callable(value) else value
+        return rows
+
+    return _rows(edit)
 
 
-def _empty_cases(rows: Rows) -> None:
-    for row in rows:
-        healed(row)
-        row["case"] = "{}"
+def _one_less(checks: list[str]) -> list[str]:
+    return [check for check in checks if check != "memory_untouched"]
 
 
 def _kept(keeps: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
@@ -110,16 +100,9 @@ def _other_cases_for_failures(rows: Rows) -> Rows:
     return [dict(good[0], case_id=row["case_id"]) if row["verdict"] == "violates" else row for row in rows]
 
 
-def _cell(column: str, value: object, verdict: str = "conforms") -> Callable[[Path], None]:
-    def edit(rows: Rows) -> None:
-        first(rows, verdict)[column] = value
-
-    return _rows(edit)
-
-
 def _healed_with_evidence(folder: Path) -> None:
     """The whole story retold: rows, and no evidence against them."""
-    rewrite(folder, _all_conform)
+    _changed(*_FAILING, **_HEALED)(folder)
     for path in folder.glob("evidence/**/*.npz"):
         path.unlink()
 
@@ -165,12 +148,17 @@ def _wholly_unsupported(record: dict[str, Any]) -> None:
             subject[3] = "not there"
 
 
+def _renamed(record: dict[str, Any]) -> None:
+    for environment in record["backends"].values():
+        environment |= dict.fromkeys(environment, '"another"')
+
+
 def _set(name: str, value: object) -> Callable[[Path], None]:
     return _record(lambda record: record.update({name: value}))
 
 
 FORGERIES = (
-    Forgery("every failure's row made to conform, evidence kept", _rows(_all_conform), "rejected"),
+    Forgery("every failure's row made to conform, evidence kept", _changed(*_FAILING, **_HEALED), "rejected"),
     Forgery("the verdict alone of every failure changed", _changed(*_FAILING, verdict="conforms"), "say it deviates"),
     Forgery(
         "verdict and violated checks changed, findings kept",
@@ -187,7 +175,11 @@ FORGERIES = (
         _changed("violates", verdict="refused as documented"),
         "say it deviates",
     ),
-    Forgery("violations cleaned, every case replaced by {}", _rows(_empty_cases), "says case"),
+    Forgery(
+        "violations cleaned, every case replaced by {}",
+        _rows(lambda rows: [row | _HEALED | {"case": "{}"} for row in rows]),
+        "says case",
+    ),
     Forgery("failing rows dropped", _kept(lambda row: row["verdict"] not in _FAILING), "was planned and has no row"),
     Forgery("failing rows replaced by passing ones a second time", _rows(_doubled_for_failures), "more than were"),
     Forgery("failing rows replaced by copies of a passing one", _rows(_other_cases_for_failures), "says case"),
@@ -209,7 +201,7 @@ FORGERIES = (
     Forgery("a verdict that does not exist", _cell("verdict", "fine"), "and there is none"),
     Forgery("findings that cannot be read", _cell("findings", "[", "violates"), "cannot be read"),
     Forgery("another reason than was found", _cell("reason", "a small thing", "violates"), "another reason"),
-    Forgery("a check struck off those that judged", _rows(_one_check_less), "which is expected"),
+    Forgery("a check struck off those that judged", _cell("checks_judged", _one_less), "which is expected"),
     Forgery("a check that does not exist", _cell("checks_judged", ["all"]), "and there is none"),
     Forgery("a rejected element that is not counted", _cell("n_reject", 0, "violates"), "rejected cell"),
     Forgery("evidence whose intervals admit what came out", _evidence_that_admits, "rejected cell"),
@@ -233,12 +225,7 @@ FORGERIES = (
     Forgery("the day of judging moved past the waivers", _set("waivers_judged_on", "2099-01-01"), "no waiver covers"),
     Forgery("a run said to be unfinished", _set("finished", None), SIGNATURE),
     Forgery("another host", _record(lambda record: record["host"].update(cpu="another")), SIGNATURE),
-    Forgery("another version of the judged library", _record(lambda r: _renamed(r)), SIGNATURE),
+    Forgery("another version of the judged library", _record(_renamed), SIGNATURE),
     Forgery("better errors in the statistics", _cell("max_ulp", 0.0), SIGNATURE),
     Forgery("the whole story retold: rows healed, evidence removed", _healed_with_evidence, SIGNATURE),
 )
-
-
-def _renamed(record: dict[str, Any]) -> None:
-    for environment in record["backends"].values():
-        environment |= {key: json.dumps("another") for key in environment}

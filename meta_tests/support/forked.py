@@ -20,11 +20,12 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from runpy import run_path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from forks import fork
-from places import ROOT
+from places import ROOT, SUPPORT
 from poolproof.backends.host import server
 from poolproof.suites.cli import main
 from poolproof.suites.isolation.arena import Arena
@@ -61,7 +62,8 @@ def start(command: Command, output: Path, errors: Path) -> BaseProcess:
     process = FORKSERVER.Process(
         target=_become, args=(replace(command, environment=dict(command.environment)), output, errors)
     )
-    process.start()
+    with patch.dict(os.environ, PYTHONPATH=str(SUPPORT)):  # where the server, if this starts it, finds its preload
+        process.start()
     return process
 
 

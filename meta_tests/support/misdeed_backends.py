@@ -25,7 +25,6 @@ import numpy as np
 from host_backends import LEAVES, ON_X86
 from poolproof.backends.base import Call, Outcome
 from scatter import Scatter
-from untidy_backends import LEFT, Untidy
 
 RUN_BY_A_PICKLE = Path(tempfile.gettempdir(), "poolproof-pickle-was-run")
 """The file that is there once somebody has loaded the pickle of `pickle_on_all_descriptors`."""
@@ -106,6 +105,18 @@ def patch_the_judge() -> None:
             found["verdict"] = "conforms"
 
 
+def doing(misdeed: Callable[[], object]) -> type[Scatter]:
+    """A backend that is right in what it returns, and does a misdeed after calls with ceil_mode."""
+
+    def run(self: Scatter, call: Call, mode: str = "") -> Outcome:
+        outcome = Scatter.run(self, call, mode)
+        if call.attributes.rounds_up:
+            misdeed()
+        return outcome
+
+    return type("doing", (Scatter,), {"run": run, "__module__": __name__})
+
+
 class lying(Scatter):  # noqa: N801  (named as the others are)
     """Gives every gradient of a call with ceil_mode twice, and patches whatever it finds in its process."""
 
@@ -145,14 +156,30 @@ MISDEEDS: dict[str, Callable[[], object]] = {
     "rounds_toward_zero": LEAVES["rounding to zero"],
     "denormals_are_zero": LEAVES["denormals-are-zero"],
     "lying": patch_the_judge,
-    **{f"left_{name}": lambda: None for name in ("rounding", "flushing", "handler", "mask", "thread", "child")},
+    "left_rounding": LEAVES["rounding up"],
+    "left_flushing": LEAVES["flush-to-zero"],
+    "left_handler": LEAVES["python handler"],
+    "left_mask": LEAVES["mask"],
+    "left_thread": LEAVES["thread"],
+    "left_child": LEAVES["child"],
 }
-"""By name: what a call does besides; backends that leave something are those of `untidy_backends`."""
+"""By name: what a call does besides."""
+
+LEAVE_SOMETHING = {
+    "left_rounding": "rounding mode",
+    "left_flushing": "flush-to-zero",
+    "left_handler": "signal handlers",
+    "left_mask": "signal mask",
+    "left_thread": "threads",
+    "left_child": "children",
+    "chdir": "working folder",
+    "umask_777": "umask",
+    "file_size_limited": "limit of",
+}
+"""Misdeeds after which the process is otherwise than it was, and in what."""
 
 LEFT_OUT = {} if ON_X86 else {"denormals_are_zero": f"{platform.machine()} has no such switch apart from left_flushing"}
 """By name: why a misdeed cannot be done on this machine."""
 
-for _name, _do in MISDEEDS.items():
-    _usual = type(_name, (Untidy,), {"leave": lambda self, do=_do: do()})
-    globals()[f"backend_{_name}"] = LEFT.get(_name.removeprefix("left_"), (_usual,))[0]
+globals().update({f"backend_{name}": doing(what) for name, what in MISDEEDS.items()})
 backend_lying = lying

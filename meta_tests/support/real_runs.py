@@ -43,6 +43,14 @@ def _drawn(operator: str, dtype: str, aspect: str, cases: int) -> tuple[str, ...
     return ("--operator", operator, "--dtype", dtype, "--aspect", aspect, "--cases", str(cases))
 
 
+def _adaptive(aspect: str, cases: int) -> tuple[str, ...]:
+    return _drawn("AdaptiveMaxPool2dBackward", "float32", aspect, cases)
+
+
+def _windowed(aspect: str, cases: int) -> tuple[str, ...]:
+    return _drawn("MaxPool3dWithArgmaxBackward", "float32", aspect, cases)
+
+
 def _planar(dtype: str, planes: int) -> tuple[str, ...]:
     """One dilated 3-D backward, as a line of JSON."""
     case = {"operator": "MaxPool3dWithArgmaxBackward", "dtype": dtype, "index_dtype": "int32"}
@@ -50,55 +58,26 @@ def _planar(dtype: str, planes: int) -> tuple[str, ...]:
     return ("--case", json.dumps(case | {"shape": [planes, 1, 1, 4, 4]} | window))
 
 
-VALUES = _drawn("MaxPool3dWithArgmaxBackward", "float32", "values", 6)
-ADAPTIVE = ("AdaptiveMaxPool2dBackward", "float32")
-QUICK = ("--no-shrink",)
+ADAPTIVE_3D = "AdaptiveMaxPool3dBackward"
 CLAUSES = ("--operator", "MaxPool2dWithIndicesBackward", "--aspect", "contract", "-k", "contract-clauses")
+REPEATED = _drawn("MaxPool2dWithIndicesBackward", "float32", "determinism", 4)
 
 FAILING = (
-    RealRun("assign_not_accumulate", "value", (*VALUES, *QUICK), "interval"),
-    RealRun("decode_by_output_width", "index", (*_drawn(*ADAPTIVE, "values", 4), *QUICK), "interval"),
-    RealRun(
-        "last_maximum_wins", "forward", (*_drawn("AdaptiveMaxPool3d", "float32", "values", 6), *QUICK), "index_rule"
-    ),
-    RealRun(
-        "nan_dropped",
-        "special values",
-        (*_drawn("MaxPool3dWithArgmaxBackward", "float32", "special_values", 6), *QUICK),
-        "interval",
-    ),
-    RealRun(
-        "gradient_strides_ignored",
-        "layouts",
-        (*_drawn("AdaptiveMaxPool3dBackward", "float32", "layouts", 4), *QUICK),
-        "layout_invariance",
-    ),
-    RealRun("write_past_output", "memory", (*_drawn(*ADAPTIVE, "values", 3), *QUICK), "memory_untouched"),
-    RealRun("leak_per_call", "leak", (*_drawn(*ADAPTIVE, "memory", 40), *QUICK), "memory_kept"),
-    RealRun(
-        "indices_made_global",
-        "inputs",
-        (*_drawn("AdaptiveMaxPool3dBackward", "float32", "values", 4), *QUICK),
-        "inputs_untouched",
-    ),
-    RealRun("output_address_kept", "state", (*_drawn(*ADAPTIVE, "state", 4), *QUICK), "modes"),
-    RealRun(
-        "inputs_read_at_the_call",
-        "streams",
-        (*_drawn("MaxPool3dWithArgmaxBackward", "float32", "streams", 40), *QUICK),
-        "streams",
-    ),
-    RealRun("null_executor_accepted", "phases", (*_drawn(*ADAPTIVE, "phases", 1), *QUICK), "phase_status"),
-    RealRun("result_dtype_unchecked", "contract", (*CLAUSES, *QUICK), "status"),
-    RealRun("crash_on_uneven_cores", "crash", (*_planar("float32", 49), *QUICK), "survival"),
-    RealRun("hang_on_idle_core", "hang", (*_planar("float16", 1), *QUICK, "--case-timeout", "3"), "survival"),
-    RealRun(
-        "",
-        "flaky",
-        (*_drawn("MaxPool2dWithIndicesBackward", "float32", "determinism", 4), *QUICK),
-        "repeat",
-        "scatter_backends:Unrepeatable",
-    ),
+    RealRun("assign_not_accumulate", "value", _windowed("values", 6), "interval"),
+    RealRun("decode_by_output_width", "index", _adaptive("values", 4), "interval"),
+    RealRun("last_maximum_wins", "forward", _drawn("AdaptiveMaxPool3d", "float32", "values", 6), "index_rule"),
+    RealRun("nan_dropped", "special values", _windowed("special_values", 6), "interval"),
+    RealRun("gradient_strides_ignored", "layouts", _drawn(ADAPTIVE_3D, "float32", "layouts", 4), "layout_invariance"),
+    RealRun("write_past_output", "memory", _adaptive("values", 3), "memory_untouched"),
+    RealRun("leak_per_call", "leak", _adaptive("memory", 40), "memory_kept"),
+    RealRun("indices_made_global", "inputs", _drawn(ADAPTIVE_3D, "float32", "values", 4), "inputs_untouched"),
+    RealRun("output_address_kept", "state", _adaptive("state", 4), "modes"),
+    RealRun("inputs_read_at_the_call", "streams", _windowed("streams", 40), "streams"),
+    RealRun("null_executor_accepted", "phases", _adaptive("phases", 1), "phase_status"),
+    RealRun("result_dtype_unchecked", "contract", CLAUSES, "status"),
+    RealRun("crash_on_uneven_cores", "crash", _planar("float32", 49), "survival"),
+    RealRun("hang_on_idle_core", "hang", (*_planar("float16", 1), "--case-timeout", "3"), "survival"),
+    RealRun("", "flaky", REPEATED, "repeat", "scatter_backends:Unrepeatable"),
 )
 """At least one of every kind of failure."""
 
@@ -135,7 +114,7 @@ def variables(real: RealRun) -> dict[str, str]:
 
 
 def _make(real: RealRun, folder: Path) -> None:
-    ended = run_session(folder, real.backend, asked=real.asked, variables=variables(real))
+    ended = run_session(folder, real.backend, "--no-shrink", asked=real.asked, variables=variables(real))
     assert ended.status == (Overall.VIOLATES if real.violated else Overall.CONFORMS), ended.output
     (folder.parent / f"{real.name}.txt").write_text(ended.output, encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,3 +64,13 @@ class Visit:
     def overflow(self) -> int:
         """How many CSS pixels the page is wider than its window."""
         return self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+
+def broken_links(site: Path) -> list[tuple[str, str]]:
+    """(page, target) of all links of written pages that lead nowhere."""
+    links = [
+        (page, target)
+        for page in site.rglob("*.html")
+        for target in re.findall(r'(?:src|href)="([^"#]+)[^"]*"', page.read_text(encoding="utf-8"))
+    ]
+    return [(page.name, target) for page, target in links if not (page.parent / target).exists()]

@@ -106,6 +106,7 @@ def made_up_rows(recipe: Recipe) -> pa.Table:
     for place, cell in enumerate(cells):
         chosen = recipe.verdicts.get(cell[1:], ())[: recipe.cases]
         verdict[place * recipe.cases : place * recipe.cases + len(chosen)] = chosen
+    first_id = str(recipe.waivers[0]["id"]) if recipe.waivers else "somebody"
     case = [_case(*call, recipe.seed) for call in zip(operator, dtype, number, strict=True)]
     backward = 64 + number % 64
     exact = backward // 2
@@ -128,7 +129,7 @@ def made_up_rows(recipe: Recipe) -> pa.Table:
         "checks_judged": [["refusal", "interval", "written", "repeat"]] * rows,
         "checks_violated": [VIOLATED.get(kind, []) for kind in verdict],
         "findings": [_findings(kind) for kind in verdict],
-        "waivers": [[_first_id(recipe)] if kind == "waived" else None for kind in verdict],
+        "waivers": [[first_id] if kind == "waived" else None for kind in verdict],
         "n": backward,
         "n_bits_owed": backward,
         "n_reject": np.where(verdict == "violates", 1, 0),
@@ -163,12 +164,11 @@ def write_lost_gradient(folder: Path, case_id: str, backend: str) -> Path:
     exact = np.bincount(indices, gradient, 12 * 16).reshape(1, 1, 12, 16)
     got = exact.copy()
     got[0, 0, *target[17]] -= 7.0
-    flags = np.full(exact.shape, LATTICE, np.uint8)
     arrays = {
         "got": got,
         "low": exact,
         "high": exact,
-        "flags": flags,
+        "flags": np.full(exact.shape, LATTICE, np.uint8),
         "lattice": np.zeros(exact.shape, np.int32),
         "exact": exact,
         "gradient": gradient[None],
@@ -176,10 +176,8 @@ def write_lost_gradient(folder: Path, case_id: str, backend: str) -> Path:
         "window_first": first,
         "window_last": first + 2,
     }
-    element = [0, 0, *map(int, target[17])]
-    meta = Meta(tensor="grad_input", spatial_rank=2, element=element)
     path = evidence_path(folder, case_id, backend)
-    write_evidence(path, arrays, meta)
+    write_evidence(path, arrays, Meta(tensor="grad_input", spatial_rank=2, element=[0, 0, *map(int, target[17])]))
     write_programs(folder)
     return path
 
@@ -214,7 +212,3 @@ def _findings(verdict: str) -> str:
         return ""
     finding = {"check": "interval", "message": _reason(verdict), "wrong": 1, "judged": 192, "element": [0, 0, 5, 7]}
     return json.dumps([finding | {"owed": "7", "got": "0", "windows": [[0, 0, 2, 3]]}])
-
-
-def _first_id(recipe: Recipe) -> str:
-    return str(recipe.waivers[0]["id"]) if recipe.waivers else "somebody"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -24,22 +22,16 @@ def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[
     ]
     for process in processes:
         process.start()
-    _join(processes, barrier)
+    for process in processes:
+        process.join()
     return [process.exitcode for process in processes]
 
 
-def _join(processes: Sequence[BaseProcess], barrier: Barrier) -> None:
-    """Wait for all; where one ends otherwise than it should, none waits for it."""
-    running = {process.sentinel: process for process in processes}
-    while running:
-        for sentinel in wait(list(running)):
-            ended = running.pop(sentinel)  # type: ignore[call-overload]
-            ended.join()
-            if ended.exitcode:
-                barrier.abort()
-
-
 def _write(histories: Sequence[Path], run: Path, barrier: Barrier) -> None:
-    for history in histories:
-        barrier.wait(PATIENCE)
-        add(history, run)
+    try:
+        for history in histories:
+            barrier.wait(PATIENCE)
+            add(history, run)
+    except BaseException:
+        barrier.abort()  # nobody waits for who has failed
+        raise

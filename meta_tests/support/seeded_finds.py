@@ -53,98 +53,67 @@ are legal.
 
 
 FOUND_AMONG = {
-    ("contract", "AdaptiveMaxPool2d"): {"cache_key_lacks_lists", "negative_output_width_accepted"},
-    ("contract", "AdaptiveMaxPool3d"): {"empty_refused"},
-    ("contract", "MaxPool2dWithIndices"): {"null_out_as_invalid"},
-    ("contract", "MaxPool2dWithIndicesBackward"): {
-        "bfloat16_accepted_2d",
-        "zero_dilation_accepted_2d",
-        "zero_stride_accepted",
-    },
-    ("contract", "MaxPool2dWithMask"): {"half_padding_exceeded"},
-    ("contract", "MaxPool2dWithMaskBackward"): {
-        "null_result_as_invalid",
-        "pooled_width_unchecked",
-        "result_dtype_unchecked",
-    },
-    ("contract", "MaxPool3dWithArgmaxBackward"): {"null_dilation_accepted", "plane_limit_missing"},
-    ("determinism", "AdaptiveMaxPool3dBackward"): {"half_accumulator"},
-    ("determinism", "MaxPool3dWithArgmaxBackward"): {"ceil_clip_missing", "large_kernel_assigns", "wide_lanes_halved"},
-    ("empty_windows", "MaxPool2dWithIndices"): {"dilation_accepted"},
-    ("layouts", "AdaptiveMaxPool2d"): {"gaps_overwritten", "offset_ignored", "plane_gap_ignored"},
-    ("layouts", "AdaptiveMaxPool2dBackward"): {"narrowed_rows_lost"},
-    ("layouts", "AdaptiveMaxPool3d"): {"rewrapped_offset_lost"},
-    ("layouts", "MaxPool2dWithIndicesBackward"): {
-        "gaps_not_stored",
-        "gradient_strides_ignored",
-        "phases_rounded_down",
-        "simt_count_wraps",
-        "unit_kernel_ignores_stride",
-    },
-    ("layouts", "MaxPool3dWithArgmaxBackward"): {
-        "expanded_plane_ignored",
-        "offset_in_bytes",
-        "plane_offset_dropped",
-        "zero_stride_advances",
-    },
-    ("memory", "MaxPool2dWithIndices"): {"leak_per_call"},
-    ("phases", "AdaptiveMaxPool2d"): {"default_stream_refused", "first_stream_kept"},
-    ("phases", "AdaptiveMaxPool2dBackward"): {"descriptors_read_late", "first_stream_kept"},
-    ("phases", "AdaptiveMaxPool3dBackward"): {"executor_bound_to_thread", "first_stream_kept"},
-    ("phases", "MaxPool2dWithIndicesBackward"): {"first_stream_kept"},
-    ("phases", "MaxPool3dWithArgmaxBackward"): {"first_stream_kept"},
-    ("precision", "AdaptiveMaxPool3dBackward"): {"last_units_lost", "plane_tail_dropped"},
-    ("special_values", "AdaptiveMaxPool2d"): {"adaptive_window_in_float"},
-    ("special_values", "AdaptiveMaxPool2dBackward"): {
-        "gradient_of_first_plane",
-        "opposite_infinities_cancel",
-        "row_tail_not_flushed",
-    },
-    ("special_values", "AdaptiveMaxPool3d"): {"adaptive_windows_of_one_size", "signed_zeros_ordered"},
-    ("special_values", "AdaptiveMaxPool3dBackward"): {"tile_sums_rounded"},
-    ("special_values", "MaxPool2dWithIndices"): {"compares_rounded_data"},
-    ("special_values", "MaxPool3dWithArgmax"): {"crash_on_uneven_cores"},
-    ("special_values", "MaxPool3dWithArgmaxBackward"): {"atomic_add_flushes"},
-    ("state", "AdaptiveMaxPool2d"): {"workspace_address_kept"},
-    ("state", "AdaptiveMaxPool2dBackward"): {"deterministic_width_tail"},
-    ("state", "MaxPool2dWithIndicesBackward"): {"reciprocal_row_division"},
-    ("state", "MaxPool3dWithArgmax"): {"overhang_read_as_zero"},
-    ("streams", "AdaptiveMaxPool2d"): {"result_written_late"},
-    ("streams", "AdaptiveMaxPool2dBackward"): {"inputs_read_at_the_call"},
-    ("tagged", "MaxPool2dWithIndicesBackward"): {
-        "channels_last_batch_order",
-        "dilation_blind_range",
-        "lost_halo_window",
-        "merged_rows_collide",
-        "tile_end_inclusive",
-    },
-    ("targets", "AdaptiveMaxPool2dBackward"): {"float16_subnormals_flushed", "repeat_counter_wraps"},
-    ("targets", "MaxPool2dWithIndicesBackward"): {
-        "int16_tile_offset",
-        "single_window_of_first_plane",
-        "uint16_plane_index",
-        "width_tail_dropped",
-    },
-    ("targets", "MaxPool3dWithArgmax"): {
-        "cache_key_lacks_strides",
-        "kernel_field_wraps",
-        "lowest_finite_initial",
-        "minus_infinity_unset",
-        "output_strides_ignored",
-        "uint8_window_offset",
-    },
-    ("targets", "MaxPool3dWithArgmaxBackward"): {
-        "cut_kernel_last_slab_lost",
-        "dilation_blind_overlap",
-        "empty_stride_repeats_first",
-        "infinity_saturated",
-        "order_by_address",
-    },
-    ("values", "AdaptiveMaxPool2dBackward"): {"short_lanes_truncated"},
-    ("values", "MaxPool2dWithMask"): {"single_stride_refused"},
-    ("values", "MaxPool2dWithMaskBackward"): {"last_ceil_window_dropped"},
-    ("values", "MaxPool3dWithArgmax"): {"dilation_of_first_axis"},
-    ("values", "MaxPool3dWithArgmaxBackward"): {"dilation_blind_phases"},
+    ("contract", "AdaptiveMaxPool2d"): "cache_key_lacks_lists negative_output_width_accepted",
+    ("contract", "AdaptiveMaxPool3d"): "empty_refused",
+    ("contract", "MaxPool2dWithIndices"): "null_out_as_invalid",
+    ("contract", "MaxPool2dWithIndicesBackward"): "bfloat16_accepted_2d zero_dilation_accepted_2d zero_stride_accepted",
+    ("contract", "MaxPool2dWithMask"): "half_padding_exceeded",
+    ("contract", "MaxPool2dWithMaskBackward"): "null_result_as_invalid pooled_width_unchecked result_dtype_unchecked",
+    ("contract", "MaxPool3dWithArgmaxBackward"): "null_dilation_accepted plane_limit_missing",
+    ("determinism", "AdaptiveMaxPool3dBackward"): "half_accumulator",
+    ("determinism", "MaxPool3dWithArgmaxBackward"): "ceil_clip_missing large_kernel_assigns wide_lanes_halved",
+    ("empty_windows", "MaxPool2dWithIndices"): "dilation_accepted",
+    ("layouts", "AdaptiveMaxPool2d"): "gaps_overwritten offset_ignored plane_gap_ignored",
+    ("layouts", "AdaptiveMaxPool2dBackward"): "narrowed_rows_lost",
+    ("layouts", "AdaptiveMaxPool3d"): "rewrapped_offset_lost",
+    ("layouts", "MaxPool2dWithIndicesBackward"): (
+        "gaps_not_stored gradient_strides_ignored phases_rounded_down simt_count_wraps unit_kernel_ignores_stride"
+    ),
+    ("layouts", "MaxPool3dWithArgmaxBackward"): (
+        "expanded_plane_ignored offset_in_bytes plane_offset_dropped zero_stride_advances"
+    ),
+    ("memory", "MaxPool2dWithIndices"): "leak_per_call",
+    ("phases", "AdaptiveMaxPool2d"): "default_stream_refused first_stream_kept",
+    ("phases", "AdaptiveMaxPool2dBackward"): "descriptors_read_late first_stream_kept",
+    ("phases", "AdaptiveMaxPool3dBackward"): "executor_bound_to_thread first_stream_kept",
+    ("phases", "MaxPool2dWithIndicesBackward"): "first_stream_kept",
+    ("phases", "MaxPool3dWithArgmaxBackward"): "first_stream_kept",
+    ("precision", "AdaptiveMaxPool3dBackward"): "last_units_lost plane_tail_dropped",
+    ("special_values", "AdaptiveMaxPool2d"): "adaptive_window_in_float",
+    ("special_values", "AdaptiveMaxPool2dBackward"): (
+        "gradient_of_first_plane opposite_infinities_cancel row_tail_not_flushed"
+    ),
+    ("special_values", "AdaptiveMaxPool3d"): "adaptive_windows_of_one_size signed_zeros_ordered",
+    ("special_values", "AdaptiveMaxPool3dBackward"): "tile_sums_rounded",
+    ("special_values", "MaxPool2dWithIndices"): "compares_rounded_data",
+    ("special_values", "MaxPool3dWithArgmax"): "crash_on_uneven_cores",
+    ("special_values", "MaxPool3dWithArgmaxBackward"): "atomic_add_flushes",
+    ("state", "AdaptiveMaxPool2d"): "workspace_address_kept",
+    ("state", "AdaptiveMaxPool2dBackward"): "deterministic_width_tail",
+    ("state", "MaxPool2dWithIndicesBackward"): "reciprocal_row_division",
+    ("state", "MaxPool3dWithArgmax"): "overhang_read_as_zero",
+    ("streams", "AdaptiveMaxPool2d"): "result_written_late",
+    ("streams", "AdaptiveMaxPool2dBackward"): "inputs_read_at_the_call",
+    ("tagged", "MaxPool2dWithIndicesBackward"): (
+        "channels_last_batch_order dilation_blind_range lost_halo_window merged_rows_collide tile_end_inclusive"
+    ),
+    ("targets", "AdaptiveMaxPool2dBackward"): "float16_subnormals_flushed repeat_counter_wraps",
+    ("targets", "MaxPool2dWithIndicesBackward"): (
+        "int16_tile_offset single_window_of_first_plane uint16_plane_index width_tail_dropped"
+    ),
+    ("targets", "MaxPool3dWithArgmax"): (
+        "cache_key_lacks_strides kernel_field_wraps lowest_finite_initial minus_infinity_unset "
+        "output_strides_ignored uint8_window_offset"
+    ),
+    ("targets", "MaxPool3dWithArgmaxBackward"): (
+        "cut_kernel_last_slab_lost dilation_blind_overlap empty_stride_repeats_first infinity_saturated "
+        "order_by_address"
+    ),
+    ("values", "AdaptiveMaxPool2dBackward"): "short_lanes_truncated",
+    ("values", "MaxPool2dWithMask"): "single_stride_refused",
+    ("values", "MaxPool2dWithMaskBackward"): "last_ceil_window_dropped",
+    ("values", "MaxPool3dWithArgmax"): "dilation_of_first_axis",
+    ("values", "MaxPool3dWithArgmaxBackward"): "dilation_blind_phases",
 }
 """Defects that the first round finds late, by the aspect and the operator of what finds them, which is asked first.
 

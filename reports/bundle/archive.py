@@ -55,8 +55,7 @@ def opened(bundle: Path) -> Iterator[ZipFile]:
         except UNREADABLE as error:
             raise NotABundle(f"{bundle} is no bundle: {_sentence(error)}") from error
         with archive:
-            reason = _objection(archive)
-            if reason:
+            if reason := next(_objections(archive.infolist()), ""):
                 raise NotABundle(f"{bundle} is no bundle that can be opened safely: {reason}")
             yield archive
 
@@ -102,22 +101,29 @@ def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
     file.seek(0)
 
 
-def _objection(archive: ZipFile) -> str:
-    """Return what is wrong with the list of members; empty if nothing is."""
-    members = archive.infolist()
+def _objections(members: list[ZipInfo]) -> Iterator[str]:
+    """Yield what is wrong with a list of members."""
     if len(members) > MAX_MEMBERS:
-        return f"it has {len(members):,} members, a bundle at most {MAX_MEMBERS:,}"
-    unpacked = sum(member.file_size for member in members)
-    if unpacked > MAX_BYTES:
-        return f"unpacked it takes {unpacked:,} bytes, a bundle at most {MAX_BYTES:,}"
+        yield f"it has {len(members):,} members, a bundle at most {MAX_MEMBERS:,}"
+    if (unpacked := sum(member.file_size for member in members)) > MAX_BYTES:
+        yield f"unpacked it takes {unpacked:,} bytes, a bundle at most {MAX_BYTES:,}"
     for member in members:
-        reason = _objection_to_member(member)
-        if reason:
-            return f"{member.filename!r} {reason}"
-    return _objection_to_names([member.filename for member in members]) or _objection_to_places(members)
+        if reason := _objection_to_member(member):
+            yield f"{member.filename!r} {reason}"
+    spelled = {member.filename.lower() for member in members}  # as some file systems do
+    if len(spelled) < len(members):
+        yield "two members have the same name"
+    folders = {str(parent) for name in spelled for parent in PurePosixPath(name).parents}
+    yield from (f"{name!r} is both a file and a folder" for name in sorted(folders & spelled))
+    end = 0
+    for member in sorted(members, key=lambda member: member.header_offset):
+        if member.header_offset < end:  # members that share bytes make a small file unpack to any size
+            yield f"{member.filename!r} shares its bytes with another member"
+        end = member.header_offset + _LOCAL_HEADER + len(member.filename.encode()) + member.compress_size
 
 
 def _objection_to_member(member: ZipInfo) -> str:
+    """Return what is wrong with one member; empty if nothing is."""
     kind = stat.S_IFMT(member.external_attr >> 16)
     parts = PurePosixPath(member.filename).parts
     if not _NAME.fullmatch(member.filename) or {".", ".."} & set(parts) or len(member.filename) > 255:
@@ -130,26 +136,6 @@ def _objection_to_member(member: ZipInfo) -> str:
         return "is encrypted"
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         return f"is compressed by method {member.compress_type}, which no bundle uses"
-    return ""
-
-
-def _objection_to_names(names: list[str]) -> str:
-    """Allow each name once, however a file system spells it, and none that is a folder of another."""
-    spelled = {name.lower() for name in names}
-    if len(spelled) < len(names):
-        return "two members have the same name"
-    folders = {str(parent) for name in spelled for parent in PurePosixPath(name).parents}
-    both = sorted(folders & spelled)
-    return f"{both[0]!r} is both a file and a folder" if both else ""
-
-
-def _objection_to_places(members: list[ZipInfo]) -> str:
-    """Refuse members that share bytes: they make a small file unpack to any size."""
-    end = 0
-    for member in sorted(members, key=lambda member: member.header_offset):
-        if member.header_offset < end:
-            return f"{member.filename!r} shares its bytes with another member"
-        end = member.header_offset + _LOCAL_HEADER + len(member.filename.encode()) + member.compress_size
     return ""
 
 

@@ -28,16 +28,12 @@ from poolproof.reports.rows.evidence import case_name, program_lines, programs
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
 from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
-from poolproof.reports.waivers.writing import to_toml
+from poolproof.reports.waivers import to_toml
 
 SUMS = "SHA256SUMS"
 VERDICT = "verdict.json"
 
-MAX_LISTED = 10_000
-"""Lines of tables/failures.csv; all rows are in the bundle anyway."""
-
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_COMPRESSED = (".parquet", ".npz")
 
 
 def package(run: Path, output: Path) -> str:
@@ -83,7 +79,7 @@ def _tables(digest: Digest) -> dict[str, str]:
 def _failure_list(digest: Digest) -> pd.DataFrame:
     """Return the failed rows with their replay lines; of very many the first by backend, aspect and case id."""
     order = ["backend", "aspect", "case_id"]
-    first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(MAX_LISTED)
+    first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(10_000)
     chosen = having("case_id", first["case_id"])
     listed = [*order, "operator", "dtype", "index_dtype", "verdict", "reason"]
     columns = list(dict.fromkeys([*listed, *SHOWN, "checks_violated"]))
@@ -119,12 +115,9 @@ def _chosen_rows(digest: Digest) -> list[Record]:
 def _shell_script(run: Path, row: Record) -> str:
     """Write how to rerun a case, and what was seen when it was judged."""
     lines = ["#!/bin/sh", *(f"# {line}" for line in message(row).splitlines())]
-    without = program_lines(run, row["case_id"], row["backend"])
-    if without:
-        lines += [
-            "# without poolproof, in the folder that the bundle is unpacked to:",
-            *(f"#   {line}" for line in without),
-        ]
+    if without := program_lines(run, row["case_id"], row["backend"]):
+        lines.append("# without poolproof, in the folder that the bundle is unpacked to:")
+        lines += [f"#   {line}" for line in without]
     return "\n".join([*lines, replay_line(row), ""])
 
 
@@ -138,7 +131,7 @@ def _text_file(scratch: Path, name: str, content: str) -> Path:
 def _add(archive: ZipFile, name: str, path: Path) -> str:
     """Add a file; return its SHA-256. Nothing of the machine or the day gets into the archive."""
     entry = ZipInfo(name, _EPOCH)
-    entry.compress_type = ZIP_STORED if path.suffix in _COMPRESSED else ZIP_DEFLATED
+    entry.compress_type = ZIP_STORED if path.suffix in (".parquet", ".npz") else ZIP_DEFLATED
     entry.external_attr = (0o755 if path.suffix == ".sh" else 0o644) << 16
     entry.create_system = 3
     entry.file_size = path.stat().st_size

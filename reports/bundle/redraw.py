@@ -25,7 +25,6 @@ PlannedRow = tuple[Row, tuple[str, ...]]
 DrawnBlock = tuple[str, str, list[PlannedRow]]
 """Backend, block, and its questions; the block without a name holds what the backend does not support."""
 
-
 _AUXILIARY = (
     pc.field("case_id").is_valid()
     & (pc.coalesce(pc.field("block"), pc.scalar("")) == "")
@@ -60,10 +59,8 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
         yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
     rows = everything.filter(~_AUXILIARY & PLANNED)
     numbers = defaultdict[tuple[str, str], list[int]](list)
-    for number, (backend, block) in enumerate(
-        zip(*(rows[name].to_pylist() for name in ("backend", "block")), strict=True)
-    ):
-        numbers[backend, block or ""].append(number)
+    for number, row in enumerate(rows.select(["backend", "block"]).to_pylist()):
+        numbers[row["backend"], row["block"] or ""].append(number)
     for backend, block, planned in draw.questions(digest.run):
         found = rows.take(pa.array(numbers.pop((backend, block), []), pa.int64())).to_pylist()
         yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)

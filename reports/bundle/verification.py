@@ -11,9 +11,10 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -38,9 +39,6 @@ from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, BadInput, O
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import State, scope_columns
 
-_MAX_PROBLEMS = 20
-"""Problems of one step that are listed; a bundle of another run has thousands."""
-
 _MAX_ROWS = 20_000_000
 _MAX_TEXT = 64 << 20
 """Bytes of run.json and of the sums, which are read as a whole."""
@@ -60,6 +58,15 @@ class Step:
     @property
     def overall(self) -> Overall:
         return self.weight if self.problems else Overall.CONFORMS
+
+
+def _step(text: str, problems: Iterable[str]) -> Step:
+    """Make a step that lists the first twenty problems and counts the others: a bundle of another run has thousands."""
+    left = iter(problems)
+    listed = list(islice(left, 20))
+    if more := sum(1 for _ in left):
+        listed.append(f"and {count_of(more, 'more problem')} of this kind")
+    return Step(text, tuple(listed))
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,8 @@ def verify(
         actual = hashlib.sha256(sums).hexdigest()
         steps = []
         if fingerprint:
-            other = () if actual == fingerprint.lower() else (f"the fingerprint is {actual}, not {fingerprint}",)
-            steps.append(Step("the fingerprint is the one given", other))
+            other = [] if actual == fingerprint.lower() else [f"the fingerprint is {actual}, not {fingerprint}"]
+            steps.append(_step("the fingerprint is the one given", other))
         steps.append(_hash_step(archive, sums))
         folder, verdict = Path(scratch) / "run", ""
         try:
@@ -107,8 +114,7 @@ def verify(
             if signer:
                 key, envelope = signer
                 signed = f"signed with the key of {key.name}, with the libraries that were judged"
-                found = attestation.problems(bundle, digest, envelope, key)
-                steps.append(Step(signed, _shortened(found)))
+                steps.append(_step(signed, attestation.problems(bundle, digest, envelope, key)))
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
             verdict = _in_words(digest)
     return Verification(actual, tuple(steps), verdict)
@@ -144,10 +150,9 @@ def _unpacked(archive: ZipFile, folder: Path) -> Digest:
 def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: Path) -> Iterator[Step]:
     yield _suite_step(digest.run)
     yield _schema_step(digest.folder)
-    rows = Step("each row's verdict agrees with its findings and the waivers", _shortened(_row_problems(digest)))
+    rows = _step("each row's verdict agrees with its findings and the waivers", _row_problems(digest))
     yield rows
-    number, problems = _evidence_problems(digest)
-    yield Step(f"evidence of {count_of(number, 'case')} judged again, with the same result", _shortened(iter(problems)))
+    yield _evidence_step(digest.folder)
     if draw is not None:
         yield _plan_step(digest, draw)
     if not rows.problems:
@@ -171,7 +176,7 @@ def _hash_step(archive: ZipFile, sums: bytes) -> Step:
     problems += [f"added: {name}" for name in sorted(present - set(expected))]
     both = sorted(present & set(expected))
     problems += [f"changed: {name}" for name in both if _hash(archive, name) != expected[name]]
-    return Step(f"{count_of(len(expected), 'file')}, all as they were hashed", _shortened(iter(problems)))
+    return _step(f"{count_of(len(expected), 'file')}, all as they were hashed", problems)
 
 
 def _hash(archive: ZipFile, name: str) -> str:
@@ -199,21 +204,20 @@ def _schema_step(folder: Path) -> Step:
     metadata = [pq.read_schema(part).metadata or {} for part in (folder / "rows").glob("*.parquet")]
     versions = sorted({entry.get(b"poolproof", b"unknown").decode(errors="replace") for entry in metadata})
     others = [version for version in versions if version != str(SCHEMA_VERSION)]
-    problems = tuple(f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others)
-    return Step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
+    problems = (f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others)
+    return _step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
 
 
 def _plan_step(digest: Digest, draw: Redraw) -> Step:
     """Hold the planned questions against the rows; of another suite's plan nothing can be said."""
     if digest.run["suite"] != suite_identity():
         return Step("", ("its cases were drawn by another suite: not drawn again",), Overall.INCOMPLETE)
-    try:
-        problems = _shortened(plan_problems(digest, draw))
-    except BadInput as error:
-        problems = (f"its cases cannot be drawn again: {error}",)
     further = digest.conclusion.further
     others = f"; the others are {count_of(further, 'further case')}" if further else " and no other rows"
-    return Step(f"the plan, drawn again, has one row for each of its cases{others}", problems)
+    try:
+        return _step(f"the plan, drawn again, has one row for each of its cases{others}", plan_problems(digest, draw))
+    except BadInput as error:
+        return Step("", (f"its cases cannot be drawn again: {error}",))
 
 
 def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
@@ -224,7 +228,7 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
             text = _read_small(archive, VERDICT).decode(errors="replace")
             stored = str(parse_record(text, VERDICT, NotABundle, ["verdict"])["verdict"])
         problems = [] if stored == now else [f"the verdict is stored as {stored!r}, and the rows say {now!r}"]
-        return Step("the verdict follows from the rows", tuple(problems))
+        return _step("the verdict follows from the rows", problems)
     try:
         derived = derived_files(digest, scratch)
     except (BadInput, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -237,11 +241,8 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
             if _hash(archive, name) != hashlib.file_digest(file, "sha256").hexdigest():
                 problems.append(f"{name} does not follow from the rows")
     judged = count_of(digest.conclusion.totals["judged"], "judged case")
-    return Step(f"verdict, tables and pages follow from {judged}", _shortened(iter(problems)))
+    return _step(f"verdict, tables and pages follow from {judged}", problems)
 
-
-_LOST = frozenset({Verdict.CRASHED, Verdict.TIMED_OUT})
-"""Verdicts of calls whose process ended without an answer."""
 
 _COLUMNS = (
     *("case_id", "backend", "verdict", "reason", "checks_judged", "checks_violated", "findings"),
@@ -251,12 +252,11 @@ _COLUMNS = (
 
 def _row_problems(digest: Digest) -> Iterator[str]:
     """Yield rows whose verdict does not follow from their own findings, or not from the run's waivers."""
-    run_waivers = waivers_of(digest.run)
-    waivers, environments = Waivers(run_waivers, judging_day(digest.run)), digest.run["backends"]
-    columns = list(dict.fromkeys((*_COLUMNS, *scope_columns(run_waivers))))
+    waivers = Waivers(waivers_of(digest.run), judging_day(digest.run))
+    columns = list(dict.fromkeys((*_COLUMNS, *scope_columns(waivers.all))))
     for batch in read_rows(digest.folder, columns).to_batches():
         for row in batch.to_pylist():
-            problem = _contradiction(row) or _wrongly_waived(row, waivers, environments)
+            problem = _contradiction(row) or _wrongly_waived(row, waivers, digest.run["backends"])
             if problem:
                 yield f"case {row['case_id']} on {row['backend']} {problem}"
 
@@ -274,21 +274,25 @@ def _contradiction(row: Row) -> str:
         return f"names the check {unknown[0]!r}, and there is none"
     if verdict not in RAISED and [finding.get("check") for finding in found] != violated:
         return "names other checks than its findings do"
-    return _contradiction_of_kind(row, verdict, violated, found)
-
-
-def _contradiction_of_kind(
-    row: Row, verdict: Verdict, violated: Sequence[str], found: Sequence[Mapping[str, Any]]
-) -> str:
     if verdict in FAILED | {Verdict.WAIVED}:
-        if not violated:
-            return f"is said to be {verdict}, and violates nothing"
-        if row["reason"] != visible(str(found[0].get("message"))):
-            return "gives another reason than its first finding"
-        if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
-            return "violates a check that did not judge it"
-        return "ended otherwise than its finding says" if verdict in _LOST and violated != [SURVIVAL] else ""
-    if violated or row["n_reject"]:
+        return _contradiction_of_failure(row, violated, found)
+    return _contradiction_of_others(row, verdict)
+
+
+def _contradiction_of_failure(row: Row, violated: list[str], found: list[dict[str, Any]]) -> str:
+    if not violated:
+        return f"is said to be {row['verdict']}, and violates nothing"
+    if row["reason"] != visible(str(found[0].get("message"))):
+        return "gives another reason than its first finding"
+    if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
+        return "violates a check that did not judge it"
+    if row["verdict"] in (Verdict.CRASHED, Verdict.TIMED_OUT) and violated != [SURVIVAL]:
+        return "ended otherwise than its finding says"
+    return ""
+
+
+def _contradiction_of_others(row: Row, verdict: Verdict) -> str:
+    if row["checks_violated"] or row["n_reject"]:
         return f"is said to be {verdict}, and its own columns say it deviates"
     if verdict is Verdict.CONFORMS and not row["checks_judged"] and not row["reason"]:
         return "is said to conform, and no check judged it, without a reason"
@@ -308,15 +312,14 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
     return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"
 
 
-def _evidence_problems(digest: Digest) -> tuple[int, list[str]]:
-    """Judge each stored output again; return (number of files, differences from the rows' rejected cells)."""
-    paths = sorted((digest.folder / "evidence").glob("*.npz"))
+def _evidence_step(folder: Path) -> Step:
+    """Judge each stored output again, and compare the number of its rejected cells with that of its row."""
+    paths = sorted((folder / "evidence").glob("*.npz"))
     wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
-    columns = ["case_id", "backend", "verdict", "n_reject"]
-    rows = read_rows(digest.folder, columns, wanted).to_pylist()
+    rows = read_rows(folder, ["case_id", "backend", "verdict", "n_reject"], wanted).to_pylist()
     by_stem = {case_name(row["case_id"], row["backend"]): row for row in rows}
-    found = [_contradicting_evidence(path, by_stem.get(path.stem)) for path in paths]
-    return len(paths), [problem for problem in found if problem]
+    found = filter(None, (_contradicting_evidence(path, by_stem.get(path.stem)) for path in paths))
+    return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)
 
 
 def _contradicting_evidence(path: Path, row: Mapping[str, Any] | None) -> str:
@@ -340,9 +343,3 @@ def _in_words(digest: Digest) -> str:
     conclusion, used = digest.conclusion, [one.waiver.id for one in digest.waivers if one.state is State.USED]
     waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
     return "; ".join(filter(None, (conclusion.overall.word, *conclusion.reasons, conclusion.narrowed, waived)))
-
-
-def _shortened(problems: Iterator[str]) -> tuple[str, ...]:
-    shown = [problem for _, problem in zip(range(_MAX_PROBLEMS), problems, strict=False)]
-    more = sum(1 for _ in problems)
-    return (*shown, *([f"and {count_of(more, 'more problem')} of this kind"] if more else []))

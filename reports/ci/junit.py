@@ -6,6 +6,7 @@ Before them stands a failing test case for each root cause: the others do not sa
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,6 @@ from poolproof.reports.rows.text import count_of
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
-_MAX_EXAMPLES = 5
 
 
 def write_junit(digest: Digest, path: Path) -> Path:
@@ -33,7 +33,7 @@ def write_junit(digest: Digest, path: Path) -> Path:
     suites: dict[str, ElementTree.Element] = {}
     root = ElementTree.Element("testsuites", name="poolproof")
     for counts in records(_counts(digest, gaps)):
-        backend, operator, dtype, aspect = key = tuple(counts[name] for name in _TEST_CASE)
+        backend, operator, dtype, aspect = key = _test_case(counts)
         if backend not in suites:
             suites[backend] = _suite(root, digest, backend)
         name = f"{dtype} {aspect or 'support'}".lstrip()
@@ -60,9 +60,8 @@ def _suite(root: ElementTree.Element, digest: Digest, backend: str) -> ElementTr
     run = digest.run
     started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%dT%H:%M:%S")
     suite = ElementTree.SubElement(root, "testsuite", name=backend, timestamp=started)
-    _add_properties(
-        suite, {"plan": run["plan"], "seed": run["seed"], **run["host"], **run["backends"].get(backend, {})}
-    )
+    environment = {**run["host"], **run["backends"].get(backend, {})}
+    _add_properties(suite, {"plan": run["plan"], "seed": run["seed"], **environment})
     for cluster in digest.root_causes:
         if cluster.backend == backend:
             case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=cluster.sentence)
@@ -95,13 +94,15 @@ def _result(case: ElementTree.Element, counts: Record, gap: Record | None, examp
 
 
 def _examples(digest: Digest) -> dict[tuple[str, ...], str]:
-    """Return per test case what failed in it and how to rerun it, one of each kind."""
-    if not digest.counts["violates"].any():
-        return {}
-    texts: dict[tuple[str, ...], list[str]] = {}
+    """Return per test case what failed in it and how to rerun it, one of each of five kinds."""
+    texts = defaultdict[tuple[str, ...], list[str]](list)
     for row in records(failures(digest.folder, tuple(dict.fromkeys((*_TEST_CASE, *KIND))))):
-        texts.setdefault(tuple(row[name] for name in _TEST_CASE), []).append(failure_text(row))
-    return {key: "\n\n".join(lines[:_MAX_EXAMPLES]) for key, lines in texts.items()}
+        texts[_test_case(row)].append(failure_text(row))
+    return {key: "\n\n".join(lines[:5]) for key, lines in texts.items()}
+
+
+def _test_case(record: Record) -> tuple[str, ...]:
+    return tuple(record[name] for name in _TEST_CASE)
 
 
 def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:
@@ -110,7 +111,7 @@ def _gaps(coverage: pd.DataFrame) -> dict[tuple[str, ...], Record]:
         return {}
     gaps = coverage[coverage["missing"] > 0]
     summed = gaps.groupby(_TEST_CASE).agg({"missing": "sum", "planned": "sum", "because": "first"})
-    return {tuple(gap[name] for name in _TEST_CASE): gap for gap in records(summed.reset_index())}
+    return {_test_case(gap): gap for gap in records(summed.reset_index())}
 
 
 def _counts(digest: Digest, gaps: Mapping[tuple[str, ...], Record]) -> pd.DataFrame:

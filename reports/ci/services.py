@@ -21,8 +21,6 @@ from poolproof.reports.waivers.review import STALE
 GITLAB_FILE = "gl-code-quality-report.json"
 """Name under which a GitLab job uploads the annotations (artifacts:reports:codequality)."""
 
-_MAX_OF_GITHUB = 10
-
 
 @dataclass(frozen=True)
 class Annotation:
@@ -78,15 +76,27 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_li
 
 def github_lines(remarks: Sequence[Annotation]) -> list[str]:
     """Return workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
-    levels = ([remark for remark in remarks if remark.level == level] for level in ("error", "warning"))
-    shown = [remark for level in levels for remark in level[:_MAX_OF_GITHUB]]
-    titles = [_data(remark.title).replace(":", "%3A").replace(",", "%2C") for remark in shown]
-    return [f"::{one.level} title={title}::{_data(one.text)}" for one, title in zip(shown, titles, strict=True)]
+    lines = []
+    for level in ("error", "warning"):
+        for remark in [remark for remark in remarks if remark.level == level][:10]:
+            title = _data(remark.title).replace(":", "%3A").replace(",", "%2C")
+            lines.append(f"::{level} title={title}::{_data(remark.text)}")
+    return lines
 
 
 def gitlab_report(remarks: Iterable[Annotation]) -> str:
     """Write a Code Quality report, which GitLab compares with that of the target branch."""
-    return json.dumps([_gitlab_issue(remark) for remark in remarks], indent=2) + "\n"
+    issues = [
+        {
+            "description": f"{remark.title}: {remark.text}",
+            "check_name": "poolproof",
+            "fingerprint": hashlib.sha256(f"{remark.place}\0{remark.title}".encode()).hexdigest(),
+            "severity": "major" if remark.level == "error" else "minor",
+            "location": {"path": remark.place, "lines": {"begin": 1}},
+        }
+        for remark in remarks
+    ]
+    return json.dumps(issues, indent=2) + "\n"
 
 
 def _root_cause(cluster: FailureCluster) -> Annotation:
@@ -106,16 +116,6 @@ def _failure(row: Record) -> Annotation:
 def _open_at_once(path: str, flags: int) -> int:
     """Open a file without waiting: a pipe that nobody reads is an error."""
     return os.open(path, flags | os.O_NONBLOCK, 0o666)
-
-
-def _gitlab_issue(remark: Annotation) -> dict[str, object]:
-    return {
-        "description": f"{remark.title}: {remark.text}",
-        "check_name": "poolproof",
-        "fingerprint": hashlib.sha256(f"{remark.place}\0{remark.title}".encode()).hexdigest(),
-        "severity": "major" if remark.level == "error" else "minor",
-        "location": {"path": remark.place, "lines": {"begin": 1}},
-    }
 
 
 def _data(text: str) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from poolproof.reports.clusters.conditions import MIN_FAILING
-from poolproof.reports.clusters.terms import FeatureColumn, Term
+from poolproof.reports.clusters.terms import Term, feature_column
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.schema import Row
@@ -17,7 +15,6 @@ from poolproof.reports.rows.verdicts import Verdict
 
 FailureKind = tuple[str, str]
 """Verdict and first violated check."""
-
 
 _SHARP = 0.9
 """Share of the cases with a condition that fail where it is the cause."""
@@ -108,7 +105,7 @@ class FailureCluster:
         values = self._features(row)
 
         def holds(term: Term) -> bool:
-            return bool(term.holds(FeatureColumn(term.feature, np.array([values[term.feature]]), np.ones(1, bool)))[0])
+            return bool(term.holds(feature_column(term.feature, [values[term.feature]])).all())
 
         return tuple(term.feature not in values or holds(term) for term in self.terms)
 
@@ -180,21 +177,17 @@ def _outside(cluster: FailureCluster) -> str:
     others = cluster.failing_others + cluster.conforming_others
     if not others:
         return "and there are no others"
-    verb = "does" if not cluster.conforming else "do"
-    if not cluster.failing_others:
-        return f"none of {others:,} others {verb}"
-    return f"{cluster.failing_others:,} of {others:,} others {'does' if cluster.failing_others == 1 else 'do'}"
+    if cluster.failing_others:
+        return f"{cluster.failing_others:,} of {others:,} others {'does' if cluster.failing_others == 1 else 'do'}"
+    return f"none of {others:,} others {'do' if cluster.conforming else 'does'}"
 
 
 def _unexplained(cluster: FailureCluster) -> str:
-    if cluster.failing == 1:
-        return f"one case fails ({_checks(cluster)}): too few to tell what brings it about"
+    failing = f"{_failing(cluster.failing)} ({_checks(cluster)})"
     if cluster.failing < MIN_FAILING:
-        return f"{cluster.failing} cases fail ({_checks(cluster)}): too few to tell what brings them about"
-    return (
-        f"{cluster.failing:,} cases fail ({_checks(cluster)}), and nothing was found that they have in common and "
-        f"{cluster.conforming_others:,} conforming ones lack"
-    )
+        return f"{failing}: too few to tell what brings {'it' if cluster.failing == 1 else 'them'} about"
+    lacking = f"{cluster.conforming_others:,} conforming ones lack"
+    return f"{failing}, and nothing was found that they have in common and {lacking}"
 
 
 def _checks(cluster: FailureCluster) -> str:

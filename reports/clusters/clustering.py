@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from functools import partial
+from math import inf, prod
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 
 from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
-from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, Term, feature_column
+from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, feature_column
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
@@ -49,9 +50,9 @@ NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "che
 def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
     """Cluster the failing rows of a run, with the whole row of each smallest case; `NotARun` if the folder is none."""
     has_failed = having("verdict", FAILED)
-    if not read_rows(folder, ["verdict"], has_failed).num_rows:
-        return ()
     failing = read_rows(folder, NEEDED, has_failed)
+    if not failing.num_rows:
+        return ()
     conforming = read_rows(folder, NEEDED, having("verdict", [Verdict.CONFORMS]))
     if conforming.num_rows > MAX_READ:  # those with the least ids, which are hashes, so the choice is repeatable
         conforming = conforming.take(pc.sort_indices(conforming["case_id"])[:MAX_READ])
@@ -84,8 +85,7 @@ def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     failing, conforming = rows[rows["verdict"].isin(FAILED)], rows[~rows["verdict"].isin(FAILED)]
     searched, others = least_ids(failing, MAX_FAILING)
     broken = {check for _, check in _kinds(failing)}
-    is_comparable = [SURVIVAL in broken or not broken.isdisjoint(_checks(one)) for one in conforming["checks_judged"]]
-    comparable, _ = least_ids(conforming[is_comparable], MAX_CONFORMING)
+    comparable, _ = least_ids(conforming[conforming["checks_judged"].map(partial(_speaks_of, broken))], MAX_CONFORMING)
     search = _Search(pd.concat([searched, comparable]).sort_index().reset_index(drop=True))
     found = list(search.cluster_failures())
     for start in range(0, len(others), CHUNK_ROWS):
@@ -101,7 +101,12 @@ def least_ids(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame
     return rows.loc[chosen], rows.drop(index=chosen)
 
 
-@dataclass(frozen=True, eq=False)
+def _speaks_of(broken: set[str], judged: Any) -> bool:
+    """Return whether a row that judged these checks could have shown that some are broken: any, if it is survival."""
+    return len(checks := _checks(judged)) > 0 and (SURVIVAL in broken or not broken.isdisjoint(checks))
+
+
+@dataclass(eq=False)
 class _Candidate:
     """A cluster, the failing rows that are its cases, and the failing rows that do not meet its condition."""
 
@@ -117,20 +122,19 @@ class _Search:
         self._rows = rows = rows.astype(object)  # columns of text are slow to take rows from
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
         self._kinds = _kinds(rows)
-        self._judged = [frozenset(_checks(checks)) for checks in rows["checks_judged"]]
         self._columns = [feature_column(*feature) for feature in feature_table(rows).items()]
         self._unassigned = self._failing.copy()
 
     def cluster_failures(self) -> Iterator[FailureCluster]:
         candidates: list[_Candidate] = []
-        while len(candidates) < MAX_CLUSTERS and (found := self._next()) is not None:
-            self._unassigned &= ~found.cases
+        while len(candidates) < MAX_CLUSTERS and self._unassigned.any() and (found := self._next()) is not None:
+            self._unassigned = self._unassigned & ~found.cases
             candidates.append(found)
         distinct = self._distinct(candidates)
         for found in distinct:
             others = [other.cases for other in distinct if other is not found]
             explained = np.logical_or.reduce(others or [~self._failing])
-            members = _cluster_of(self._rows[found.cases], has_condition=True)
+            members = _cluster_of(self._rows[found.cases])
             yield replace(
                 found.cluster,
                 failing_others=int((found.others & ~explained).sum()),
@@ -140,52 +144,45 @@ class _Search:
             )
         verdicts = self._rows["verdict"].to_numpy(object)
         for verdict in dict.fromkeys(verdicts[self._unassigned]):
-            yield self._without_terms(self._unassigned & (verdicts == verdict), has_condition=False)
+            left = self._unassigned & (verdicts == verdict)
+            conforming_others = int(self._conforming(left).sum())
+            yield _cluster_of(self._rows[left], has_condition=False, conforming_others=conforming_others)
 
     def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
         """Merge or drop candidates that may have the cause of an earlier one; dropped cases stay unexplained."""
         distinct: list[_Candidate] = []
         for found in candidates:
-            kinds = self._kinds_among(found.cases)
-            alike = [number for number, other in enumerate(distinct) if kinds <= self._kinds_among(other.cases)]
-            vague = [number for number in alike if not distinct[number].cluster.is_sharp]
+            kinds = dict(found.cluster.kinds).keys()
+            alike = [other for other in distinct if kinds <= dict(other.cluster.kinds).keys()]
+            vague = [other for other in alike if not other.cluster.is_sharp]
             if found.cluster.is_sharp or not alike:
                 distinct.append(found)
             elif vague:
-                distinct[vague[0]] = replace(distinct[vague[0]], cases=distinct[vague[0]].cases | found.cases)
-            elif any(found.cluster.failing <= _MIN_SHARE * distinct[number].cluster.failing for number in alike):
+                vague[0].cases = vague[0].cases | found.cases
+            elif any(found.cluster.failing <= _MIN_SHARE * other.cluster.failing for other in alike):
                 self._unassigned |= found.cases
             else:
                 distinct.append(found)
         return distinct
 
-    def _kinds_among(self, group: Mask) -> set[FailureKind]:
-        return {self._kinds[number] for number in np.flatnonzero(group)}
-
     def _next(self) -> _Candidate | None:
-        """Return the candidate that explains most of the rest; None where nothing is left or no condition is found."""
-        tried: list[_Candidate] = []
-        for group in self._groups():
-            tried += filter(None, [self._candidate(group)])
-            if tried and tried[0].cluster.is_exact:
-                break  # nothing explains more
+        """Return the candidate that explains most of the rest, or of its most frequent kind; None if there is none."""
+        whole = self._candidate(self._unassigned)
+        kinds = self._kinds_among(self._unassigned)
+        if len(kinds) == 1 or (whole and whole.cluster.is_exact):  # nothing explains more
+            return whole
+        is_most_frequent = np.array([kind == kinds.most_common(1)[0][0] for kind in self._kinds])
+        tried = filter(None, [whole, self._candidate(self._unassigned & is_most_frequent)])
         return max(tried, key=lambda found: found.cluster.margin, default=None)
 
-    def _groups(self) -> Iterator[Mask]:
-        """Yield the rest as a whole, and its most frequent kind, where there are others."""
-        if not self._unassigned.any():
-            return
-        yield self._unassigned.copy()
-        kinds = Counter(self._kinds[number] for number in np.flatnonzero(self._unassigned))
-        if len(kinds) > 1:
-            most = kinds.most_common(1)[0][0]
-            yield self._unassigned & np.array([kind == most for kind in self._kinds])
+    def _kinds_among(self, group: Mask) -> Counter[FailureKind]:
+        return Counter(self._kinds[number] for number in np.flatnonzero(group))
 
     def _candidate(self, group: Mask) -> _Candidate | None:
         judged = np.flatnonzero(group | self._conforming(group))
         fails = group[judged]
         if fails.all():
-            everything = _Candidate(self._without_terms(group, has_condition=True), group, np.zeros_like(group))
+            everything = _Candidate(_cluster_of(self._rows[group]), group, np.zeros_like(group))
             return everything if group.sum() >= MIN_FAILING else None
         columns = [part for column in self._columns if (part := column.at(judged)).varies]
         found = best_condition(columns, fails)
@@ -195,7 +192,6 @@ class _Search:
         taken[judged[found.mask & fails]] = True
         cluster = _cluster_of(
             self._rows[taken],
-            has_condition=True,
             terms=found.terms,
             conforming=found.conforming,
             failing_others=int(fails.sum()) - found.failing,
@@ -208,25 +204,19 @@ class _Search:
 
     def _conforming(self, group: Mask) -> Mask:
         """Select the rows that conform and judged a check which some of the group break."""
-        broken = {self._kinds[number][1] for number in np.flatnonzero(group)}
-        survived = SURVIVAL in broken
-        judged = [bool(checks) and (survived or not broken.isdisjoint(checks)) for checks in self._judged]
-        return ~self._failing & np.array(judged, np.bool_)
-
-    def _without_terms(self, group: Mask, *, has_condition: bool) -> FailureCluster:
-        beside = int(self._conforming(group).sum())
-        return _cluster_of(self._rows[group], has_condition=has_condition, conforming_others=beside)
+        broken = {check for _, check in self._kinds_among(group)}
+        return ~self._failing & self._rows["checks_judged"].map(partial(_speaks_of, broken)).to_numpy(bool)
 
 
 def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: Mask) -> tuple[Bound, ...]:
     """Return what was observed beside each threshold among the rows that meet the other terms."""
     made = []
     for number, term in enumerate(found.terms):
-        others = [other.holds(columns[other.feature]) for place, other in enumerate(found.terms) if place != number]
-        rest = np.logical_and.reduce(others) if others else np.ones(len(fails), np.bool_)
-        column = columns[term.feature]
-        within, beyond = column.distinct(found.mask & fails), column.distinct(rest & ~fails & ~term.holds(column))
         if term.is_threshold:
+            column, others = columns[term.feature], found.terms[:number] + found.terms[number + 1 :]
+            rest = [other.holds(columns[other.feature]) for other in others]
+            within = column.distinct(found.mask & fails)
+            beyond = column.distinct(np.logical_and.reduce([~fails, ~term.holds(column), *rest]))
             fails_at, conforms_at = (0, -1) if term.relation == AT_LEAST else (-1, 0)
             conforms = int(beyond[conforms_at]) if len(beyond) else None
             made.append(Bound(term.feature, int(within[fails_at]), conforms))
@@ -254,12 +244,11 @@ def size_of(row: Row) -> tuple[bool, float, float, int]:
     """Return the sort key of a row's case: whether it was not shrunk, its elements, windows, and length of line."""
     line = smallest_case(row)
     call = geometry_of(str(row["operator"]), read_case(line))
-    if call is None:
-        return not is_shrunk(row), float("inf"), float("inf"), len(line)
-    return not is_shrunk(row), call.planes * prod(call.size), call.planes * prod(call.count), len(line)
+    elements, windows = (call.planes * prod(call.size), call.planes * prod(call.count)) if call else (inf, inf)
+    return not is_shrunk(row), elements, windows, len(line)
 
 
-def _cluster_of(rows: pd.DataFrame, *, has_condition: bool, **about: Any) -> FailureCluster:
+def _cluster_of(rows: pd.DataFrame, *, has_condition: bool = True, **about: Any) -> FailureCluster:
     """Make a cluster of failing rows, with what is known ``about`` its condition and the other rows."""
     sizes = [size_of(dict(zip(SIZED, row, strict=True))) for row in rows.reindex(columns=SIZED).to_numpy(object)]
     (smallest,) = rows.iloc[[sizes.index(min(sizes))]].to_dict("records")
@@ -280,18 +269,12 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
     What meets none joins the cluster of its verdict without a condition, or makes a new one.
     """
     columns = {name: feature_column(name, values) for name, values in feature_table(rows).items()}
-    left = np.ones(len(rows), np.bool_)
-
-    def meeting(terms: Sequence[Term]) -> Mask:
-        met = left.copy()
-        for term in terms:
-            met &= term.holds(columns[term.feature]) if term.feature in columns else False
-        return met
-
+    nothing, left = np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)
     enlarged = []
     for cluster in filter(lambda cluster: cluster.has_condition, found):
-        taken = meeting(cluster.terms)
-        left &= ~taken
+        met = [term.holds(columns[term.feature]) if term.feature in columns else nothing for term in cluster.terms]
+        taken = np.logical_and.reduce([left, *met])
+        left = left & ~taken
         enlarged.append(_enlarged(cluster, rows[taken]))
     yield from (replace(cluster, failing_others=cluster.failing_others + int(left.sum())) for cluster in enlarged)
     without = {cluster.smallest["verdict"]: cluster for cluster in found if not cluster.has_condition}
@@ -302,8 +285,6 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
 
 
 def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
-    if not len(rows):
-        return cluster
     kinds = Counter(dict(cluster.kinds)) + Counter(_kinds(rows))
     cases = cluster.cases | frozenset(rows["case_id"])
     return replace(cluster, failing=cluster.failing + len(rows), kinds=tuple(kinds.most_common()), cases=cases)

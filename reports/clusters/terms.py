@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import comb, log2
 from typing import Any
 
@@ -148,14 +148,6 @@ def literals(column: FeatureColumn, failing: Mask, features: int) -> Iterator[Li
     for term, choices in _terms(column, failing):
         divisor = _DIVISOR_BITS if REMAINDER in column.feature else 0.0
         yield Literal(term, term.holds(column), log2(features) + log2(choices) + divisor)
-
-
-def thresholds(column: FeatureColumn, term: Term) -> Iterator[Term]:
-    """Yield the term with its threshold at every observed value; of other terms themselves."""
-    if term.is_threshold:
-        yield from (replace(term, value=int(value)) for value in column.distinct(column.present)[1:])
-    else:
-        yield term
 
 
 def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:

@@ -22,8 +22,6 @@ ANSWERS = {"code and page": "both", "code": "as_code", "page": "as_page", "an ea
 
 COLUMNS = (*CLAUSE, "product", "statement", *COUNTS, *ANSWERS.values())
 
-_IS_ABOUT_ONE = pc.field("statement").is_valid() & (pc.field("statement") != "")
-
 
 def clause_table(folder: Path) -> pd.DataFrame:
     """Return one line per `CLAUSE` of a run, without an index; empty where no contract was judged.
@@ -31,7 +29,8 @@ def clause_table(folder: Path) -> pd.DataFrame:
     Besides the counts of `tables.counts` and of `ANSWERS`: ``product``, and ``statement``, the clause in a
     sentence.
     """
-    rows = read_rows(folder, [*CLAUSE, "product", "statement", "follows", "verdict"], _IS_ABOUT_ONE)
+    is_about_one = pc.field("statement").is_valid() & (pc.field("statement") != "")
+    rows = read_rows(folder, [*CLAUSE, "product", "statement", "follows", "verdict"], is_about_one)
     if not rows.num_rows:
         return pd.DataFrame(columns=COLUMNS)
     counted = counts(rows, CLAUSE)
@@ -48,8 +47,7 @@ def clause_table(folder: Path) -> pd.DataFrame:
 
 def follows(line: Record) -> str:
     """Say whose description a library follows where they differ: ``code``, ``page``, or how often each."""
-    named = {answer: line[column] for answer, column in ANSWERS.items() if column != "both"}
-    parts = {answer: count for answer, count in named.items() if count}
+    parts = {answer: line[column] for answer, column in ANSWERS.items() if column != "both" and line[column]}
     return ", ".join(f"{name} {count:,}" for name, count in parts.items()) if len(parts) > 1 else "".join(parts)
 
 

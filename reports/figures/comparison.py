@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,7 @@ class Comparison:
     @property
     def libraries(self) -> tuple[str, str]:
         """Name the library that each backend judged, in the run before and in the run after."""
-        before, after = (
-            (library_text(*backend) for backend in run["backends"].items()) for run in (self.before, self.after)
-        )
+        before, after = (starmap(library_text, run["backends"].items()) for run in (self.before, self.after))
         return ", ".join(before), ", ".join(after)
 
     def of_backend(self, backend: str) -> Comparison:
@@ -114,7 +113,8 @@ class Comparison:
 def compare(before: Path, after: Path) -> Comparison:
     """Compare two runs; `NotARun` if a folder is none."""
     runs = read_run(before), read_run(after)
-    cases = _matched(before, after)
+    cases = _cases(before).merge(_cases(after), on=[*GROUP, "case_id"], how="outer", suffixes=("_before", "_after"))
+    cases = cases.fillna({"state_before": ABSENT, "state_after": ABSENT})
     shared = cases[(cases["state_before"] != ABSENT) & (cases["state_after"] != ABSENT)]
     conforming = shared[(shared["state_before"] == Verdict.CONFORMS) & (shared["state_after"] == Verdict.CONFORMS)]
     ids = pa.array(conforming["case_id"], pa.string())
@@ -137,32 +137,18 @@ def compare(before: Path, after: Path) -> Comparison:
     )
 
 
-def _matched(before: Path, after: Path) -> pd.DataFrame:
-    left, right = _cases(before), _cases(after)
-    for name in (*GROUP, "state"):
-        categories = pd.Index(left[name].cat.categories).union(right[name].cat.categories)
-        left[name], right[name] = (frame[name].cat.set_categories(categories) for frame in (left, right))
-    both = left.merge(right, on=[*GROUP, "case_id"], how="outer", suffixes=("_before", "_after"))
-    for name in ("state_before", "state_after"):
-        both[name] = both[name].cat.add_categories([ABSENT]).fillna(ABSENT)
-    return both
-
-
 def _cases(folder: Path) -> pd.DataFrame:
-    """Read the cases of a run; columns of few values are categories, so that millions fit into memory."""
     columns = [*GROUP, "case_id", "verdict", "call_seconds"]
-    rows = read_rows(folder, columns, (pc.field("aspect") != "") & tables.PLANNED)
-    table = rows.to_pandas(categories=[*GROUP, "verdict"])
-    verdicts = table.pop("verdict")
-    table["state"] = verdicts.map(lambda verdict: _STATES.get(verdict, verdict)).astype("category")
-    return table.drop_duplicates(list(KEY))
+    cases = tables.load(folder, columns, (pc.field("aspect") != "") & tables.PLANNED).drop_duplicates(list(KEY))
+    return cases.rename(columns={"verdict": "state"}).replace({"state": _STATES})
 
 
 def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
-    changed = cases[cases["state_before"].astype(str) != cases["state_after"].astype(str)]
-    counts = changed.groupby(["state_before", "state_after"], observed=True).size().rename("cases").reset_index()
-    counts = counts.rename(columns={"state_before": "before", "state_after": "after"})
-    return counts.sort_values("cases", ascending=False, ignore_index=True)
+    states = cases[["state_before", "state_after"]].set_axis(["before", "after"], axis=1)
+    changed = states[states["before"] != states["after"]]
+    counts = changed.where(changed != ABSENT).groupby(["before", "after"], dropna=False).size()  # absent is the last
+    counted = counts.rename("cases").reset_index().fillna({"before": ABSENT, "after": ABSENT})
+    return counted.sort_values("cases", ascending=False, ignore_index=True)
 
 
 def _failures(folder: Path) -> pd.DataFrame:
@@ -181,7 +167,7 @@ def _newly_failing(cases: pd.DataFrame, before: pd.DataFrame, after: pd.DataFram
 
 
 def _with_state(failures: pd.DataFrame, cases: pd.DataFrame, state: str) -> pd.DataFrame:
-    return failures.merge(cases[[*KEY, state]].astype({"backend": str, "aspect": str}), on=list(KEY))
+    return failures.merge(cases[[*KEY, state]], on=list(KEY))
 
 
 def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
@@ -196,28 +182,22 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
     A case that is merely absent is excused where its group is still judged, with another seed or fewer cases. No run
     has to judge the auxiliary calls of other cases. ``because`` is the commonest reason that the run gives for a group.
     """
-    was_judged = cases[~cases["state_before"].isin(_NOTHING_LEARNED) & (cases["aspect"] != NEIGHBOURS)]
-    lost = was_judged[was_judged["state_after"].isin(_NOTHING_LEARNED)]
-    lost = lost.groupby([*GROUP, "state_after"], observed=True).size().rename("cases").reset_index()
-    lost = lost.astype(dict.fromkeys([*GROUP, "state_after"], str))
-    judged_now = cases[~cases["state_after"].isin(_NOTHING_LEARNED)][list(GROUP)].drop_duplicates().astype(str)
+    was_judged, is_judged = (~cases[f"state_{side}"].isin(_NOTHING_LEARNED) for side in ("before", "after"))
+    lost = cases[was_judged & ~is_judged & (cases["aspect"] != NEIGHBOURS)]
     plans: list[Counter[tuple[Any, ...]]] = [Counter(), Counter()]
     for planned, run in zip(plans, runs, strict=True):
         for group in run["mandatory"]:  # clauses of a group together
             planned[tuple(group.get(name) for name in GROUP)] += group["planned"]
-    still_judged = set(judged_now.itertuples(index=False, name=None))
-    excused = [
-        line.state_after == ABSENT
-        and key in still_judged
-        and (runs[0]["seed"] != runs[1]["seed"] or plans[1][key] < plans[0][key])
-        for line, key in zip(lost.itertuples(), lost[list(GROUP)].itertuples(index=False, name=None), strict=True)
-    ]
-    lost = lost[~np.array(excused, bool)]
+    is_reseeded = runs[0]["seed"] != runs[1]["seed"]
+    still_judged = cases.loc[is_judged, list(GROUP)].drop_duplicates().itertuples(index=False, name=None)
+    excused = {key for key in still_judged if is_reseeded or plans[1][key] < plans[0][key]}
+    is_excused = [key in excused for key in lost[list(GROUP)].itertuples(index=False, name=None)]
+    lost = lost[(lost["state_after"] != ABSENT) | ~np.array(is_excused, bool)]
     skipped = tables.load(after, [*GROUP, "reason"], tables.WAS_SKIPPED)
     reasons = skipped.groupby(list(GROUP))["reason"].agg(lambda texts: texts.mode()[0]).rename("because")
-    summed = lost.groupby(list(GROUP), as_index=False)["cases"].sum().merge(reasons, on=list(GROUP), how="left")
-    summed["because"] = summed["because"].fillna(NEVER_ASKED)
-    return summed.sort_values("cases", ascending=False, kind="stable", ignore_index=True)
+    counted = lost.groupby(list(GROUP)).size().rename("cases").reset_index()
+    counted = counted.merge(reasons, on=list(GROUP), how="left").fillna({"because": NEVER_ASKED})
+    return counted.sort_values("cases", ascending=False, kind="stable", ignore_index=True)
 
 
 def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
@@ -273,9 +253,8 @@ def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
     """
     timed = cases[(cases["call_seconds_before"] > 0) & (cases["call_seconds_after"] > 0)]
     ratios = timed["call_seconds_after"] / timed["call_seconds_before"]
-    groups = ratios.groupby([timed[name].astype(str) for name in MEASURED])
     lines = []
-    for group, values in groups:
+    for group, values in ratios.groupby([timed[name] for name in MEASURED]):
         number, ascending = len(values), np.sort(values.to_numpy())
         reach = _Z * math.sqrt(number) / 2
         low, high = max(math.floor(number / 2 - reach), 0), min(math.ceil(number / 2 + reach), number - 1)

@@ -76,11 +76,10 @@ def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) 
 
 def _gaps(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame) -> Iterator[str]:
     """Name exceptions, the refusals that no document allows, and what is missing for other reasons."""
-    raised = {
-        "the suite itself raised an exception": totals["suite_errors"],
-        "an adapter raised an exception or gave no outcome": totals["adapter_errors"],
-    }
-    for what, number in raised.items():
+    for what, number in (
+        ("the suite itself raised an exception", totals["suite_errors"]),
+        ("an adapter raised an exception or gave no outcome", totals["adapter_errors"]),
+    ):
         if number:
             yield f"{what}, which says nothing about the implementation: in {count_of(number, 'case')}"
     planned, refused = count_of(int(coverage["planned"].sum()), "planned case"), totals["undocumented"]
@@ -107,16 +106,12 @@ def _narrowed(run: Mapping[str, Any], planned: int) -> str:
     part = f"narrowed: {of_plan:,} of {count_of(whole, 'case')} of plan {run['plan']}" if of_plan < whole else ""
     if beyond:
         part = f"{part}{' and ' if part else ''}{count_of(beyond, 'case')} beyond {'it' if part else 'the plan'}"
-    return part + shard + _allotted(budget)
-
-
-def _allotted(budget: Mapping[str, Any]) -> str:
-    parts = budget.get("asked", {})
-    if not parts and "beyond" not in budget:
-        return ""
+    if not budget.get("asked") and "beyond" not in budget:
+        return part + shard
     took, budgeted = duration(budget["took"]), duration(budget["seconds"])
-    smallest = min((count / total for count, total in parts.values()), default=1.0)
-    return f", in {took} of a budget of {budgeted}: at least 1 case and {100 * smallest:.1f} % of each block"
+    smallest = min((cases / total for cases, total in budget.get("asked", {}).values()), default=1.0)
+    allotted = f"at least 1 case and {100 * smallest:.1f} % of each block"
+    return f"{part}{shard}, in {took} of a budget of {budgeted}: {allotted}"
 
 
 ALL_CALLS = "every call"
@@ -126,7 +121,6 @@ NEEDED = ("backend", "operator", "dtype", "classes", "verdict", "reason")
 """Columns that `never_run` needs."""
 
 _SUBJECT = ["backend", "operator", "dtype"]
-_UNDOCUMENTED = pc.field("verdict") == str(Verdict.UNDOCUMENTED)
 _WAS_CALLED = having("verdict", JUDGED | {Verdict.UNDOCUMENTED})
 _MAX_NAMED = 3
 
@@ -137,17 +131,10 @@ def never_run(rows: pa.Table) -> pd.DataFrame:
     Columns: backend, operator, dtype, class (`ALL_CALLS` where nothing of the dtype ran, which then stands for all of
     its classes), refused, because (the commonest reason). A class of which nothing was drawn is in no line.
     """
-    judged = rows.filter(_WAS_CALLED).select(NEEDED)
-    if not judged.filter(_UNDOCUMENTED).num_rows:
+    called = rows.filter(_WAS_CALLED).select(NEEDED)
+    if not called.filter(pc.field("verdict") == str(Verdict.UNDOCUMENTED)).num_rows:
         return pd.DataFrame(columns=[*_SUBJECT, "class", "refused", "because"])
-    lines = _by_class(judged.to_pandas())
-    entirely = pd.MultiIndex.from_frame(lines.loc[lines["class"] == ALL_CALLS, _SUBJECT])
-    is_covered = pd.MultiIndex.from_frame(lines[_SUBJECT]).isin(entirely) & (lines["class"] != ALL_CALLS)
-    return lines[~is_covered].sort_values("refused", ascending=False, kind="stable", ignore_index=True)
-
-
-def _by_class(judged: pd.DataFrame) -> pd.DataFrame:
-    """Return a line for each class of calls of which some were ``refused`` undocumented and none ran."""
+    judged = called.to_pandas()
     is_refused = judged["verdict"] == Verdict.UNDOCUMENTED
     ran = ~is_refused & (judged["verdict"] != Verdict.REFUSED)
     counted = judged.assign(refused=is_refused, ran=ran, reason=judged["reason"].where(is_refused))
@@ -155,7 +142,10 @@ def _by_class(judged: pd.DataFrame) -> pd.DataFrame:
     by_class = counted.explode("class", ignore_index=True).groupby([*_SUBJECT, "class"])
     commonest = ("reason", lambda reasons: str(next(iter(reasons.mode()), "")))
     lines = by_class.agg(ran=("ran", "sum"), refused=("refused", "sum"), because=commonest).reset_index()
-    return lines[(lines["ran"] == 0) & (lines["refused"] > 0)].drop(columns="ran")
+    lines = lines[(lines["ran"] == 0) & (lines["refused"] > 0)].drop(columns="ran")
+    entirely = pd.MultiIndex.from_frame(lines.loc[lines["class"] == ALL_CALLS, _SUBJECT])
+    is_covered = pd.MultiIndex.from_frame(lines[_SUBJECT]).isin(entirely) & (lines["class"] != ALL_CALLS)
+    return lines[~is_covered].sort_values("refused", ascending=False, kind="stable", ignore_index=True)
 
 
 def named(never: pd.DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,8 +29,6 @@ COUNTS = ("planned", "judged", "refused", "missing", "because")
 MandatoryGroup = Mapping[str, Any]
 """A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
 
-Key = tuple[Any, ...]
-
 
 def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:
     return list(dict.fromkeys(name for group in mandatory for name in group if name != "planned"))
@@ -47,25 +46,22 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFram
     by_columns: dict[tuple[str, ...], list[MandatoryGroup]] = {}
     for group in mandatory:
         by_columns.setdefault(tuple(group_columns([group])), []).append(group)
-    parts = [_coverage(rows, list(columns), groups) for columns, groups in by_columns.items()]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COUNTS)
-
-
-def _coverage(rows: pa.Table, columns: list[str], groups: list[MandatoryGroup]) -> pd.DataFrame:
-    ended = {tuple(line[name] for name in columns): line for line in records(counts(rows, columns).reset_index())}
-    reasons = defaultdict[Key, Counter[str | None]](Counter)
-    for row in rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")]).to_pylist():
-        reasons[tuple(row[name] for name in columns)][row["reason"]] += row["count_all"]
     lines = []
-    for group in groups:
-        key = tuple(group[name] for name in columns)
-        judged, refused = (ended[key][name] if key in ended else 0 for name in ("judged", "undocumented"))
-        missing = max(group["planned"] - judged, 0)
-        own = reasons[key]  # of equally common ones the first of the alphabet; rows may have none
-        commonest = min(own, key=lambda reason: (-own[reason], reason is None, reason), default=None)
-        reason = "" if not missing else NEVER_ASKED if commonest is None else commonest
-        lines.append({**group, "judged": judged, "refused": refused, "because": reason, "missing": missing})
-    return pd.DataFrame(lines)
+    for columns, groups in by_columns.items():
+        ended = {tuple(line[name] for name in columns): line for line in records(counts(rows, columns).reset_index())}
+        skipped = rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")])
+        reasons = defaultdict[tuple[Any, ...], list[tuple[int, bool, str | None]]](list)
+        for row in skipped.to_pylist():  # of equally common ones the first of the alphabet; rows may have none
+            text = row["reason"]
+            reasons[tuple(row[name] for name in columns)].append((-row["count_all"], text is None, text))
+        for group in groups:
+            key = tuple(group[name] for name in columns)
+            judged, refused = (ended[key][name] if key in ended else 0 for name in ("judged", "undocumented"))
+            missing = max(group["planned"] - judged, 0)
+            commonest = min(reasons[key])[-1] if reasons[key] else None
+            because = "" if not missing else NEVER_ASKED if commonest is None else commonest
+            lines.append({**group, "judged": judged, "refused": refused, "because": because, "missing": missing})
+    return pd.DataFrame(lines) if lines else pd.DataFrame(columns=COUNTS)
 
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 20, 1 << 24)
@@ -73,7 +69,6 @@ SIZES = (1, 4, 16, 64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 20, 1 << 24)
 
 PLANES = (1, 2, 4, 16, 64, 256, 1024, 1 << 16)
 KERNELS = (1, 2, 4, 9, 16, 32, 64, 256)
-_KERNEL_CELLS = "cells of the kernel, or windows of a plane"
 _RELATIONS = ("kernel > stride", "kernel = stride", "kernel < stride", "mixed", "adaptive")
 
 
@@ -106,10 +101,14 @@ def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
         size = _size_class(SIZES, (elements or 0) // planes if planes else 0)
         sizes[backend][_size_class(PLANES, planes), size] += 1
         windows[backend].update(filter(None, [_window_class(case)]))
-    planes = "How large", "cells of a plane", _names(SIZES), "planes (N * C)", _names(PLANES)
-    kernels = "Which windows", _KERNEL_CELLS, _names(KERNELS), "along the axes", _RELATIONS
+    cells, planes, kernels = ([_name(begin) for begin in begins] for begins in (SIZES, PLANES, KERNELS))
+    across = "cells of the kernel, or windows of a plane"
     return {
-        backend: [GeometryGrid(*planes, sizes[backend]), GeometryGrid(*kernels, windows[backend])] for backend in sizes
+        backend: [
+            GeometryGrid("How large", "cells of a plane", cells, "planes (N * C)", planes, sizes[backend]),
+            GeometryGrid("Which windows", across, kernels, "along the axes", _RELATIONS, windows[backend]),
+        ]
+        for backend in sizes
     }
 
 
@@ -128,12 +127,7 @@ def _window_class(line: str) -> tuple[str, str] | None:
 
 def _size_class(begins: Sequence[int], value: int) -> str:
     """Return the class that a number lies in; what is below the first lies in that."""
-    below = [begin for begin in begins if begin <= value]
-    return _name(below[-1] if below else begins[0])
-
-
-def _names(begins: Sequence[int]) -> list[str]:
-    return [_name(begin) for begin in begins]
+    return _name(begins[max(bisect(begins, value) - 1, 0)])
 
 
 def _name(begin: int) -> str:

@@ -171,7 +171,10 @@ def _merge_rows(run: Path, target: Path) -> int:
 def _groups(digest: Digest) -> pd.DataFrame:
     """Return the run per group: counts, what was planned, precision of what conforms, and times in seconds."""
     rows = read_rows(digest.folder, [*GROUP, *tables.PRECISION, "call_seconds", "seconds"])
-    groups = digest.counts.join(tables.precision(rows, GROUP)).join(tables.times(rows, GROUP)).reset_index()
+    measured = rows.group_by(list(GROUP), use_threads=False)
+    times = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
+    times = times.rename(columns={"call_seconds_approximate_median": "call_seconds", "seconds_sum": "seconds"})
+    groups = digest.counts.join(tables.precision(rows, GROUP)).join(times.set_index(list(GROUP))).reset_index()
     covered = digest.coverage
     if set(GROUP).issubset(covered.columns):
         planned = covered.groupby(list(GROUP), dropna=False, as_index=False)[["planned", "missing"]].sum()

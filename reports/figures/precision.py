@@ -56,15 +56,24 @@ MAX_WORST = 3
 
 @dataclass(frozen=True)
 class Multiplicity:
-    """Cells that ``label`` gradients reach, over all right rows: how many, their largest error, the largest bound.
+    """Cells that more than half of ``most`` gradients reach, a power of two, over all right rows.
 
-    Both are in ulps of the larger of the sums of positive and of negative gradients.
+    Their number, largest error and largest bound: both in ulps of the larger of the sums of positive and of negative
+    gradients.
     """
 
-    label: str
+    most: int
     cells: int
     error: float
     bound: float
+
+    @property
+    def label(self) -> str:
+        return str(self.most) if self.most <= 2 else f"{self.most // 2 + 1}-{self.most}"
+
+    def with_those_of(self, other: Multiplicity) -> Multiplicity:
+        error, bound = max(self.error, other.error), max(self.bound, other.bound)
+        return Multiplicity(self.most, self.cells + other.cells, error, bound)
 
 
 def precision_by_model(folder: Path) -> list[Record]:
@@ -93,19 +102,15 @@ Errors = tuple[str, str, tuple[Multiplicity, ...]]
 
 def errors_by_dtype(found: Sequence[Record]) -> dict[str, list[Errors]]:
     """Return for each backend the largest errors and bounds of all its operators, per dtype and model."""
-    parts = defaultdict[tuple[str, str, str], dict[str, list[Multiplicity]]](lambda: defaultdict(list))
+    parts = defaultdict[tuple[str, str, str], dict[int, Multiplicity]](dict)
     for one in found:
-        for multiplicity in one["multiplicities"]:
-            parts[one["backend"], one["dtype"], one["model"]][multiplicity.label].append(multiplicity)
+        for own in one["multiplicities"]:
+            merged = parts[one["backend"], one["dtype"], one["model"]]
+            merged[own.most] = own.with_those_of(merged[own.most]) if own.most in merged else own
     backends = defaultdict[str, list[Errors]](list)
     for backend, dtype, model in sorted(parts, key=lambda key: (key[0], DTYPES.index(key[1]), key[2])):
-        merged = []
-        for label, same in sorted(
-            parts[backend, dtype, model].items(), key=lambda item: int(item[0].partition("-")[0])
-        ):
-            error, bound = max(one.error for one in same), max(one.bound for one in same)
-            merged.append(Multiplicity(label, sum(one.cells for one in same), error, bound))
-        backends[backend].append((dtype, model, tuple(merged)))
+        classes = parts[backend, dtype, model]
+        backends[backend].append((dtype, model, tuple(classes[most] for most in sorted(classes))))
     return backends
 
 
@@ -139,19 +144,15 @@ def _extreme(value: float) -> float | None:
 
 
 def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
-    """Combine the classes of k over all rows, from lists that each row has one of."""
-    lists = [tuple(map(np.asarray, row)) for row in zip(*(rows[name] for name in _CLASSES), strict=True)]
-    length = max((len(its_cells) for its_cells, *_ in lists), default=0)
-    cells, error, bound = np.zeros(length, np.int64), np.zeros(length), np.zeros(length)
-    for its_cells, its_error, its_bound in lists:
-        size = len(its_cells)
-        cells[:size] += its_cells
-        error[:size] = np.fmax(error[:size], its_error)
-        bound[:size] = np.fmax(bound[:size], np.where(np.isfinite(its_bound), its_bound, 0.0))
-    for number in range(length):
-        if cells[number]:  # the class of ceil(log2 k) = number
-            label = str(number + 1) if number < 2 else f"{2 ** (number - 1) + 1}-{2**number}"
-            yield Multiplicity(label, int(cells[number]), float(error[number]), float(bound[number]))
+    """Combine the classes of ceil(log2 k) over all rows, from lists that each row has one of."""
+    if rows.empty:
+        return
+    lists = pd.DataFrame({name: np.concatenate(rows[name].to_list()) for name in _CLASSES})
+    lists = lists.replace({"k_bound": {np.inf: 0.0}})
+    number = np.concatenate([np.arange(len(cells)) for cells in rows["k_cells"]])
+    classes = lists.groupby(number).agg({"k_cells": "sum", "k_error": "max", "k_bound": "max"}).fillna(0.0)
+    for number, cells, error, bound in classes[classes["k_cells"] > 0].itertuples(name=None):
+        yield Multiplicity(2**number, int(cells), error, bound)
 
 
 def agreements(folder: Path) -> list[Record]:
@@ -204,11 +205,10 @@ def backend_comparisons(folder: Path) -> list[Record]:
     rows = read_rows(folder, list(dict.fromkeys((*columns, *NEEDED))), HAS_STATISTICS)
     frame = add_quantities(rows).select([*columns, "largest_error"]).to_pandas()
     frame = frame.drop_duplicates(["backend", "case_id"])
+    runs = dict(list(frame.groupby("backend")))
     found: list[Record] = []
-    for first, second in combinations(sorted(frame["backend"].unique()), 2):
-        both = frame[frame["backend"] == first].merge(
-            frame[frame["backend"] == second], on=["case_id", "operator", "dtype"], suffixes=_SIDES
-        )
+    for first, second in combinations(runs, 2):
+        both = runs[first].merge(runs[second], on=["case_id", "operator", "dtype"], suffixes=_SIDES)
         for (operator, dtype), own in both.groupby(["operator", "dtype"], sort=True):
             about = {"first": first, "second": second, "operator": str(operator), "dtype": str(dtype)}
             found.append(about | _compare_backends(own))

@@ -19,7 +19,7 @@ from poolproof.reports.figures.quantities import NEEDED, add_quantities
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
-from poolproof.reports.rows.schema import COLUMNS, COMBINED, GROUP
+from poolproof.reports.rows.schema import COMBINED, GROUP
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, Verdict
 
@@ -138,13 +138,6 @@ def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
     return combined.set_index(list(by)).sort_index()
 
 
-def times(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
-    measured = rows.group_by(list(by), use_threads=False)
-    table = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
-    table = table.rename(columns={"call_seconds_approximate_median": "call_seconds", "seconds_sum": "seconds"})
-    return table.set_index(list(by))
-
-
 PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 """Columns that `precision` needs besides those it groups by."""
 
@@ -162,9 +155,6 @@ def failures(
     for backend, ids in (excluding or {}).items():
         failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
     key = ["backend", "aspect", "case_id"]
-    if failed.empty:  # as of most runs: what follows takes as long for no row as for some
-        others = (column.name for column in COLUMNS if column.name not in key)
-        return pd.DataFrame(columns=[*key, "violated", "cases", *others])
     failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
     failed["grown"], failed["once"] = failed["shrunk"].isna(), failed["asked_again"].isna()
     left = {path.stem for path in (folder / "evidence").glob("*.npz")}

@@ -145,17 +145,17 @@ def issue_histories(entries: Entries) -> list[IssueHistory]:
     issues: dict[tuple[str, Condition], IssueHistory] = {}
     violating = [run["run"] for run in records(entries.runs) if run["verdict"] == "violates"][-MAX_RUNS:]
     for run in records(entries.runs):
-        present: list[FailureCluster] = []
+        found: tuple[FailureCluster, ...] = ()
         if run["run"] in violating:
             with suppress(NotARun):  # its rows cannot be read
-                present = [cluster for cluster in clusters_of(entries.paths[run["run"]]) if cluster.has_condition]
-        shown = {(cluster.backend, _condition(cluster)) for cluster in present}
+                found = clusters_of(entries.paths[run["run"]])
+        claimed = [cluster for cluster in found if cluster.has_condition]
+        keys = [(cluster.backend, tuple(sorted(set(cluster.features)))) for cluster in claimed]
         for key, issue in issues.items():
             judged = issue.backend in json.loads(run["backends"]) and run["plan"] in issue.plans
-            if judged and key not in shown and issue.gone is None:
+            if judged and key not in keys and issue.gone is None:
                 issue.gone = run["started"]
-        for cluster in present:
-            key = cluster.backend, _condition(cluster)
+        for key, cluster in zip(keys, claimed, strict=True):
             if key not in issues or issues[key].gone is not None:
                 issues[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
             issue, product = issues[key], str(cluster.smallest.get("product") or "")
@@ -164,7 +164,3 @@ def issue_histories(entries: Entries) -> list[IssueHistory]:
             if product and product not in issue.products:
                 issue.products.append(product)
     return sorted(issues.values(), key=lambda issue: (issue.gone is not None, -issue.last))
-
-
-def _condition(cluster: FailureCluster) -> Condition:
-    return tuple(sorted({term.feature for term in cluster.terms}))

@@ -81,20 +81,19 @@ TRENDS = (
 LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
 
 
-def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) -> Spec:
+def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
     """Draw a line per ``series`` and ``library`` over ``time`` (milliseconds since 1970) of the points.
 
-    They are the table ``source``; a series has a colour, and ``implementation`` names a point. The specification names
-    its data and colours, which are variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
+    A series has a colour, and ``implementation`` names a point. The specification names its data and colours, which are
+    variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
     """
     scale = trend.scale([point[trend.column] for point in points if trend.column in point])
-    legend = (
-        {"orient": "top", "columns": 1, "labelLimit": 0} if len({point["series"] for point in points}) > 1 else None
-    )
+    has_series = len({point["series"] for point in points}) > 1
+    legend = {"orient": "top", "columns": 1, "labelLimit": 0} if has_series else None
     axis = {"tickCount": 5}
     return {
         "height": 170,
-        "data": {"name": source},
+        "data": {"name": "points"},
         "transform": [{"filter": f"isValid(datum.{trend.column})"}],
         "mark": {"type": "line", "point": {"size": 22}, "strokeWidth": 1.5},
         "encoding": {
@@ -113,7 +112,6 @@ def trend_chart(trend: Trend, source: str, points: Sequence[Mapping[str, Any]]) 
 
 
 _MARK = "poolproof-dashboard"
-_POINTS = "points"
 MatrixCell = tuple[str, ...]
 """The values of the columns `MATRIX_CELL`, or of `IMPLEMENTATION`."""
 
@@ -139,14 +137,10 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         implementations=implementations,
         issue_histories=issue_histories(entries),
         verdict_classes=VERDICT_CLASSES,
-        trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in TRENDS],
-        sources={_POINTS: points},
+        trends=[(trend.title, trend_chart(trend, points)) for trend in TRENDS],
+        points=points,
         runs=[
-            run
-            | {
-                "backends": ", ".join(json.loads(run["backends"])),
-                "verdict_class": VERDICT_CLASSES[Overall.of_word(run["verdict"])],
-            }
+            run | {"backends": ", ".join(json.loads(run["backends"])), "overall": Overall.of_word(run["verdict"])}
             for run in records(entries.runs.tail(MAX_RUNS))[::-1]
         ],
         total_runs=len(entries.runs),
@@ -199,14 +193,11 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
     """Compare per implementation the newest run with the one before it; None where its plan has no earlier run."""
-    compared: dict[tuple[str, str], Comparison] = {}
+    compared = cache(compare)
     changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
-        runs = pair["before"], pair["last"]
-        if runs[0] and runs not in compared:
-            compared[runs] = compare(*(entries.paths[run] for run in runs))
-        comparison = compared.get(runs)
-        changes[_implementation_of(pair)] = comparison.of_backend(pair["backend"]) if comparison else None
+        paths = [entries.paths[run] for run in (pair["before"], pair["last"]) if run]
+        changes[_implementation_of(pair)] = compared(*paths).of_backend(pair["backend"]) if pair["before"] else None
     return changes
 
 
@@ -240,8 +231,8 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
         cases=cases[:MAX_CASES],
         more_cases=len(cases[MAX_CASES:]),
-        trends=[(trend.title, trend_chart(trend, _POINTS, points)) for trend in (*TRENDS, LEAST_MARGIN)],
-        sources={_POINTS: points},
+        trends=[(trend.title, trend_chart(trend, points)) for trend in (*TRENDS, LEAST_MARGIN)],
+        points=points,
     )
     for row in cases[:MAX_CASES]:
         _write_case_page(site, row, about, entries.paths[row["run"]])

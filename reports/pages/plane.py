@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
         reach = own if title == _DIFFERENCE else shared
         marks = [_cell(crop, cell, value, reach) for cell, value in zip(cells, numbers, strict=True)]
         if title == _DIFFERENCE:
-            marks += _misrouted(crop) or _moved(crop, cells)
+            marks += list(islice(_misrouted(crop), _MAX_ARROWS)) or _moved(crop, cells)
         drawings.append((title, crop.svg(title, marks)))
     if windows := _windows(crop):
         drawings.append((_SENDERS, crop.svg(_SENDERS, windows)))
@@ -172,34 +173,32 @@ def _cell(crop: _Crop, cell: _Cell, value: float, reach: float) -> str:
     x, y = crop.corner(cell.place)
     kind = "special" if not math.isfinite(value) else "low" if value < 0.0 else "high"
     ink = 0.75 * abs(value) / reach if math.isfinite(value) else 0.0
-    frame = ""
-    if cell.place == crop.worst[-2:] or cell.is_rejected:
-        frame = _frame(x, y, "worst" if cell.place == crop.worst[-2:] else "wrong")
+    is_worst = cell.place == crop.worst[-2:]
+    frame = _frame(x, y, "worst" if is_worst else "wrong") if is_worst or cell.is_rejected else ""
     text = _text(*crop.centre(cell.place), _short(value)) if crop.has_texts else ""
-    return (
-        f'<g><title>{escape(str(cell))}</title><rect class="{kind}" x="{x:g}" y="{y:g}" width="{_CELL:g}" '
-        f'height="{_CELL:g}" style="fill-opacity:{ink:.2f}"/>{frame}{text}</g>'
-    )
+    return f"<g><title>{escape(str(cell))}</title>{_rect(kind, x, y, _CELL, _CELL, ink=ink)}{frame}{text}</g>"
+
+
+def _rect(kind: str, x: float, y: float, width: float, height: float, title: str = "", ink: float | None = None) -> str:
+    style = "" if ink is None else f' style="fill-opacity:{ink:.2f}"'
+    end = f"><title>{title}</title></rect>" if title else "/>"
+    return f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"{style}{end}'
 
 
 def _frame(x: float, y: float, kind: str) -> str:
-    return f'<rect class="frame {kind}" x="{x + 1:g}" y="{y + 1:g}" width="{_CELL - 2:g}" height="{_CELL - 2:g}"/>'
+    return _rect(f"frame {kind}", x + 1, y + 1, _CELL - 2, _CELL - 2)
 
 
 def _text(x: float, y: float, text: str) -> str:
     return f'<text x="{x:g}" y="{y + 2:g}">{escape(text)}</text>'
 
 
-def _misrouted(crop: _Crop) -> list[str]:
-    places = [
-        (crop.place_of(fault.home), crop.place_of(fault.cell), fault.kind == "copied")
-        for fault in crop.evidence.misrouted
-    ]
-    return [
-        _arrow(crop.centre(home), crop.centre(cell), "arrived here, too" if is_copy else "arrived here, not there")
-        for home, cell, is_copy in places
-        if home is not None and cell is not None
-    ][:_MAX_ARROWS]
+def _misrouted(crop: _Crop) -> Iterator[str]:
+    for fault in crop.evidence.misrouted:
+        home, cell = crop.place_of(fault.home), crop.place_of(fault.cell)
+        if home is not None and cell is not None:
+            what = "arrived here, too" if fault.kind == "copied" else "arrived here, not there"
+            yield _arrow(crop.centre(home), crop.centre(cell), what)
 
 
 def _moved(crop: _Crop, cells: Sequence[_Cell]) -> Iterator[str]:
@@ -227,7 +226,7 @@ def _windows(crop: _Crop) -> list[str]:
         return []
     gradients = arrays["gradient"].reshape(-1, len(first))[plane] if "gradient" in arrays else None
     corners = [crop.corner((crop.first[0] + row, crop.first[1] + column)) for row, column in np.ndindex(crop.size)]
-    marks = [f'<rect class="blank" x="{x:g}" y="{y:g}" width="{_CELL:g}" height="{_CELL:g}"/>' for x, y in corners]
+    marks = [_rect("blank", x, y, _CELL, _CELL) for x, y in corners]
     marks.append(_frame(*crop.corner(crop.worst[-2:]), "worst"))
     target = crop.centre(crop.worst[-2:])
     for sender in map(int, senders):
@@ -236,10 +235,7 @@ def _windows(crop: _Crop) -> list[str]:
         if gradients is not None:
             title += f", gradient {gradients[sender]:.{_DIGITS}g}"
             text = _text(x + _CELL / 2, y + _CELL / 2, _short(float(gradients[sender])))
-        marks.append(
-            f'<rect class="window" x="{x + 2:g}" y="{y + 2:g}" width="{right - x - 4:g}" height="{bottom - y - 4:g}">'
-            f"<title>{title}</title></rect>{text}"
-        )
+        marks += [_rect("window", x + 2, y + 2, right - x - 4, bottom - y - 4, title), text]
         middle = (x + right) / 2, (y + bottom) / 2
         if math.dist(middle, target) > _CELL / 4:
             marks.append(_arrow(middle, target, title))
@@ -258,10 +254,7 @@ def _planes(wrong: NDArray[np.int64]) -> Markup:
         ink = 0.25 + 0.75 * int(group.sum()) / most if group.any() else 0.0
         name = f"plane {first}" if len(group) == 1 else f"planes {first} to {first + len(group) - 1}"
         title = f"{name}: {count_of(int(group.sum()), 'wrong cell')}"
-        marks.append(
-            f'<rect class="count" x="{x:g}" y="{y:g}" width="{_PLANE:g}" height="{_PLANE:g}" '
-            f'style="fill-opacity:{ink:.2f}"><title>{title}</title></rect>'
-        )
+        marks.append(_rect("count", x, y, _PLANE, _PLANE, title, ink))
     return _drawing("wrong planes", across * _PLANE, -(-len(groups) // across) * _PLANE, marks)
 
 

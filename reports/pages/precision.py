@@ -17,7 +17,6 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Multiplicity, agreements, backend_comparisons
 from poolproof.reports.figures.tables import Record
 from poolproof.reports.pages.render import write_page
-from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.text import percent, raised
 
 
@@ -34,10 +33,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
         backends=backends,
         standards={backend: _standards(list(lines)) for backend, lines in groupby(agreed, itemgetter("backend"))},
         backend_comparisons=backend_comparisons(digest.folder),
-        probes={
-            backend: [account for account in found if account["disagreements"]]
-            for backend, found in digest.run.get("probes", {}).items()
-        },
+        probes=digest.run.get("probes", {}),
         percent=percent,
     )
 
@@ -54,7 +50,6 @@ def _card(precision: Record) -> Record:
         ],
         "drawing": error_over_multiplicity(precision["multiplicities"], title),
         "biased": bias is not None and abs(bias) > max(4.0 * precision["uncertainty"], 0.1),
-        "worst": [(row, replay_line(row)) for row in precision["worst"]],
     }
 
 
@@ -72,7 +67,7 @@ def _standards(lines: Sequence[Record]) -> Record:
         "agreeing": [line["standard"] for line in lines if not line["disagreements"]],
         "wrong": max((line["wrong"] for line in lines), default=0),
         "examples": [
-            (line["standard"], kind, replay_line(row))
+            (line["standard"], kind, row)
             for line in disagreeing
             for kind, row in (("fails a right result", line["false_alarm"]), ("passes a wrong result", line["miss"]))
             if row
@@ -109,8 +104,8 @@ def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Mark
         middle = _LEFT + (number + 0.5) * step
         parts.append(_column(one, middle, width, height))
         if number % labelled == 0:
-            first, _, last = one.label.partition("-")  # the bound of a class is largest at its upper end
-            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, f"≤{last}" if last else first))
+            label = one.label if one.most <= 2 else f"≤{one.most}"  # where the bound of a class is largest
+            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, label))
     parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
     parts.append(_text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
     return Markup(
@@ -135,11 +130,11 @@ def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
 def _marks(values: Sequence[float]) -> list[float]:
     """Return powers of two around the positive values, at most seven, evenly apart."""
     positive = [value for value in values if 0.0 < value < math.inf] or [1.0]
-    low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
-    low = max(low, high - 24)
+    high = math.ceil(math.log2(max(positive)))
+    low = max(math.floor(math.log2(min(positive))), high - 24)
     high = max(high, low + 2)
     stride = max(1, math.ceil((high - low) / 6))
-    return [2.0 ** (low + stride * number) for number in range((high - low + stride - 1) // stride + 1)]
+    return [2.0**exponent for exponent in range(low, high + stride, stride)]
 
 
 def _power(value: float) -> str:
@@ -149,8 +144,6 @@ def _power(value: float) -> str:
     return {-1: "½", -2: "¼", -3: "⅛"}.get(exponent, "2" + raised(exponent))
 
 
-def logarithmic_width(share: float, least: float = 1e-7) -> float:
+def logarithmic_width(share: float) -> float:
     """Return the per cent of the full width for a share: 100 for all, 0 for none, a bit for one in ten million."""
-    if share <= 0.0:
-        return 0.0
-    return max(100.0 * (1.0 - math.log10(share) / math.log10(least)), 1.5)
+    return max(100.0 * (1.0 + math.log10(share) / 7.0), 1.5) if share > 0.0 else 0.0

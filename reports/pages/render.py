@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -71,20 +69,11 @@ def _environment() -> Environment:
         "anchor": lambda names: "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names),
         # from 0 for nothing to 1 for most, logarithmically: a single case is to be seen
         "shade": lambda count, most: 0.15 + 0.85 * math.log1p(count) / math.log1p(most) if count else 0.0,
-        "script_json": _script_json,
     }
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
 
 def _breakable(name: str) -> Markup:
     """Let a name break before its capitals and after its dots on a narrow screen."""
-    return Markup("").join(
-        Markup("<wbr>") + letter if before == "." or (letter.isupper() and before.islower()) else Markup.escape(letter)
-        for before, letter in zip(" " + name, name, strict=False)
-    )
-
-
-def _script_json(value: Mapping[str, Any] | Sequence[Any]) -> Markup:
-    """Write JSON for a script element: nothing in it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+    return Markup(re.sub(r"(?<=\.)(?=.)|(?<=[a-z])(?=[A-Z])", "<wbr>", str(escape(name))))

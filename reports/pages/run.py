@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup
@@ -22,15 +21,13 @@ from poolproof.reports.figures.coverage import grids, group_text
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
-from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.figures.tables import HAS_FAILED, PLANNED, Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
-from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.verdicts import FAILED
 from poolproof.reports.waivers.review import STALE
 
 MatrixCell = tuple[str, ...]
@@ -77,7 +74,7 @@ def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
         return own_smallest
     left = {path.name for path in (folder / "evidence").glob("*.npz")}
     own = [case for case in cluster.cases if evidence_path(folder, case, cluster.backend).name in left]
-    wanted = having("case_id", sorted(own)) & having("backend", [cluster.backend]) & having("verdict", FAILED)
+    wanted = having("case_id", own) & having("backend", [cluster.backend]) & HAS_FAILED
     rows: list[Row] = read_rows(folder, [*SIZED, "case_id"], wanted).to_pylist() if own else []
     smallest_first = sorted((size_of(row), str(row["case_id"])) for row in rows)
     return smallest_first[0][1] if smallest_first else ""
@@ -85,22 +82,22 @@ def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
 
 def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
     """Count for each cluster the cases in each square; further cases lie in none."""
-    if not clusters:
-        return []
-    rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], having("verdict", FAILED)).to_pylist()
-    counted: list[Counter[MatrixCell]] = [Counter() for _ in clusters]
-    for row in rows:
-        for count, cluster in zip(counted, clusters, strict=True):
-            if row["aspect"] != DIAGNOSIS and row["backend"] == cluster.backend and row["case_id"] in cluster.cases:
-                count[tuple(str(row[name]) for name in GROUP)] += 1
-    return counted
+    rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], HAS_FAILED & PLANNED).to_pylist() if clusters else []
+    return [
+        Counter(
+            tuple(str(row[name]) for name in GROUP)
+            for row in rows
+            if row["backend"] == cluster.backend and row["case_id"] in cluster.cases
+        )
+        for cluster in clusters
+    ]
 
 
 _MAX_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
 
 
-def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = MappingProxyType({})) -> Path:
+def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None = None) -> Path:
     """Write the page, whose links to evidence hold in the run's folder; return its path.
 
     ``links`` maps the names of files beside it to their titles.
@@ -119,7 +116,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] = Mappin
         quantities=QUANTITIES,
         contract=_contract(digest),
         list_results=records(digest.list_results),
-        links=links,
+        links=links or {},
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from poolproof.reports.rows.schema import COLUMNS, SCHEMA_VERSION, Column, Row, check_columns
+from poolproof.reports.rows.schema import COLUMNS, SCHEMA_VERSION, Column, Row
 
 
 def _type(column: Column) -> pa.DataType:
@@ -18,8 +18,14 @@ SCHEMA = pa.schema([pa.field(column.name, _type(column)) for column in COLUMNS],
 
 
 def to_table(rows: Iterable[Row]) -> pa.Table:
-    """Make an Arrow table of the full schema; raise ValueError for a column the schema does not have."""
-    rows = list(rows)
+    """Make an Arrow table of the full schema.
+
+    ValueError for a column that the schema does not have, TypeError for what is no row.
+    """
+    rows, known = list(rows), frozenset(SCHEMA.names)
     for row in rows:
-        check_columns(row)
+        if not isinstance(row, dict):
+            raise TypeError(f"a row is a JSON object, not {row!r:.40}")
+        if unknown := sorted(row.keys() - known):
+            raise ValueError(f"rows have no column {unknown[0]!r}")
     return pa.Table.from_pylist(rows, SCHEMA)

@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,15 @@ UNTOUCHED = 0xFF
 DETERMINISTIC = 0
 TO_DEVICE, TO_HOST = 1, 2
 TIMEOUT_MS = 60_000
-"""Milliseconds that a call may take."""
 
 Memory = dict[str, np.ndarray]
 """Tensor -> the bytes of its storage."""
 
 Strides = dict[str, list[int]]
-"""Output -> the strides, in elements, of the tensor through which its caller reads it after the call."""
+"""Output -> the strides, in elements, of the tensor through which its caller reads it after the call.
 
-CallResult = tuple[Memory, Strides]
-"""Memory and strides after a call; an output without strides keeps those it was given."""
+An output without strides keeps those it was given.
+"""
 
 
 class CannotCallError(Exception):
@@ -72,11 +72,6 @@ def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) 
     return view.astype(np.float64).reshape(shape)
 
 
-def as_left(tensor: Mapping[str, Any], strides: Sequence[int] | None) -> Mapping[str, Any]:
-    """Describe an output after a call that may have given it other strides."""
-    return tensor if strides is None else {**tensor, "strides": strides}
-
-
 def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
     """Name the outputs that came back with other strides, along axes of more than one element."""
     for name, left in strides.items():
@@ -90,19 +85,18 @@ def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory)
     """Name where bytes changed that the call may not write: inputs, and what lies around outputs' elements."""
     for name, tensor in call["tensors"].items():
         changed = before[name] != after[name]
-        if name in call["outputs"] and tensor["dtype"] == "int8":
-            continue  # a mask has bytes of no published meaning
         if name in call["outputs"]:
+            if tensor["dtype"] == "int8":
+                continue  # a mask has bytes of no published meaning
             size = elements(tensor, after[name]).itemsize
             belongs = np.zeros(len(changed) // size, bool)
-            strides = tensor["strides"]
-            np.ndarray(tensor["shape"], bool, belongs.data, tensor["offset"], strides)[...] = True
+            np.ndarray(tensor["shape"], bool, belongs.data, tensor["offset"], tensor["strides"])[...] = True
             changed &= ~np.repeat(belongs, size)
         if changed.any():
             yield f"{int(changed.sum())} bytes of {name} that the call may not write were written"
 
 
-def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> CallResult:
+def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> tuple[Memory, Strides]:
     """Make the call with torch on ``device``."""
     if call["torch"] is None:
         raise CannotCallError("torch has no such operator: name a library with --library")
@@ -196,7 +190,7 @@ def _int64s(numbers: Sequence[int]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(numbers))(*numbers)
 
 
-def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> CallResult:
+def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> tuple[Memory, Strides]:
     """Make the call through aclnn, in two phases."""
     libraries, given = LoadedLibraries(paths), call["aclnn"]
     libraries.call("aclInit", None)
@@ -216,14 +210,14 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
     return {name: libraries.download(address, memory[name]) for name, address in addresses.items()}, {}
 
 
-def route(backend: str, device: str, paths: Sequence[str]) -> Callable[[Mapping[str, Any], Memory], CallResult]:
+def route(backend: str, device: str, paths: Sequence[str]) -> Callable[..., tuple[Memory, Strides]]:
     """Choose how to make the call: as the arguments say, else as the backend did that left the evidence."""
     if not device and not paths and backend.startswith("torch-"):
         device = backend.removeprefix("torch-")
     if device:
-        return lambda call, memory: call_torch(call, memory, device)
+        return partial(call_torch, device=device)
     if paths or backend == "aclnn" or backend.startswith("emulator-"):
-        return lambda call, memory: call_aclnn(call, memory, paths or USUAL)
+        return partial(call_aclnn, paths=paths or USUAL)
     raise CannotCallError(f"backend {backend!r} made the call: name another, by --torch DEVICE or --library PATH")
 
 
@@ -231,9 +225,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Make the call of a failing case, and judge what comes.")
     parser.add_argument("evidence", help="file that the case left")
     parser.add_argument("--torch", metavar="DEVICE", default="", help="make the call with torch: cpu, cuda, npu")
-    parser.add_argument(
-        "--library", dest="paths", metavar="PATH", action="append", default=[], help="library to load, repeatable"
-    )
+    parser.add_argument("--library", metavar="PATH", action="append", default=[], help="library to load, repeatable")
     given = parser.parse_args()
     with np.load(given.evidence, allow_pickle=False) as stored:
         arrays = dict(stored)
@@ -242,7 +234,7 @@ def main() -> int:
     try:
         if call is None:
             raise CannotCallError("the file holds no call: let `poolproof replay --evidence` make it anew")
-        make = route(meta["backend"], given.torch, given.paths)
+        make = route(meta["backend"], given.torch, given.library)
         print(f"{call['operator']}: {json.dumps(call['aclnn']['arguments'])}", flush=True)
         before = memory_before(call["tensors"], arrays)
         after, strides = make(call, before)
@@ -252,7 +244,9 @@ def main() -> int:
         print(error)
         return 1
     name = meta["tensor"]
-    arrays["got"] = values(as_left(call["tensors"][name], strides.get(name)), after[name], arrays["got"].shape)
+    tensor = call["tensors"][name]
+    as_left = {**tensor, "strides": strides.get(name, tensor["strides"])}
+    arrays["got"] = values(as_left, after[name], arrays["got"].shape)
     is_wrong = report(arrays, meta)
     found = [*changes(call, strides), *out_of_bounds_writes(call, before, after)]
     for text in found:

@@ -11,15 +11,11 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-
-_PACKAGES = ("numpy", "ml_dtypes", "hypothesis", "pytest", "pandas", "pyarrow")
-_ROOMS = ("references", "backends", "suites", "reports", "score")
-_BUILT = (".pyc", ".so", ".o")
 
 
 def _version(package: str) -> str:
@@ -36,8 +32,13 @@ def suite_content_hash() -> str:
     Two installations with the same hash judge alike, whatever their version says.
     """
     content = hashlib.sha256()
-    for name, path in _suite_files():
-        content.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for room in ("references", "backends", "suites", "reports", "score"):
+        spec = find_spec(f"poolproof.{room}")
+        for root in (spec.submodule_search_locations if spec else None) or ():
+            for path in sorted(Path(root).rglob("*")):
+                if path.is_file() and path.suffix not in (".pyc", ".so", ".o") and not path.name.startswith("."):
+                    name = f"{room}/{path.relative_to(root).as_posix()}"
+                    content.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return content.hexdigest()
 
 
@@ -52,19 +53,8 @@ def host_environment() -> dict[str, str]:
         "cpu": _cpu_model(),
         "cores": str(os.cpu_count()),
         "python": sys.version.split()[0],
-        **{package: _version(package) for package in _PACKAGES},
+        **{name: _version(name) for name in ("numpy", "ml_dtypes", "hypothesis", "pytest", "pandas", "pyarrow")},
     }
-
-
-def _suite_files() -> Iterator[tuple[str, Path]]:
-    """Yield (name, path) of the suite's files in a fixed order; names do not depend on where it is installed."""
-    for room in _ROOMS:
-        spec = find_spec(f"poolproof.{room}")
-        for location in (spec.submodule_search_locations if spec else None) or ():
-            root = Path(location)
-            for path in sorted(root.rglob("*")):
-                if path.is_file() and path.suffix not in _BUILT and not path.name.startswith("."):
-                    yield f"{room}/{path.relative_to(root).as_posix()}", path
 
 
 def _cpu_model() -> str:
@@ -77,10 +67,6 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-_CONTENT = re.compile(r"sha256:([0-9a-f]{64})")
-_DIGITS = 12
-
-
 def library_of(environment: Mapping[str, str]) -> str:
     """Return twelve hexadecimal digits that differ where a library differs; empty where the backend loaded none.
 
@@ -88,13 +74,11 @@ def library_of(environment: Mapping[str, str]) -> str:
     """
     contents = sorted(set(library_contents(environment).values()))
     # of a wheel only the version: what its RECORD holds beyond the libraries depends on how it was installed
-    wheels = sorted(
-        f"{name} {text.partition(',')[0]}" for name, text in environment.items() if name.startswith("wheel ")
-    )
-    if len(contents) == 1 and not wheels:
-        return contents[0][:_DIGITS]
-    together = "\n".join([*contents, *wheels])
-    return hashlib.sha256(together.encode()).hexdigest()[:_DIGITS] if together else ""
+    versions = [(name, text.partition(",")[0]) for name, text in environment.items() if name.startswith("wheel ")]
+    together = "\n".join([*contents, *sorted(map(" ".join, versions))])
+    if not together or (len(contents) == 1 and not versions):
+        return together[:12]
+    return hashlib.sha256(together.encode()).hexdigest()[:12]
 
 
 def library_text(backend: str, environment: Mapping[str, str]) -> str:
@@ -106,5 +90,6 @@ def library_text(backend: str, environment: Mapping[str, str]) -> str:
 
 def library_contents(environment: Mapping[str, str]) -> dict[str, str]:
     """Map the entry of every library that a backend loaded to its SHA-256."""
-    libraries = ((name, _CONTENT.match(text)) for name, text in environment.items() if name.startswith("library "))
+    hashed = re.compile(r"sha256:([0-9a-f]{64})")
+    libraries = ((name, hashed.match(text)) for name, text in environment.items() if name.startswith("library "))
     return {name: found[1] for name, found in libraries if found}

@@ -45,9 +45,6 @@ from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
 from poolproof.reports.rows.verdicts import BadInput
 
-REQUIRED = ("got", "low", "high", "flags")
-"""Arrays that it takes to judge again."""
-
 _DTYPES = {
     "got": "float64",
     "low": "float64",
@@ -147,8 +144,8 @@ class Evidence:
 
 def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
     """Store the evidence of a case; `EvidenceError` when an array is not as it should be."""
-    checked = {name: np.asarray(array, _dtype(name, path)) for name, array in arrays.items()}
-    _check_shapes(checked, path)
+    checked = {name: np.asarray(array, _DTYPES.get(name)) for name, array in arrays.items()}
+    _check(checked, path)
     with replacing(path) as aside, aside.open("wb") as file:
         np.savez_compressed(file, meta=np.array(json.dumps(meta)), **checked)  # type: ignore[arg-type]
 
@@ -176,10 +173,7 @@ def read_evidence(path: Path) -> Evidence:
         records = str(arrays.pop("meta"))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise EvidenceError(f"{path} is not evidence of a case: {error}") from error
-    for name, array in arrays.items():
-        if array.dtype != _dtype(name, path):
-            raise EvidenceError(f"{path}: array {name!r} must be {_DTYPES[name]}, not {array.dtype}")
-    _check_shapes(arrays, path)
+    _check(arrays, path)
     return Evidence(arrays, cast(Meta, parse_record(records, str(path), EvidenceError)))
 
 
@@ -219,14 +213,13 @@ def _lies_in(place: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return len(place) == len(shape) and all(0 <= at < size for at, size in zip(place, shape, strict=True))
 
 
-def _dtype(name: str, path: Path) -> str:
-    if name not in _DTYPES:
-        raise EvidenceError(f"{path}: evidence has no array {name!r}; it has {', '.join(_DTYPES)}")
-    return _DTYPES[name]
-
-
-def _check_shapes(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
-    for name in REQUIRED:
+def _check(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
+    for name, array in arrays.items():
+        if name not in _DTYPES:
+            raise EvidenceError(f"{path}: evidence has no array {name!r}; it has {', '.join(_DTYPES)}")
+        if array.dtype != _DTYPES[name]:
+            raise EvidenceError(f"{path}: array {name!r} must be {_DTYPES[name]}, not {array.dtype}")
+    for name in ("got", "low", "high", "flags"):
         if name not in arrays:
             raise EvidenceError(f"{path}: array {name!r} is missing")
     for name in ("low", "high", "flags", "lattice", "exact"):

@@ -35,9 +35,6 @@ READ = (
 )
 """Columns that features are made from; `dilated`, `padded` and others follow from the case."""
 
-MAX_KEPT = 4096
-"""Rows whose features are remembered: they take some kilobytes each."""
-
 _DETAIL = "route's "
 _AXES = "DHW"
 
@@ -151,9 +148,9 @@ def features_of(row: Row) -> dict[str, Value]:
     return dict(_features_of(*(_hashable(row.get(name)) for name in READ)))
 
 
-@lru_cache(MAX_KEPT)
+@lru_cache(4096)
 def _features_of(*values: Any) -> Mapping[str, Value]:
-    """Return the features of a row with these values in the columns `READ`."""
+    """Return the features of a row with these values in the columns `READ`: some kilobytes that are remembered."""
     return dict(_features(dict(zip(READ, values, strict=True))))
 
 
@@ -186,10 +183,9 @@ def _call(row: Mapping[str, Any], case: Mapping[str, Any], operator: Operator) -
     yield "deterministic mode", case.get("deterministic") is True
     yield "an empty tensor", 0 in case["shape"]
     yield "scale", int(case.get("scale") or 0)
-    classes = row["classes"] if row["classes"] is not None else ()
-    yield "a window without cells", "empty window" in classes if not isinstance(classes, float) else False
-    counts = row["k_cells"]
-    if counts is not None and not isinstance(counts, float) and len(counts):
+    classes, counts = row["classes"], row["k_cells"]  # of a table a missing list is no tuple
+    yield "a window without cells", isinstance(classes, tuple) and "empty window" in classes
+    if isinstance(counts, tuple) and counts:
         most = max((number for number, count in enumerate(counts) if count), default=0)
         yield "gradients in one cell", 1 if most == 0 else 2 ** (most - 1) + 1
 
@@ -207,11 +203,7 @@ def _window_flags(row: Mapping[str, Any], windows: Geometry) -> Iterator[Feature
         sizes = list(zip(windows.size, windows.count, strict=True))
         yield "an output longer than the input", any(count > size for size, count in sizes)
         yield "an output that divides the input", all(count and size % count == 0 for size, count in sizes)
-    else:
-        yield from _strided_flags(windows)
-
-
-def _strided_flags(windows: Geometry) -> Iterator[Feature]:
+        return
     kernel, stride, reach = windows.kernel, windows.stride, windows.reach
     axes = list(zip(kernel, stride, reach, windows.dilation, strict=True))
     yield "dilation > 1", any(k > 1 and d > 1 for k, _, _, d in axes)
@@ -225,10 +217,8 @@ def _strided_flags(windows: Geometry) -> Iterator[Feature]:
     yield "stride > kernel", any(s > k for k, s, _, _ in axes)
     yield "a kernel > stride that is no multiple of it", any(k > s and k % s for k, s, _, _ in axes)
     yield "a kernel of one cell", prod(kernel) == 1
-    yield (
-        "an even kernel padded by half of it",
-        any(k % 2 == 0 and p == k // 2 for k, p in zip(kernel, windows.padding, strict=True)),
-    )
+    half_padded = any(k % 2 == 0 and p == k // 2 for k, p in zip(kernel, windows.padding, strict=True))
+    yield "an even kernel padded by half of it", half_padded
     yield "a window beyond the input's end", any(more > 0 for more in windows.beyond)
     yield "a window beyond the row's end", windows.beyond[-1] > 0
     yield "cells behind the last window", any(more < 0 for more in windows.beyond)

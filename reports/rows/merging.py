@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
@@ -25,17 +25,12 @@ import pyarrow.parquet as pq
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path, write_programs
 from poolproof.reports.rows.io_errors import replacing, writing
 from poolproof.reports.rows.records import first_difference
-from poolproof.reports.rows.schema import GROUP
+from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import finished_blocks, locked, read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import RAISED, BadInput, Verdict
 
 Mandatory = Callable[[Mapping[str, Any]], list[dict[str, Any]]]
 """The groups that a run has to judge, from its record."""
-
-_COMMON = ("plan", "seed", "suite", "backends", "strict_waivers", "probes")
-"""Entries of run.json that all parts of one run share."""
-
-_PLUGIN = ("kind", "name")
 
 _KEY = ("block", "case_id", *GROUP)
 """Columns that identify a row of a run; those of no block, which a planned one triggered, by their verdict, too."""
@@ -77,7 +72,8 @@ def merge(folders: Sequence[Path], output: Path, mandatory: Mandatory) -> None:
     sources = [MergeInput(folder, read_run(folder)) for folder in folders]
     # of a shard that was judged several times, what was finished comes first
     sources.sort(key=lambda source: (source.place, not source.record["finished"], source.record["started"]))
-    _check(sources)
+    _check_records(sources)
+    _check_shards(sources)
     with ExitStack() as locks:
         for folder in {source.folder.resolve() for source in sources}:
             locks.enter_context(locked(folder))
@@ -88,64 +84,59 @@ def merge(folders: Sequence[Path], output: Path, mandatory: Mandatory) -> None:
                 raise CannotMerge(f"{output} is not empty: name another folder")
             (output / "rows").mkdir()
         locks.enter_context(locked(output))
-        _write(sources, rows, output)
+        with replacing(output / "rows" / "merged-0000.parquet") as aside:
+            pq.write_table(rows.drop_columns(["part"]), aside, compression="zstd")
+        done = sorted(frozenset().union(*(finished_blocks(source.folder) for source in sources)))
+        with replacing(output / "rows" / "merged.done") as aside:
+            aside.write_text("".join(f"{block}\n" for block in done), encoding="utf-8")
+        _copy_evidence(sources, rows, output)
         write_run(output, _merged_record(sources, rows, mandatory))
 
 
-def _write(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
-    with replacing(output / "rows" / "merged-0000.parquet") as aside:
-        pq.write_table(rows.drop_columns(["part"]), aside, compression="zstd")
-    done = sorted(frozenset().union(*(finished_blocks(source.folder) for source in sources)))
-    with replacing(output / "rows" / "merged.done") as aside:
-        aside.write_text("".join(f"{block}\n" for block in done), encoding="utf-8")
-    _copy_evidence(sources, rows, output)
-
-
-def _check(sources: Sequence[MergeInput]) -> None:
+def _check_records(sources: Sequence[MergeInput]) -> None:
+    """Raise `CannotMerge` about the first entry in which a record is not that of a part of the first one's run."""
     for source in sources:
         if "selection" not in source.record:
             raise CannotMerge(f"{source.folder} does not say what was asked of it")
         if "narrowed" in source.record:
             raise CannotMerge(f"{source.folder} judged only the tests that -k or ids chose: it can join no other")
-    first = sources[0]
+    first, common = sources[0], _common_entries(sources[0].record)
     for source in sources[1:]:
-        if found := _difference(first.record, source.record):
-            difference = _describe_difference(*found)
-            raise CannotMerge(f"{first.folder} and {source.folder} are no parts of one run: {difference}")
-    _check_shards(sources)
+        for name, value in _common_entries(source.record).items():
+            if difference := _difference(name, common[name], value):
+                raise CannotMerge(f"{first.folder} and {source.folder} are no parts of one run: {difference}")
 
 
-def _describe_difference(what: str, was: object, now: object) -> str:
-    """Say in what two runs differ; name an entry alone that only one of them has."""
+def _difference(name: str, was: object, now: object) -> str:
+    """Say in what two runs differ, or name an entry alone that only one of them has; empty where they are equal."""
+    found = first_difference(name, was, now)
+    if found is None:
+        return ""
+    what, was, now = found
     if was is None or now is None:
         return f"{what} is in the {'second' if was is None else 'first'} alone"
     return f"{what} is {was!r} in the one, {now!r} in the other"
 
 
-def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, object, object] | None:
-    """Return the first difference in what parts of one run have in common."""
-    pairs: list[tuple[str, object, object]] = [(name, was.get(name), now.get(name)) for name in _COMMON]
-    pairs += [
-        ("selection", _unsharded(was), _unsharded(now)),
-        ("waivers", _by_name(was["waivers"], "id"), _by_name(now["waivers"], "id")),
-        ("plugins", _by_name(was.get("plugins", ()), *_PLUGIN), _by_name(now.get("plugins", ()), *_PLUGIN)),
-        ("waivers expired on the day of the run", _expired(was), _expired(now)),
-    ]
-    return next(filter(None, (first_difference(*pair) for pair in pairs)), None)
+def _common_entries(record: Mapping[str, Any]) -> dict[str, object]:
+    """Return what all parts of one run have in common.
+
+    A run over midnight has two days, of which only the waivers that had expired matter.
+    """
+    today, waivers = date.fromisoformat(record["waivers_judged_on"]), record["waivers"]
+    return {
+        **{name: record.get(name) for name in ("plan", "seed", "suite", "backends", "strict_waivers", "probes")},
+        "selection": _unsharded(record),
+        "waivers": {waiver["id"]: waiver for waiver in waivers},
+        "plugins": {f"{plugin['kind']} {plugin['name']}": plugin for plugin in record.get("plugins", ())},
+        "waivers expired on the day of the run": sorted(
+            waiver["id"] for waiver in waivers if date.fromisoformat(str(waiver["expires"])) < today
+        ),
+    }
 
 
 def _unsharded(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.get("selection", {}).items() if name != "shard"}
-
-
-def _by_name(records: Iterable[Mapping[str, Any]], *names: str) -> dict[str, Mapping[str, Any]]:
-    return {" ".join(str(record[name]) for name in names): record for record in records}
-
-
-def _expired(record: Mapping[str, Any]) -> list[str]:
-    """List the waivers that had expired: a run over midnight has two days, of which only this matters."""
-    today = date.fromisoformat(record["waivers_judged_on"])
-    return sorted(waiver["id"] for waiver in record["waivers"] if date.fromisoformat(str(waiver["expires"])) < today)
 
 
 def _check_shards(sources: Sequence[MergeInput]) -> None:
@@ -166,42 +157,34 @@ def _join_rows(sources: Sequence[MergeInput]) -> pa.Table:
     numbers = np.repeat(np.arange(len(sources)), [table.num_rows for table in tables])
     rows = pa.concat_tables(tables).append_column("part", pa.array(numbers))
     keys = rows.select([*_KEY, "verdict"]).to_pandas().fillna("")
+    superseded = np.isin(keys["verdict"], list(_SUPERSEDED))
     keys["verdict"] = keys["verdict"].where(keys["block"] == "", "")
     case = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy()
-    outcomes = pd.DataFrame({"case": case, "part": numbers, "superseded": _is_superseded(rows)})
+    outcomes = pd.DataFrame({"case": case, "part": numbers, "superseded": superseded})
     best = outcomes.sort_values(["superseded", "part"]).drop_duplicates("case").set_index("case")["part"]
     kept = best.loc[case].to_numpy() == numbers
-    _check_outcomes(sources, rows, case, kept)
+    left_out = ~kept & ~superseded
+    repeated = rows.append_column("number", pa.array(case)).select(["number", "part", "case_id", "block", *_OUTCOME])
+    firsts = repeated.filter(pa.array(kept & np.isin(case, case[left_out])))
+    _check_outcomes(sources, firsts.to_pylist(), repeated.filter(pa.array(left_out)).to_pylist())
     return rows.filter(pa.array(kept))
 
 
-def _is_superseded(rows: pa.Table) -> np.ndarray[Any, Any]:
-    verdicts = pa.array([str(verdict) for verdict in _SUPERSEDED])
-    superseded: np.ndarray[Any, Any] = pc.is_in(rows["verdict"], verdicts).to_numpy()
-    return superseded
-
-
-def _check_outcomes(
-    sources: Sequence[MergeInput], rows: pa.Table, case: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]
-) -> None:
-    """Raise `CannotMerge` where a row that is left out has another outcome than the one that is kept."""
-    left = np.flatnonzero(~kept & ~_is_superseded(rows))
-    if not len(left):
-        return
-    place = dict(zip(case[kept].tolist(), np.flatnonzero(kept).tolist(), strict=True))
-    others = rows.take(left).select(_OUTCOME).to_pylist()
-    firsts = rows.take([place[number] for number in case[left].tolist()]).select(_OUTCOME).to_pylist()
-    for number, other, first in zip(left.tolist(), others, firsts, strict=True):
-        if found := first_difference("", first, other):
-            one, two = (sources[rows["part"][at].as_py()].folder for at in (place[int(case[number])], number))
+def _check_outcomes(sources: Sequence[MergeInput], firsts: list[Row], others: list[Row]) -> None:
+    """Raise `CannotMerge` where a row that is left out has another outcome than the first of its number."""
+    first_of = {row["number"]: row for row in firsts}
+    for other in others:
+        first = first_of[other["number"]]
+        outcomes = ({name: row[name] for name in _OUTCOME} for row in (first, other))
+        if difference := _difference("", *outcomes):
+            one, two = (sources[row["part"]].folder for row in (first, other))
             raise CannotMerge(
-                f"{one} and {two} both judged case {rows['case_id'][number]} of {rows['block'][number]} and differ:"
-                f"{_describe_difference(*found)}; leave one of them out"
+                f"{one} and {two} both judged case {other['case_id']} of {other['block']} and differ:"
+                f"{difference}; leave one of them out"
             )
 
 
 def _copy_evidence(sources: Sequence[MergeInput], rows: pa.Table, output: Path) -> None:
-    copied = False
     names = ("case_id", "backend", "part")
     for case_id, backend, number in zip(*(rows[name].to_pylist() for name in names), strict=True):
         for path in (evidence_path, shrunk_path):
@@ -211,18 +194,15 @@ def _copy_evidence(sources: Sequence[MergeInput], rows: pa.Table, output: Path) 
                 with writing(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source, target)
-                copied = True
-    if copied:
+    if (output / "evidence").exists():
         write_programs(output)
 
 
 def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Mandatory) -> dict[str, Any]:
     """Return run.json of the whole, which names its parts."""
     records = [source.record for source in sources]
-    first = dict(records[0])
+    first = {name: value for name, value in records[0].items() if name not in ("budget", "selection")}
     budget = _budget(sources)
-    for name in ("budget", "selection"):
-        first.pop(name, None)
     names = dict.fromkeys(name for record in records for name in record["host"])
     hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
     ended = {source.place[0] for source in sources if source.record["finished"]}

@@ -70,9 +70,8 @@ class Plugin:
 
 def installed(kind: PluginKind) -> list[Plugin]:
     """Return the plugins of a kind, by name; one name comes as often as packages bring it."""
-    return sorted(
-        (Plugin(kind, point) for point in entry_points(group=kind)), key=lambda plugin: (plugin.name, str(plugin))
-    )
+    plugins = (Plugin(kind, point) for point in entry_points(group=kind))
+    return sorted(plugins, key=lambda plugin: (plugin.name, str(plugin)))
 
 
 def raised(error: BaseException) -> str:
@@ -81,11 +80,7 @@ def raised(error: BaseException) -> str:
         text = " ".join(str(error).split())
     except Exception:
         text = ""
-    return visible(f"it raised {type(error).__name__}" + (f": {text[:_MAX_LENGTH]}" if text else ""))
-
-
-_MAX_LENGTH = 300
-"""Characters of a foreign text that are shown."""
+    return visible(f"it raised {type(error).__name__}" + (f": {text[:300]}" if text else ""))
 
 
 def to_record(plugin: Plugin, fault: str = "") -> Mapping[str, str]:

@@ -30,9 +30,6 @@ class ColumnType(StrEnum):
         return self.startswith("list")
 
 
-_LISTS = (ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS)
-
-
 @dataclass(frozen=True)
 class Column:
     """One column; ``unit`` is empty for plain counts and names.
@@ -49,9 +46,10 @@ class Column:
 
 
 _TEXT, _COUNT, _REAL, _FLAG = ColumnType.TEXT, ColumnType.COUNT, ColumnType.REAL, ColumnType.FLAG
-_WORDS, _COUNTS, _REALS = _LISTS
+_WORDS, _COUNTS, _REALS = ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS
 
-IDENTITY = (
+COLUMNS = (
+    # Identity.
     Column("case_id", _TEXT, "content hash of the case"),
     Column("case", _TEXT, "the whole case as one line of JSON"),
     Column("block", _TEXT, "part of the plan it belongs to"),
@@ -68,9 +66,7 @@ IDENTITY = (
         "follows", _TEXT, "whether the answer is that of the library's code, its page, both, an earlier release or none"
     ),
     Column("model", _TEXT, "declared accumulation model"),
-)
-
-GEOMETRY = (
+    # The call.
     Column("shape", _TEXT, "shape of self"),
     Column("batched", _FLAG, "whether there is an N axis"),
     Column("planes", _COUNT, "N * C"),
@@ -88,9 +84,7 @@ GEOMETRY = (
     Column("deterministic", _FLAG, "deterministic mode was asked for"),
     Column("classes", _WORDS, "what is special about the call, of the words in suites/judging/case_question.py"),
     Column("seed", _COUNT, "seed of the case's data"),
-)
-
-JUDGEMENT = (
+    # Judgement.
     Column("verdict", _TEXT, f"one of: {', '.join(Verdict)}"),
     Column("reason", _TEXT, "why the verdict is what it is, empty for conforms"),
     Column("status_code", _COUNT, "status number of the implementation, where it has one"),
@@ -102,9 +96,7 @@ JUDGEMENT = (
     Column("shrunk_reason", _TEXT, "what is wrong with that one"),
     Column("asked_again", _COUNT, "how often the first failure of a kind, or its smallest case, was asked again alone"),
     Column("failed_again", _COUNT, "how often it failed then"),
-)
-
-STATISTICS = (
+    # Statistics of the output.
     Column("n", _COUNT, "elements of grad_input", combines="sum"),
     Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible", combines="sum"),
     Column("n_reject", _COUNT, "cells outside their interval", combines="sum"),
@@ -151,25 +143,19 @@ STATISTICS = (
         combines="max",
     ),
     Column("decoded_faults", _TEXT, "JSON list of the windows whose coded gradients went astray, and how"),
-)
-
-STANDARDS = (
+    # Standards of others.
     Column(
         "standards_passed", _WORDS, "standards of others that pass the output; those that do not apply are in neither"
     ),
     Column("standards_failed", _WORDS, "standards of others that fail the output"),
     Column("standards_broken", _WORDS, "standards of plugins that could not tell, each with what they raised"),
-)
-
-LISTS = (
+    # Case lists.
     Column("list", _TEXT, "case list that the case is a row of, empty for all other cases"),
     Column("list_row", _COUNT, "number of that row, from 1; of a JSON lines file, the line"),
     Column("list_name", _TEXT, "what the list calls it"),
     Column("list_standard", _TEXT, "standard that the list names for it"),
     Column("list_standard_passes", _FLAG, "whether that passes the output, empty where it does not say"),
-)
-
-EXECUTION = (
+    # Execution.
     Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),
     Column("seconds", _REAL, "time of the whole judgement", "s"),
     Column("worker", _TEXT, "process that judged"),
@@ -177,25 +163,11 @@ EXECUTION = (
     Column("judged_at", _REAL, "Unix time of the verdict", "s"),
 )
 
-COLUMNS = (*IDENTITY, *GEOMETRY, *JUDGEMENT, *STATISTICS, *STANDARDS, *LISTS, *EXECUTION)
-
 Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""
-
 
 GROUP = ("backend", "operator", "dtype", "index_dtype", "aspect")
 """Columns of one square of a verdict matrix; what had to be judged is counted per group, too."""
 
 COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
 """Columns that combine over rows, and how."""
-
-
-_KNOWN = frozenset(column.name for column in COLUMNS)
-
-
-def check_columns(row: Row) -> None:
-    """Raise ValueError for a column that the schema does not have, TypeError for what is no row."""
-    if not isinstance(row, dict):
-        raise TypeError(f"a row is a JSON object, not {row!r:.40}")
-    if not _KNOWN.issuperset(row):
-        raise ValueError(f"rows have no column {sorted(set(row) - _KNOWN)[0]!r}")

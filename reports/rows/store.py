@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from io import FileIO
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,9 +100,10 @@ class RowWriter:
             _write_line(self._end, _compact_json.encode(row))
         self._pending.append(row)
         if len(self._pending) >= ROWS_PER_PART:
-            self.compact()
+            self.close()
 
-    def compact(self) -> None:
+    def close(self) -> None:
+        """Make a part of the journal; the next row begins another."""
         if self._end is not None:
             self._end.close()
             self._end = None
@@ -115,9 +117,6 @@ class RowWriter:
         file = self._rows / f"{self._name}.done"
         with writing(file), file.open("ab", buffering=0) as end:
             _write_line(end, block)
-
-    def close(self) -> None:
-        self.compact()
 
 
 def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
@@ -185,8 +184,12 @@ def read_run(folder: Path) -> dict[str, Any]:
     """Read ``run.json``; `NotARun` when there is none or it is damaged."""
     path = folder / "run.json"
     record = read_record(path, NotARun, f"{folder} is no run", tuple(ENTRIES))
-    if reason := objection(record):
-        raise NotARun(f"{path} is damaged: {reason}")
+    for name, (expected, *kinds) in (ENTRIES | _OPTIONAL).items():
+        try:
+            for kind in kinds if name in record else ():
+                msgspec.convert(record[name], kind)
+        except msgspec.ValidationError:
+            raise NotARun(f"{path} is damaged: entry {name!r} should be {expected}") from None
     return record
 
 
@@ -256,10 +259,8 @@ def _is_replaced(journal: Path) -> bool:
 
 def _unused(folder: Path, name: str) -> Path:
     """Return a journal that neither exists nor has a part in its place."""
-    number = 0
-    while any((folder / f"{name}-{number:04d}").with_suffix(suffix).exists() for suffix in (".jsonl", ".parquet")):
-        number += 1
-    return folder / f"{name}-{number:04d}.jsonl"
+    journals = (folder / f"{name}-{number:04d}.jsonl" for number in count())
+    return next(file for file in journals if not (file.exists() or file.with_suffix(".parquet").exists()))
 
 
 Time = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
@@ -326,7 +327,7 @@ ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
 }
 """Entries of every run.json: what each should be, and the types that its value has to have."""
 
-OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
+_OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "plan_cases": ("an integer", int),
     "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", BudgetRecord),
     "selection": ("an object", dict[str, Any]),
@@ -334,14 +335,3 @@ OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
 }
 """Entries of some run.json."""
-
-
-def objection(record: Mapping[str, Any]) -> str:
-    """Return what is wrong with the entries of a record that has them all; empty if nothing is."""
-    for name, (expected, *kinds) in (ENTRIES | OPTIONAL).items():
-        try:
-            for kind in kinds if name in ENTRIES or name in record else ():
-                msgspec.convert(record[name], kind)
-        except msgspec.ValidationError:
-            return f"entry {name!r} should be {expected}"
-    return ""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import click
-from click.shell_completion import CompletionItem
 
 from poolproof.reports.rows.text import visible, without_commands
 from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
@@ -53,8 +50,11 @@ SECONDS = Number(0, MAX_SECONDS, min_open=True)
 class CommandGroup(click.Group):
     """A group whose commands end with `Overall.COULD_NOT_RUN` for whatever they cannot use, a bad option included.
 
-    What the terminal has no character for is spelled out, as in a log of ASCII.
+    What the terminal has no character for is spelled out, as in a log of ASCII. Commands are listed as they are given.
     """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return list(self.commands)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         for stream in (sys.stdout, sys.stderr):
@@ -78,45 +78,21 @@ class CommandGroup(click.Group):
             give_up(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 
 
-@dataclass(frozen=True)
-class Late:
-    """A command that is imported when it is called: the ``module:attribute`` that it is, and what lists say of it."""
+class Late(click.Command):
+    """A command that is imported when it is called: a list of commands costs none of what they need.
 
-    place: str
-    short_help: str
-
-    def load(self) -> click.Command:
-        module, _, attribute = self.place.partition(":")
-        command = getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-
-class LateGroup(CommandGroup):
-    """A group of commands that are imported when they are called: its help costs none of what they need.
-
-    They are listed in the order in which they are given, that of their use.
+    ``place`` is its ``module:attribute``; ``short_help`` is what lists say of it.
     """
 
-    def __init__(self, *args: Any, late: Mapping[str, Late], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.late = late
+    def __init__(self, place: str, short_help: str) -> None:
+        super().__init__(None, short_help=short_help)
+        self.place = place
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
-        return list(self.late)
+    def load(self) -> click.Command:
+        return resolve_name(self.place)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        return self.late[cmd_name].load() if cmd_name in self.late else None
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        named = [CompletionItem(name, help=late.short_help) for name, late in self.late.items()]
-        return [item for item in named if item.value.startswith(incomplete)] + click.Command.shell_complete(
-            self, ctx, incomplete
-        )
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.late[name].short_help) for name in self.list_commands(ctx)])
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        return self.load().make_context(*args, **kwargs)
 
 
 def _refuse(error: click.UsageError) -> NoReturn:

@@ -27,8 +27,8 @@ from poolproof.reports.waivers.review import Review, State
 _MAX_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
-
 _MARGIN = "   "
+_ON_THE_PAGE = ", shown on the page"
 _folded = partial(Text, overflow="fold")
 
 _MARKED = (
@@ -42,38 +42,31 @@ _MARKED = (
 
 
 def show(digest: Digest, console: Console, fault: str = "") -> None:
-    """Print the summary; long lines are left whole, so that a replay line can be copied.
+    """Print root causes, verdict table, what was not judged, waivers, failures and the conclusion.
 
-    ``fault`` of the system is the conclusion, where there is one, whatever the rows so far say.
+    Long lines are left whole, so that a replay line can be copied. ``fault`` of the system is the conclusion, where
+    there is one, whatever the rows so far say.
     """
-    parts = summary(digest, console)
-    if fault:
-        parts[-1] = ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault)
-    for part in parts:
-        console.print(part, soft_wrap=isinstance(part, Text))
-
-
-def summary(digest: Digest, console: Console) -> list[RenderableType]:
-    """Make the parts: root causes, verdict table, what was not judged, waivers, failures, conclusion."""
     parts = _root_causes(digest.clusters)
     if len(digest.supported_counts):
         parts += _verdict_table(digest.supported_counts, console)
     parts += _contract(digest.clauses)
     for (backend, name), group in digest.list_results.groupby(["backend", "list"]):  # verdicts beside its standards
         parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
-    lines = (
-        (f"{skip['count']:>6}", skip["backend"], skip["verdict"], _folded(skip["reason"]))
-        for skip in records(digest.skips)
-    )
+    skips = records(digest.skips)
+    lines = ((f"{skip['count']:>6}", skip["backend"], skip["verdict"], _folded(skip["reason"])) for skip in skips)
     parts += _listing("Not judged", lines)
     parts += _waivers(digest.relevant_waivers)
     parts += _listing("Plugins", ((_folded(fault),) for fault in digest.plugin_faults))
     parts += _failures(digest)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
-    wrong = headline(digest.clusters) if digest.root_causes else ""
-    parts.append(conclusion_line(digest.conclusion, wrong))
-    return parts
+    if fault:
+        parts.append(ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault))
+    else:
+        parts.append(_conclusion(digest.conclusion, headline(digest.clusters) if digest.root_causes else ""))
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _root_causes(found: Sequence[FailureCluster]) -> list[RenderableType]:
@@ -94,7 +87,7 @@ def _root_causes(found: Sequence[FailureCluster]) -> list[RenderableType]:
     return parts
 
 
-def conclusion_line(conclusion: Conclusion, wrong: str = "") -> Text:
+def _conclusion(conclusion: Conclusion, wrong: str) -> Text:
     """Make the line that a CI engineer reads: verdict, exit status, and why; ``wrong`` counts root causes."""
     totals = conclusion.totals
     notes = [*conclusion.reasons]
@@ -159,9 +152,9 @@ def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[Re
     return [Text(f"\n{title}", style="bold"), table] if table.row_count else []
 
 
-def _more(number: int, sentence: str, thing: str) -> list[RenderableType]:
+def _more(number: int, thing: str, before: str = "       and ", after: str = "") -> list[RenderableType]:
     """Say how many things of a list are left out; nothing where none is."""
-    return [Text(sentence.format(count_of(number, f"more {thing}")), style="dim")] if number > 0 else []
+    return [Text(f"{before}{count_of(number, f'more {thing}')}{after}", style="dim")] if number > 0 else []
 
 
 def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
@@ -187,7 +180,7 @@ def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
         for line in records(chosen.head(_MOST_CLAUSES))
     )
     parts += _listing("Clauses that are violated or answered as the page says", lines)
-    return [*parts, *_more(len(chosen) - _MOST_CLAUSES, "and {}, shown on the page", "clause")]
+    return [*parts, *_more(len(chosen) - _MOST_CLAUSES, "clause", "and ", _ON_THE_PAGE)]
 
 
 _LIST_HEADINGS = {
@@ -220,7 +213,7 @@ def _never_run(never: pd.DataFrame) -> list[RenderableType]:
         for line in records(never.head(_MAX_GAPS))
     )
     title = "Never run, only refused, though no document is known that allows it"
-    return _listing(title, lines) + _more(len(never) - _MAX_GAPS, "       and {}", "line")
+    return _listing(title, lines) + _more(len(never) - _MAX_GAPS, "line")
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
@@ -234,30 +227,25 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
         (f"{gap['missing']:>6,}", f"of {gap['planned']:,}", group_text(gap), Text(gap["because"]))
         for gap in records(worst.head(_MAX_GAPS))
     )
-    return _listing("Planned, but not judged", lines) + _more(len(worst) - _MAX_GAPS, "       and {}", "line")
+    return _listing("Planned, but not judged", lines) + _more(len(worst) - _MAX_GAPS, "line")
 
 
 def _failures(digest: Digest) -> list[RenderableType]:
-    """List one failure of each kind: with its message where no root cause explains it, else a line."""
-    unexplained = _unexplained(digest.unexplained)
-    if not digest.root_causes:
-        return [Text("\nViolations, one of each kind", style="bold red"), *unexplained] if unexplained else []
-    title = "\nViolations that none of these things explains, one of each kind"
-    listed = _explained(digest)
-    return [*listed, Text(title, style="bold red"), *unexplained] if unexplained else listed
-
-
-def _unexplained(failed: pd.DataFrame) -> list[RenderableType]:
-    lines: list[RenderableType] = []
-    for row in records(failed.head(_MOST_FAILURES)):
+    """List one failure of each kind: as a line those of root causes, with its message what none explains."""
+    parts, title = [], "Violations, one of each kind"
+    if digest.root_causes:
+        parts, title = _explained(digest.failures), "Violations that none of these things explains, one of each kind"
+    left = records(digest.unexplained)
+    parts += [Text(f"\n{title}", style="bold red")] if left else []
+    for row in left[:_MOST_FAILURES]:
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
-        lines.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
-        lines.append(Text(f"  {message(row)}"))
-        lines.append(Text(f"  {replay_line(row)}", style="cyan"))
-    return [*lines, *_more(len(failed) - _MOST_FAILURES, "\nand {}, shown on the page", "kind")]
+        parts.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
+        parts.append(Text(f"  {message(row)}"))
+        parts.append(Text(f"  {replay_line(row)}", style="cyan"))
+    return parts + _more(len(left) - _MOST_FAILURES, "kind", "\nand ", _ON_THE_PAGE)
 
 
-def _explained(digest: Digest) -> list[RenderableType]:
+def _explained(failed: pd.DataFrame) -> list[RenderableType]:
     lines = (
         (
             f"{row['cases']:>6,}",
@@ -266,7 +254,7 @@ def _explained(digest: Digest) -> list[RenderableType]:
             _folded(what_failed(row)),
             Text(row["case_id"], style="dim"),
         )
-        for row in records(digest.failures.head(_MOST_FAILURES))
+        for row in records(failed.head(_MOST_FAILURES))
     )
-    more = _more(len(digest.failures) - _MOST_FAILURES, "       and {}, shown on the page", "kind")
-    return _listing("Violations by kind, with a case of each", lines) + more
+    listed = _listing("Violations by kind, with a case of each", lines)
+    return listed + _more(len(failed) - _MOST_FAILURES, "kind", after=_ON_THE_PAGE)

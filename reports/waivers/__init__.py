@@ -13,7 +13,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from datetime import date
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -21,20 +20,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import tomli_w
 
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
+from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.schema import COLUMNS, ColumnType, Row
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
-
-_LONGEST = 2
-"""Years that a waiver may last."""
 
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
 """Columns that a scope may name: all that hold one value."""
 
 _NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (ColumnType.COUNT, ColumnType.REAL))
 """Columns of numbers, whose patterns may be bounds."""
-
 
 Patterns = Mapping[str, tuple[str, ...]]
 """Name -> patterns of which its value must match one."""
@@ -46,8 +43,7 @@ class WaiverError(BadInput, ValueError):
     """A waiver that cannot be used; the text names the file, the waiver and the mistake."""
 
 
-@dataclass(frozen=True)
-class Waiver:
+class Waiver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One accepted deviation.
 
     scope
@@ -65,10 +61,10 @@ class Waiver:
     reason: Text
     owner: Text
     expires: date
-    scope: Patterns
-    checks: tuple[str, ...] = ()
     issue: str = ""
-    versions: Patterns = field(default_factory=dict)
+    checks: tuple[str, ...] = ()
+    scope: Patterns
+    versions: Patterns = {}
 
     def covers(self, row: Row, environment: Mapping[str, str]) -> bool:
         """Return whether the row and the backend's environment lie in the scope."""
@@ -86,15 +82,12 @@ class Waiver:
 
     def to_table(self) -> dict[str, Any]:
         """Return the table that `parse` reads: single patterns are texts, what is empty is left out."""
-        table: dict[str, Any] = {"id": self.id, "reason": self.reason, "owner": self.owner, "expires": self.expires}
-        if self.issue:
-            table["issue"] = self.issue
+        table: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(date,))
         if self.checks:
             table["checks"] = list(self.checks)
-        for name in ("scope", "versions"):
-            patterns = getattr(self, name)
-            if patterns:
-                table[name] = {key: values[0] if len(values) == 1 else list(values) for key, values in patterns.items()}
+        for name in table.keys() & {"scope", "versions"}:
+            patterns = table[name].items()
+            table[name] = {key: values[0] if len(values) == 1 else list(values) for key, values in patterns}
         return table
 
 
@@ -137,9 +130,9 @@ def loads(text: str, source: str) -> list[Waiver]:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise WaiverError(f"{source} is not TOML: {error}") from error
-    tables = document.get("waiver", [])
+    tables = document.get("waiver")
     are_tables = isinstance(tables, list) and all(isinstance(table, dict) for table in tables)
-    if not tables or not are_tables or set(document) != {"waiver"}:
+    if not tables or not are_tables or len(document) > 1:
         raise WaiverError(f"{source} must consist of [[waiver]] tables")
     waivers = [parse(table, f"{source}, waiver {number}") for number, table in enumerate(tables, start=1)]
     twice = [name for name, count in Counter(waiver.id for waiver in waivers).items() if count > 1]
@@ -155,9 +148,8 @@ def shipped() -> list[Path]:
 
 def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,)) -> Waiver:
     """Check one waiver's table, in which values of the types ``dates`` are not spelled as texts."""
-    entry = next((name for name in table if name not in _ENTRIES), None)
-    if entry is not None:
-        raise WaiverError(f"{where}: unknown entry {entry!r}; {_WANTED}")
+    if unknown := [name for name in table if name not in Waiver.__struct_fields__]:
+        raise WaiverError(f"{where}: unknown entry {unknown[0]!r}; {_WANTED}")
     lists = {
         name: {key: [value] if isinstance(value, str) else value for key, value in table[name].items()}
         for name in ("scope", "versions")
@@ -172,12 +164,11 @@ def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,
     foreign = sorted(set(waiver.scope) - set(SCOPE_COLUMNS))
     if foreign or not waiver.scope:
         raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
-    if unknown := sorted(set(waiver.checks) - CHECK_IDS):
-        raise WaiverError(f"{where}: there is no check {unknown[0]!r}, but {', '.join(sorted(CHECK_IDS))}")
+    if foreign := sorted(set(waiver.checks) - CHECK_IDS):
+        raise WaiverError(f"{where}: there is no check {foreign[0]!r}, but {', '.join(sorted(CHECK_IDS))}")
     return waiver
 
 
-_ENTRIES = frozenset(entry.name for entry in fields(Waiver))
 _WANTED = (
     "a waiver has texts for id, reason, owner and maybe issue, expires = 2027-03-31, tables of patterns for scope and "
     'maybe versions, and maybe checks = ["interval"]'
@@ -187,7 +178,7 @@ _WANTED = (
 def check_terms(waivers: Iterable[Waiver], today: date) -> None:
     """Raise `WaiverError` about the first waiver that lasts more than two years from ``today``."""
     for waiver in waivers:
-        if waiver.expires.timetuple()[:3] > (today.year + _LONGEST, today.month, today.day):
+        if waiver.expires.timetuple()[:3] > (today.year + 2, today.month, today.day):
             raise WaiverError(f"waiver {waiver.id} expires on {waiver.expires}, more than two years from {today}")
 
 
@@ -203,12 +194,7 @@ def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waive
 
 _BOUND = re.compile(r"(<=|>=|<|>) *(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
-_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
+_COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
 
 def matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
@@ -219,10 +205,10 @@ def matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
 def matches_any(value: Any, patterns: Sequence[str]) -> bool:
     """Return whether a value lies within one of the bounds, or its text, empty for None, matches another pattern."""
     text = "" if value is None else str(value)
+    if any(fnmatchcase(text, pattern) for pattern in patterns):
+        return True
     bounds = filter(None, map(bound, patterns)) if type(value) in (int, float) else ()
-    return any(fnmatchcase(text, pattern) for pattern in patterns) or any(
-        holds(value, limit) for holds, limit in bounds
-    )
+    return any(holds(value, limit) for holds, limit in bounds)
 
 
 def bound(pattern: str) -> tuple[Callable[[float, float], bool], float] | None:
@@ -233,3 +219,51 @@ def bound(pattern: str) -> tuple[Callable[[float, float], bool], float] | None:
     if found is None:
         raise ValueError(f'{pattern!r} is no bound like ">= 50000"')
     return _COMPARISONS[found[1]], float(found[2])
+
+
+def waiver_for(
+    row: Row, environment: Mapping[str, str], scope: Sequence[str] = ("case_id",), **accepted: Any
+) -> Waiver:
+    """Make the narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope given.
+
+    ``scope`` names columns to take from the row; ``accepted`` is what a person adds: reason, owner, expires, issue.
+    """
+    foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
+    if foreign:
+        known = ", ".join(SCOPE_COLUMNS)
+        raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
+    checks = tuple(row["checks_violated"] or (SURVIVAL,))
+    return Waiver(
+        id=f"{row['operator']}-{'-'.join(checks)}-{row['case_id']}",
+        scope={name: (_literal("" if row[name] is None else str(row[name])),) for name in ("backend", *scope)},
+        checks=checks,
+        versions={name: (_literal(value),) for name, value in environment.items() if _VERSION.match(value)},
+        **accepted,
+    )
+
+
+def append(waiver: Waiver, path: Path) -> None:
+    """Add the waiver at the end of a file, made when there is none; what the file says already stays as it is."""
+    check_replaceable(path)
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    if before.strip():
+        loads(before, str(path))
+        before = before.rstrip("\n") + "\n\n"
+    text = before + to_toml([waiver])
+    loads(text, str(path))
+    with replacing(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def to_toml(waivers: Sequence[Waiver]) -> str:
+    """Write the waivers as a file that `load` reads."""
+    return tomli_w.dumps({"waiver": [waiver.to_table() for waiver in waivers]}) if waivers else ""
+
+
+_VERSION = re.compile(r"v?\d+\.\w+")
+"""A value of an environment that is a version, such as 2.13.0+cpu or 8.0.RC1."""
+
+
+def _literal(text: str) -> str:
+    """Return the shell-style pattern that matches this text alone."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in text)

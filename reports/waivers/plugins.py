@@ -22,14 +22,12 @@ def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str
     They are those of the named files, and, unless "none" is among the names, all that are shipped or installed.
     `WaiverError` about a file that is not as it should be.
     """
+    takes_all = "none" not in names
     named = [waiver for name in names if name != "none" for waiver in load(Path(name))]
-    check_terms(named, today)
-    if "none" in names:
-        return Waivers(named, today), []
-    waivers = [waiver for file in shipped() for waiver in load(file)] + named
-    check_terms(waivers, today)
-    records = []
-    for plugin in installed(PluginKind.WAIVERS):
+    ours = [waiver for file in shipped() for waiver in load(file)] if takes_all else []
+    check_terms([*named, *ours], today)
+    waivers, records = ours + named, []
+    for plugin in installed(PluginKind.WAIVERS) if takes_all else ():
         try:
             waivers += _waivers(plugin, {waiver.id for waiver in waivers}, today)
         except (PluginFault, WaiverError) as fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -33,7 +33,6 @@ class State(StrEnum):
 
 STALE = frozenset({State.EXPIRED, State.UNMATCHED, State.NOT_NEEDED})
 """States that a strict run does not accept."""
-
 
 _WHOLE_OPERATORS = {"backend", "operator", "product", "dtype", "index_dtype"}
 """Columns that do not single out calls of an operator."""
@@ -69,15 +68,14 @@ def review(
     """Return the state of each waiver in a run; ``environments`` maps its backends to their descriptions."""
     verdicts = rows["verdict"].to_numpy()
     judged, failed = np.isin(verdicts, list(JUDGED)), np.isin(verdicts, list(FAILED))
-    uses = {item["values"]: item["counts"] for item in pc.value_counts(pc.list_flatten(rows["waivers"])).to_pylist()}
-    kinds = _kinds(rows)
+    uses, kinds = Counter(pc.list_flatten(rows["waivers"]).to_pylist()), _kinds(rows)
     reviews = []
     for waiver in waivers:
         here = [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
         scope = np.isin(rows["backend"].to_numpy(), here)
         for column, patterns in waiver.scope.items():
             scope &= _matching(rows[column], patterns)
-        cases = uses.get(waiver.id, 0)
+        cases = uses[waiver.id]
         if not here:
             state = State.ELSEWHERE
         elif waiver.has_expired(today):
@@ -86,12 +84,13 @@ def review(
             state = State.USED
         else:
             state = State.NOT_NEEDED if (scope & judged).any() else State.UNMATCHED
-        reviews.append(Review(waiver, state, cases, len(kinds.get(waiver.id, ()))))
+        reviews.append(Review(waiver, state, cases, len(kinds[waiver.id])))
     return reviews
 
 
-def _kinds(rows: pa.Table) -> dict[str, set[tuple[str, ...]]]:
-    kinds: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+def _kinds(rows: pa.Table) -> Mapping[str, set[tuple[str, ...]]]:
+    """Return the kinds of failure among the rows that each waiver covers."""
+    kinds = defaultdict[str, set[tuple[str, ...]]](set)
     waived = rows.filter(pc.equal(rows["verdict"], str(Verdict.WAIVED))).select(list(REVIEWED))
     for row in waived.to_pylist():
         for waiver in row["waivers"] or ():

@@ -81,6 +81,10 @@ class Case:
 
     def to_json(self) -> str:
         """Write the canonical line of JSON; fields at their default are left out."""
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
         return json.dumps(_spelled(self), separators=(",", ":"))
 
     @classmethod

@@ -27,8 +27,11 @@ START_TIMEOUT = 600.0
 _CONNECT_SECONDS = 10.0
 """Time limit for a connection to an address."""
 
-_CLOSING = 10.0
-"""Seconds that judges have to end their processes."""
+_CLOSE_SECONDS = 10.0
+"""Time limit for judges to end their processes."""
+
+_DEVICES = {"aclnn": "NPU", "npu": "NPU", "cuda": "GPU"}
+"""Ray's name of a device, by a part of the names of backends that run on it."""
 
 
 class RayPool:
@@ -38,8 +41,7 @@ class RayPool:
     """
 
     def __init__(self, address: str, resource: str, workers: int | None) -> None:
-        self._ray = _ray()
-        self._connect(address)
+        self._ray = _connected(address)
         self._resource = resource
         devices = int(self._ray.cluster_resources().get(resource, 0))
         if not devices:
@@ -102,25 +104,20 @@ class RayPool:
         except errors.RayError:
             return None
 
-    def close(self) -> list[Batch]:
-        """End all judges, and disconnect from the cluster; return what their end adds."""
+    def end_judges(self) -> list[Batch]:
+        """End all judges; return what their end adds."""
         closing, self._judges = [judge.close.remote() for judge in self._judges], []
-        closed = self._ray.wait(closing, num_returns=len(closing), timeout=_CLOSING)[0] if closing else []
+        closed = self._ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)[0] if closing else []
         batches = []
         for reference in closed:
             with suppress(FleetError):
                 batches.append(self._get(reference) or Batch())
-        self._ray.shutdown()
         return batches
 
-    def _connect(self, address: str) -> None:
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-        try:
-            if address != AUTO:
-                _check_reachable(address)
-            self._ray.init(address=None if address == AUTO else address, **options)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise FleetError(f"--ray {address}: no cluster answers there: {_first_line(error)}") from error
+    def close(self) -> None:
+        """End all judges, and disconnect from the cluster."""
+        self.end_judges()
+        self._ray.shutdown()
 
     def _start_judges(self, count: int) -> None:
         """Have so many judges, each on a free device, with this process's variables of the suite."""
@@ -143,8 +140,20 @@ def resource_of(backends: Iterable[str]) -> str:
     return kinds.pop()
 
 
-_DEVICES = {"aclnn": "NPU", "npu": "NPU", "cuda": "GPU"}
-"""Ray's name of a device, by a part of the names of backends that run on it."""
+def _connected(address: str) -> Any:
+    """Import Ray and connect it to the cluster at an address."""
+    try:
+        import ray
+    except ImportError as error:
+        raise FleetError("--ray needs Ray: pip install 'poolproof[ray]' from a clone") from error
+    try:
+        if address != AUTO:
+            _check_reachable(address)
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+        ray.init(address=None if address == AUTO else address, **options)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise FleetError(f"--ray {address}: no cluster answers there: {_first_line(error)}") from error
+    return ray
 
 
 def _check_reachable(address: str) -> None:
@@ -153,14 +162,6 @@ def _check_reachable(address: str) -> None:
     if place.hostname is None or place.port is None:
         raise ValueError("an address is HOST:PORT, or auto")
     socket.create_connection((place.hostname, place.port), timeout=_CONNECT_SECONDS).close()
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise FleetError("--ray needs Ray: pip install 'poolproof[ray]' from a clone") from error
-    return ray
 
 
 def _first_line(error: BaseException) -> str:

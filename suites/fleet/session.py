@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.evidence import write_programs
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
@@ -23,18 +22,11 @@ from poolproof.suites.fleet.node import Batch, FleetError
 from poolproof.suites.fleet.ray_pool import START_TIMEOUT, RayPool
 from poolproof.suites.judging.question import Question, verdict
 from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.run.runner import BlockResult
 
 MOST_DEATHS = 3
 """Deaths of judges at a block before its cases are judged alone, and at a case before it is given up."""
-
-
-@dataclass(frozen=True)
-class Single:
-    """A single question to a backend."""
-
-    question: Question
-    backend: str
 
 
 @dataclass
@@ -42,22 +34,11 @@ class Work:
     """A test with what it asks, what has come of it, and the number of its parts that are still to be judged."""
 
     item: pytest.Item
-    asked: Block | Single
+    asked: Block
     parts: int = 1
     result: BlockResult = field(default_factory=BlockResult)
     error: str = ""
     seconds: float = 0.0
-
-    def add(self, batch: Batch) -> None:
-        """Add what has come of a part."""
-        for row in batch.rows:
-            self.result.add(row)
-        self.error = self.error or batch.error
-        self.parts -= 1
-
-    @property
-    def cost(self) -> float:
-        return 1.0 if isinstance(self.asked, Single) else self.asked.count * usual_cost(self.asked.aspect.id)
 
 
 @dataclass(frozen=True)
@@ -78,9 +59,14 @@ class Recording:
         for row in batch.rows:
             self.rows.append(row)
 
-    def finish(self, work: Work) -> None:
-        """Note that a block has all its rows, if it has."""
-        if not isinstance(work.asked, Single) and not work.error:
+    def take_part(self, batch: Batch, work: Work) -> None:
+        """Take what has come of a part of a work; a block whose parts are all judged without an error is finished."""
+        self.take(batch)
+        for row in batch.rows:
+            work.result.add(row)
+        work.error = work.error or batch.error
+        work.parts -= 1
+        if not (work.parts or work.error or isinstance(work.asked, SingleBlock)):
             self.rows.finish_block(work.asked.id)
 
 
@@ -89,11 +75,9 @@ def works_of(items: Iterable[pytest.Item]) -> list[Work]:
     found = []
     for item in items:
         match getattr(getattr(item, "callspec", None), "params", {}):
-            case {"block": block}:
-                found.append(Work(item, block))
-            case {"question": question, "backend_name": backend}:
-                found.append(Work(item, Single(question, backend)))
-    return sorted(found, key=lambda work: -work.cost)
+            case {"block": asked} | {"single": asked}:
+                found.append(Work(item, asked))
+    return sorted(found, key=lambda work: -work.asked.cost)
 
 
 def judge_session(
@@ -117,28 +101,21 @@ class Part:
     """Something to be judged for a test, at which so many judges have died."""
 
     work: Work
-    asked: Block | Single
+    asked: Block
     deaths: int = 0
-
-    @property
-    def request(self) -> tuple[Any, ...]:
-        """The method of a runner, and its arguments."""
-        if isinstance(self.asked, Single):
-            return "judge_one", self.asked.question, self.asked.backend
-        return "judge", self.asked
 
     def after_death(self, judged: Container[tuple[str, str]]) -> list[Part]:
         """Return what is to be judged again: in the end the cases of a block alone, but for those ``judged``."""
         if self.deaths + 1 < MOST_DEATHS:
             return [replace(self, deaths=self.deaths + 1)]
-        if isinstance(self.asked, Single):
+        if isinstance(self.asked, SingleBlock):
             return []
         cases = [case for case in self.asked.questions() if (self.asked.id, case.id) not in judged]
-        return [Part(self.work, Single(case, self.asked.subject.backend)) for case in cases]
+        return [Part(self.work, SingleBlock(case, self.asked.backend)) for case in cases]
 
     def given_up(self) -> Batch:
         """Make the row of a question that no judge survives."""
-        if not isinstance(self.asked, Single):
+        if not isinstance(self.asked, SingleBlock):
             return Batch()
         row = self.asked.question.describe() | verdict(Verdict.NOT_RUN, f"{MOST_DEATHS} judges of the fleet died at it")
         row |= {"checks_judged": [], "judged_at": time.time(), "product": "", "worker": "fleet"}
@@ -165,7 +142,7 @@ def judge_all(
     while True:
         while idle and left and not is_over():
             judge, part = idle.popleft(), left.popleft()
-            running[pool.ask(judge, *part.request)] = judge, part, time.monotonic()
+            running[pool.ask(judge, "judge", part.asked)] = judge, part, time.monotonic()
         if not running and (not left or is_over()):
             return
         if not running and time.monotonic() - heard > START_TIMEOUT:
@@ -183,11 +160,8 @@ def judge_all(
                 left.extendleft(again)
                 work.parts += len(again) - 1
                 continue
-            batch = batch or part.given_up()
-            recording.take(batch)
-            work.add(batch)
+            recording.take_part(batch or part.given_up(), work)
             if not work.parts:
-                recording.finish(work)
                 report(work, judge)
 
 
@@ -195,7 +169,7 @@ def judge_further(pool: RayPool, recording: Recording, question: Question, backe
     """Judge and record a further question, once; `BackendUnavailable` if no judge can."""
     pings = {pool.ping(judge): judge for judge in range(pool.size)}
     judge = pings[_first_answer(pool, list(pings))[0]]
-    _, found = _first_answer(pool, [pool.ask(judge, "judge_further", question, backend)])
+    _, found = _first_answer(pool, [pool.ask(judge, "judge_one", question, backend, False)])
     batch = found or Batch(error="the judge that got it died")
     recording.take(batch)
     if batch.error:

@@ -56,8 +56,11 @@ class Arena:
 
     def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
         """Return the place of allocated bytes, -1 for others, and how many bytes behind them are to be a fence."""
+        owner: object = array.base
+        if owner is not self._map:
+            return -1, 0
         at = array.__array_interface__["data"][0] - self._address
-        return at if 0 <= at < self.size else -1, self._fences.get(at, 0)
+        return at, self._fences.get(at, 0)
 
     def _free(self, start: int, size: int, at: int) -> None:
         """Free a region: its array and all views of that are gone."""

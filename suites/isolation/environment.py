@@ -15,7 +15,7 @@ from pathlib import Path
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.ascendc import MODEL_VARIABLE, SOURCES_VARIABLE
+from poolproof.backends.ascendc import SOURCES_VARIABLE
 from poolproof.backends.registry import KERNELS, is_python_variable
 from poolproof.reports.rows.text import visible
 
@@ -40,8 +40,7 @@ def replay_arguments(backend: str, environment: Mapping[str, str], import_folder
     libraries = _options("--aclnn-library", _entries(environment, LIBRARY_VARIABLE))
     if backend.startswith(KERNELS):
         sources = _options("--sources", [str(Path(environment.get(SOURCES_VARIABLE, "")).absolute())])
-        model = _options("--model", filter(None, [environment.get(MODEL_VARIABLE)]))
-        return tuple(map(visible, (*variables, *libraries, *sources, *model)))
+        return tuple(map(visible, (*variables, *libraries, *sources)))
     folders = _options("--pythonpath", import_folders if ":" in backend else ())
     return tuple(map(visible, (*variables, *libraries, *folders)))
 
@@ -57,12 +56,10 @@ def set_libraries(paths: Iterable[object]) -> None:
         os.environ[LIBRARY_VARIABLE] = named
 
 
-def set_kernels(sources: object, model: object) -> None:
-    """Say where sources of kernels lie, and what they are compiled with, where either is named."""
-    if sources is not None:
-        os.environ[SOURCES_VARIABLE] = str(Path(str(sources)).absolute())
-    if model is not None:
-        os.environ[MODEL_VARIABLE] = str(model)
+def set_sources(folder: object) -> None:
+    """Say where sources of kernels lie, if it is said."""
+    if folder is not None:
+        os.environ[SOURCES_VARIABLE] = str(Path(str(folder)).absolute())
 
 
 def set_import_folders(folders: Iterable[object]) -> None:

@@ -69,7 +69,9 @@ def _watch(session: int, server: int) -> int:
         ended = _reap()
         if server in ended:
             return ended[server]
-        _kill_orphans(server)
+        for pid in _children():
+            if pid != server:  # it came here because its parent ended: a worker that is replaced leaves nothing behind
+                _kill(pid)
         if received is not None and received.si_signo == signal.SIGTERM:
             break
     return -signal.SIGKILL
@@ -84,13 +86,6 @@ def _reap() -> dict[int, int]:
     except ChildProcessError:
         pass
     return ended
-
-
-def _kill_orphans(server: int) -> None:
-    """Kill what came here because its parent ended: a worker that is replaced leaves nothing behind."""
-    for pid in _children():
-        if pid != server:
-            _kill(pid)
 
 
 def _children() -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -29,22 +30,15 @@ _T = TypeVar("_T")
 class StagingBuffer:
     """The part of the arena through which small tensors pass: copied there when calls are requested, and back after it.
 
-    So the tensors of one request at a time, and nothing that is judged, lie where implementations write.
+    So the tensors of one request at a time, and nothing that is judged, lie where implementations write. ``begun`` is
+    the byte in which the host writes how many calls of the last request were begun, and it may be any.
     """
 
     def __init__(self) -> None:
         self._memory = allocate(_STAGING_BYTES)
         self.start, _ = shared_arena().place(self._memory)
+        self.begun = self._memory[:1]
         self._copied: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
-
-    @property
-    def begun(self) -> int:
-        """How many calls of the last request were begun: the host writes it in the first byte, and it may be any."""
-        return int(self._memory[0])
-
-    @begun.setter
-    def begun(self, number: int) -> None:
-        self._memory[0] = number
 
     def write(self, calls: Sequence[Call]) -> list[Message]:
         """Write calls for a request; their tensors are copied here, if they are not in the arena anyway."""
@@ -55,11 +49,11 @@ class StagingBuffer:
         at, fence = shared_arena().place(buffer)
         if at >= 0:
             return at, fence
-        copy = self._memory[self._end : self._end + len(buffer)]
+        copy = self._memory[self._end : self._end + buffer.nbytes]
         copy[:] = buffer
         self._copied.append((buffer, copy))
         at = self.start + self._end
-        self._end += -(-len(buffer) // ALIGNMENT) * ALIGNMENT
+        self._end += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
         return at, 0
 
     def take_back(self) -> None:
@@ -88,11 +82,7 @@ class RemoteBackend(Backend):
         self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
         self.modes, self.variants, self.tags = said.modes, said.variants, said.tags
         self.streams = None if said.hazards is None else _RemoteStreams(self, said.hazards)
-        self.phases = _RemotePhases(self) if said.phases else None
-
-    def with_host(self, ask: Callable[[Message | None], Message]) -> RemoteBackend:
-        """Return a proxy of the backend in another process."""
-        return RemoteBackend(self._said, ask)
+        self.phases = self if said.phases else None
 
     def renew(self) -> None:
         """Reset the state for a fresh process."""
@@ -104,7 +94,7 @@ class RemoteBackend(Backend):
     @property
     def in_flight(self) -> Call | None:
         """The last call that was begun, of those that were requested and are not done."""
-        begun = self._requested[: self._staging.begun]
+        begun = self._requested[: self._staging.begun[0]]
         return begun[-1] if begun else None
 
     def send(self, calls: Sequence[Call], send: Callable[[Message], None]) -> None:
@@ -130,24 +120,21 @@ class RemoteBackend(Backend):
 
     def run_all(self, calls: Sequence[Call]) -> list[Outcome]:
         if self._replied and self._replied[0] is calls:
-            return self._read(self._replied[1], lambda done: self._read_run(done, calls))
+            return self._read(self._replied[1], partial(self.read_outcomes, calls))
         return self._run(calls, {"declare": True})
 
     def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
         self._finish_sent()
-        return self.ask(self._request_of(calls, how), lambda done: self._read_run(done, calls))
+        return self.ask(self._request_of(calls, how), partial(self.read_outcomes, calls))
 
     def _request_of(self, calls: Sequence[Call], how: Message) -> Message:
-        self._requested, self._staging.begun = calls, 0
+        self._requested, self._staging.begun[0] = calls, 0
         return {"do": "run", "calls": self._staging.write(calls), "begun": self._staging.start, **how}
 
-    def _read_run(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
+    def read_outcomes(self, calls: Sequence[Call], done: Message) -> list[Outcome]:
+        """Read the outcomes of calls, of which the last may not have been made, and what is declared of the first."""
         if "declared" in done:
             self._declared[calls[0]] = read_declarations(done["declared"])
-        return self.read_outcomes(done, calls)
-
-    def read_outcomes(self, done: Message, calls: Sequence[Call]) -> list[Outcome]:
-        """Read the outcomes of calls, of which the last may not have been made."""
         records = done["outcomes"]
         if not 1 <= len(records) <= len(calls):
             raise ProtocolError(f"there are {len(records)} outcomes of {len(calls)} calls")
@@ -170,14 +157,14 @@ class RemoteBackend(Backend):
         return self._declaration("route", call)
 
     def _declaration(self, name: str, call: Call) -> Any:
-        if call not in self._declared:
+        declared = self._declared.get(call)
+        if declared is None:
             (record,) = self.written([call])
-            request = {"do": "declare", "call": record}
-            self._declared[call] = self.ask(request, lambda done: read_declarations(done["declared"]))
-        declared = self._declared[call][name]
-        if isinstance(declared, Raised):
-            raise _error(declared)
-        return declared
+            declared = self.ask({"do": "declare", "call": record}, lambda done: read_declarations(done["declared"]))
+            self._declared[call] = declared
+        if isinstance(declared[name], Raised):
+            raise adapter_error(declared[name])
+        return declared[name]
 
     def environment(self) -> Mapping[str, str]:
         return self._said.environment
@@ -187,6 +174,11 @@ class RemoteBackend(Backend):
 
     def device_memory_in_use(self) -> int | None:
         return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
+
+    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
+        one, another = self.written([call, other])
+        request = {"do": "scenario", "id": scenario.id, "call": one, "other": another}
+        return self.ask(request, lambda done: read(ScenarioResult, done["scenario"]))
 
     def written(self, calls: Sequence[Call]) -> list[Message]:
         """Write calls for a request, which has to be the next that is asked."""
@@ -248,7 +240,7 @@ class _RemoteStreams:
         records = self._backend.written(calls)
 
         def read_all(done: Message) -> list[Outcome]:
-            outcomes = self._backend.read_outcomes(done, calls)
+            outcomes = self._backend.read_outcomes(calls, done)
             if len(outcomes) < len(calls):
                 raise ProtocolError("an outcome is missing")
             return outcomes
@@ -256,22 +248,9 @@ class _RemoteStreams:
         return self._backend.ask({"do": "stream", "calls": records, **how}, read_all)
 
 
-class _RemotePhases:
-    def __init__(self, backend: RemoteBackend) -> None:
-        self._backend = backend
-
-    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        one, another = self._backend.written([call, other])
-        request = {"do": "scenario", "id": scenario.id, "call": one, "other": another}
-        return self._backend.ask(request, lambda done: read(ScenarioResult, done["scenario"]))
-
-
-def adapter_error(record: Any) -> AdapterError:
-    """Return the error that a host reports."""
-    return _error(read(Raised, record))
-
-
-def _error(raised: Raised) -> AdapterError:
+def adapter_error(said: Any) -> AdapterError:
+    """Return the error that a host reports, by a record or as it was read of one."""
+    raised = said if isinstance(said, Raised) else read(Raised, said)
     if not raised.type:
         return AdapterError(raised.text)
     text = " ".join(f"{raised.type}: {raised.text}".split()) if raised.text else raised.type

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from poolproof.backends.abilities import Abilities
+from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Call, Hazard, Outcome
 from poolproof.backends.host.protocol import DECLARATIONS, Description, ProtocolError, Raised, StateChange
 from poolproof.references.products import PRODUCTS, Product
@@ -77,7 +77,7 @@ def _product(record: Any) -> Product | None:
 _STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
     "product": _product,
     "hazards": lambda names: tuple(Hazard[name] for name in msgspec.convert(names, tuple[str, ...])),
-    "abilities": lambda value: {name: read(Abilities, flags) for name, flags in value.items()},
+    "abilities": lambda value: {name: ALL if flags == {} else read(Abilities, flags) for name, flags in value.items()},
     "unsupported": lambda value: {
         (operator, dtype, stored): reason
         for operator, dtype, stored, reason in msgspec.convert(value, list[tuple[str, str, str, str | None]])

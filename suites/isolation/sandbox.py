@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,7 +41,7 @@ from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import Host, Message
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.faults import KILLED, Ended, HostDied, Interrupted, answer
+from poolproof.suites.judging.faults import HostDied, Interrupted, answer
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.judging.question import Aspect, Prepared, Question, not_survived, verdict
 from poolproof.suites.plan.plans import Subject, Survey, subjects
@@ -93,6 +92,8 @@ class Sandbox:
     name contains ``name``. ``unplanned`` are rows of processes that died between two calls, for the caller to take.
     """
 
+    _remote: RemoteBackend
+
     def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
         self.backend = backend
         self.libraries: frozenset[str] = frozenset()
@@ -100,8 +101,8 @@ class Sandbox:
         self.unplanned: list[Row] = []
         self._replay_arguments: tuple[str, ...] = ()
         self._host = Host(backend, shared_arena())
-        self._remote: RemoteBackend | None = None
-        self._ahead: tuple[Question, Prepared | None] | None = None
+        self._begun: Question | None = None
+        self._prepared: Prepared | None = None
         self._asked: list[Question] = []
         self._survives_first_calls: bool | None = None
         self._zygote_is_warm = False
@@ -129,7 +130,7 @@ class Sandbox:
         try:
             said = self._read_description(self._host.description())
         except HostDied as death:
-            how = f"{death.how.reason} while it was loaded{death.last_words}"
+            how = f"{death.reason} while it was loaded{death.last_words}"
             raise BackendUnavailable(f"backend {self.backend} {how}") from None
         except ProtocolError as error:
             self.close()
@@ -148,7 +149,7 @@ class Sandbox:
             for subject in found
             if subject.abilities != ALL
         }
-        return Survey(environment, found, said.product, self._replay_arguments, plugged().records)
+        return Survey(environment, found, said.product, plugged().records)
 
     def _read_description(self, reply: Message) -> Description:
         if "done" not in reply:
@@ -167,17 +168,16 @@ class Sandbox:
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
-        self._prepare(questions)
+        self._build_for(questions)
         try:
-            for question, following in pairwise([*questions, None]):
-                assert question is not None
+            for question, following in zip(questions, [*questions[1:], None], strict=True):
                 yield self._row(question, following)
         finally:
-            if self._ahead:
+            if self._begun:
                 self._end_worker()
             self._in_flight.clear()
 
-    def _prepare(self, questions: Sequence[Question]) -> None:
+    def _build_for(self, questions: Sequence[Question]) -> None:
         """Have what their calls need built, which takes longer than calls may."""
         for dtype in {question.built_for: None for question in questions if question.built_for}:
             prepare(self.backend, say, dtype)
@@ -193,7 +193,6 @@ class Sandbox:
     def backend_within(self, seconds: float) -> Backend:
         """Return the backend in a process of its own, with a time limit for calls; it raises `HostDied`."""
         self._have_worker()
-        assert self._remote is not None
         self._host.allow(seconds)
         return self._remote
 
@@ -203,15 +202,15 @@ class Sandbox:
         self._host.close()
 
     def _row(self, question: Question, following: Question | None = None) -> Row:
-        is_asked = self._ahead is not None and self._ahead[0] is question
-        before = self._asked[-2:-1] if is_asked else self._asked[-1:] if self._is_alive() else []
+        is_begun = self._begun is question
+        before = self._asked[-2:-1] if is_begun else self._asked[-1:] if self._is_alive() else []
         found = self._answer(question, following)
         if not isinstance(found, HostDied) and found["verdict"] == Verdict.ADAPTER_ERROR and len(self._asked) > 1:
             self._end_worker()  # an earlier call may have taken from the adapter what it computes with
             found = self._answer(question)
-        if isinstance(found, HostDied) and found.how == KILLED:
+        if isinstance(found, HostDied) and found.was_killed:
             return self._retry(question)
-        if isinstance(found, HostDied) and isinstance(found.how, Ended) and before:
+        if isinstance(found, HostDied) and found.verdict is Verdict.CRASHED and before:
             death, found = found, self._answer(question)
             if not isinstance(found, HostDied):
                 reason = f"died in case {question.id}, which it survives when asked again, after case {before[0].id}"
@@ -220,10 +219,9 @@ class Sandbox:
 
     def _row_of(self, question: Question, found: Row | HostDied) -> Row:
         if isinstance(found, HostDied):
-            assert self._remote is not None
             call = self._remote.in_flight
             written = written_text(call) if call else ""
-            row = not_survived(question, found.how.verdict, f"the call {found}", written) | self.labels
+            row = not_survived(question, found.verdict, f"the call {found}", written) | self.labels
             if question.evidence and question.evidence.wants(row):
                 question.evidence.write_unfinished(row, call)
             return row
@@ -239,7 +237,7 @@ class Sandbox:
         """
         ran_out = self._system_ran_out
         found = self._answer(question)
-        if isinstance(found, HostDied) and found.how == KILLED and (ran_out or self._system_ran_out):
+        if isinstance(found, HostDied) and found.was_killed and (ran_out or self._system_ran_out):
             row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
             return row | {"checks_judged": [], "judged_at": time.time()} | self.labels
         row = self._row_of(question, found)
@@ -252,13 +250,11 @@ class Sandbox:
 
         The first calls of the ``following`` question are made meanwhile, if both need but those.
         """
-        if self._ahead is None or self._ahead[0] is not question:
+        if self._begun is not question:
             self._have_worker()
-            self._begin(question, self._prepared(question))
-        assert self._remote is not None
-        assert self._ahead is not None
-        (_, prepared), self._ahead = self._ahead, None
-        after = self._prepared(following) if prepared and following else None
+            self._begin(question, self._prepare(question))
+        prepared, self._begun = self._prepared, None
+        after = self._prepare(following) if prepared and following else None
         self._host.allow(self._timeout * question.timeout_scale)
         try:
             if prepared:
@@ -270,15 +266,14 @@ class Sandbox:
             self._end_worker()
             return self._answer(question)
         except HostDied as death:
-            self._ahead = None
+            self._begun = None
             return death
         survives_fork, is_usable = self._remote.survives_fork, self._remote.is_usable()
         if self._remote.is_spoiled or (may_be_damaged(row) and (survives_fork or not is_usable)):
             self._end_worker()
         return row
 
-    def _prepared(self, question: Question) -> Prepared | None:
-        assert self._remote is not None
+    def _prepare(self, question: Question) -> Prepared | None:
         try:
             return question.prepare(self._remote)
         except Exception:
@@ -286,15 +281,14 @@ class Sandbox:
 
     def _begin(self, question: Question, prepared: Prepared | None) -> None:
         """Begin with a question: request its first calls, if they are prepared."""
-        assert self._remote is not None
         self._asked.append(question)
         self._in_flight.write(question)
-        self._ahead = question, prepared
+        self._begun, self._prepared = question, prepared
         if prepared:
             self._remote.send(prepared[0], self._host.send)
 
     def _end_worker(self) -> None:
-        self._ahead = None
+        self._begun = None
         self._host.end_worker()
 
     def _is_alive(self) -> bool:
@@ -302,7 +296,7 @@ class Sandbox:
         try:
             self._host.check_alive()
         except HostDied as death:
-            if self._asked and death.how != KILLED:
+            if self._asked and not death.was_killed:
                 reason = f"died between calls, after case {self._asked[-1].id}: the process {death}"
                 self._add_unplanned(not_survived(self._asked[-1], Verdict.CRASHED, reason))
         return bool(self._host.worker)
@@ -312,7 +306,7 @@ class Sandbox:
 
     def _have_worker(self) -> None:
         """Start a worker if there is none; `BackendUnavailable` if that fails."""
-        if self._ahead:
+        if self._begun:
             self._end_worker()
         for _ in range(_MOST_STARTS):
             if self._host.worker:
@@ -330,25 +324,27 @@ class Sandbox:
         Once a worker has survived them, the zygote makes them, too, before the next fork. An implementation that dies
         of them starts without: it must cost cases, not the run.
         """
-        assert self._remote is not None
-        if self._remote.survives_fork:
-            if self._survives_first_calls and not self._zygote_is_warm:
-                self._make_first_calls(self._remote.with_host(self._host.ask_zygote))
-                self._zygote_is_warm = True
-            self._host.fork()
-        else:
+        survives_fork = self._remote.survives_fork
+        is_to_be_warm = survives_fork and self._survives_first_calls and not self._zygote_is_warm
+        if is_to_be_warm or not survives_fork:
             self._host.serve_unforked()
+        if is_to_be_warm:
+            self._make_first_calls()
+            self._zygote_is_warm = True
+        if survives_fork:
+            self._host.fork()
         self._remote.renew()
         self._asked.clear()
         self._oom_kills = _oom_kills()
-        if self._survives_first_calls is None or (self._survives_first_calls and not self._remote.survives_fork):
-            self._make_first_calls(self._remote)
+        if self._survives_first_calls is None or (self._survives_first_calls and not survives_fork):
+            self._make_first_calls()
 
-    def _make_first_calls(self, backend: RemoteBackend) -> None:
+    def _make_first_calls(self) -> None:
+        self._remote.renew()
         self._host.allow(_WARM_UP_SECONDS)
         self._survives_first_calls = False
         for operator in OPERATORS.values():
-            answer(CaseQuestion(Case.smallest(operator, self._dtype), _WARM_UP), backend)
+            answer(CaseQuestion(Case.smallest(operator, self._dtype), _WARM_UP), self._remote)
         self._survives_first_calls = True
 
     @property

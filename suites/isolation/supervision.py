@@ -25,9 +25,10 @@ from poolproof import backends, references
 from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
 from poolproof.backends.registry import python_of
 from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.isolation import guardian
 from poolproof.suites.isolation.arena import Arena
-from poolproof.suites.judging.faults import KILLED, Ended, HostDied, Overdue
+from poolproof.suites.judging.faults import HostDied
 
 Message = dict[str, Any]
 
@@ -43,8 +44,8 @@ _END_SECONDS = 1.0
 _SEND_SECONDS = 60
 """Time limit for sending a request that is too long for a socket to hold."""
 
-_MOST_OUTPUT = 1 << 16
-"""Last bytes of the output that are kept."""
+_MOST_OUTPUT, _MOST_READS = 1 << 16, 64
+"""Last bytes of the output that are kept, and how many times so many are read at once."""
 
 _VARIABLES = {"OMP_NUM_THREADS": "1"}
 """Variables of every host: a process with threads cannot be forked."""
@@ -65,24 +66,15 @@ class _Output:
         os.set_blocking(self.descriptor, False)
         self._kept = b""
 
-    def read(self) -> bool:
-        """Read what is there, at most `_MOST_OUTPUT` bytes; return whether there was anything."""
-        try:
-            data = os.read(self.descriptor, _MOST_OUTPUT) if self.descriptor >= 0 else b""
-        except BlockingIOError:
-            return False
-        self._kept = (self._kept + data)[-_MOST_OUTPUT:]
-        return bool(data)
-
-    def read_all(self) -> None:
+    def read(self) -> None:
         """Read what is there, unless it never ends."""
-        for _ in range(64):
-            if not self.read():
-                break
+        with suppress(BlockingIOError):
+            for _ in range(_MOST_READS if self.descriptor >= 0 else 0):
+                self._kept = (self._kept + os.read(self.descriptor, _MOST_OUTPUT))[-_MOST_OUTPUT:]
 
     def last_words(self) -> str:
         """Return the last line, as the end of a sentence."""
-        self.read_all()
+        self.read()
         lines = self._kept.decode(errors="replace").strip().splitlines()
         return f": {visible(lines[-1][:300])}" if lines else ""
 
@@ -90,21 +82,17 @@ class _Output:
         self._kept = b""
 
     def close(self) -> None:
-        self.read_all()
+        self.read()
         os.close(self.descriptor)
         os.close(self.end)
         self.descriptor = -1
 
 
-def _socket_pair() -> tuple[socket.socket, socket.socket]:
+def _channel_pair() -> tuple[Channel, socket.socket]:
     """Make the judge's end, with a time limit for sending, and a host's."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
-    return ours, theirs
-
-
-def _channel(ours: socket.socket) -> Channel:
-    return Channel(ours, msgspec.json.encode, msgspec.json.decode)
+    return Channel(ours, msgspec.json.encode, msgspec.json.decode), theirs
 
 
 def launched(backend: str, control: int, arena: Arena, output: int) -> int:
@@ -146,11 +134,11 @@ class Host:
 
     def start(self) -> None:
         """Start a zygote, which begins to load the backend."""
-        ours, theirs = _socket_pair()
+        zygote, theirs = _channel_pair()
         self._output = _Output()
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
-        self._zygote = _channel(ours)
+        self._zygote = zygote
         with suppress(OSError):  # it has died: `description` says how
             self._zygote.send({"do": "describe", "backend": self._backend})
 
@@ -163,11 +151,11 @@ class Host:
     def fork(self) -> None:
         """Fork the zygote for a worker; `HostDied` if that fails."""
         assert self._zygote is not None
-        ours, theirs = _socket_pair()
+        channel, theirs = _channel_pair()
         self.allow(FORK_SECONDS)
         with theirs:
             done = self._exchange(self._zygote, {"do": "fork"}, theirs.fileno())
-        self._channel, self.worker = _channel(ours), done["done"]["pid"]
+        self._channel, self.worker = channel, done["done"]["pid"]
         self._output.forget()
 
     def serve_unforked(self) -> None:
@@ -194,18 +182,17 @@ class Host:
         with suppress(OSError):  # it has died: `ask` says how
             self._channel.send(request)
 
-    def ask_zygote(self, request: Message | None) -> Message:
-        """Send a request to the zygote, as `ask` does to the worker."""
-        assert self._zygote is not None
-        return self._exchange(self._zygote, request)
-
     def check_alive(self) -> None:
         """Raise `HostDied` if the worker is gone, or sent an unexpected message."""
         if self._is_waited_for:  # whoever asked was interrupted: the reply to that is not to be taken for another
             self.end_worker()
             self._is_waited_for = False
         if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
-            raise self._died(self._channel, _unexpected(self._channel))
+            try:
+                self._channel.advance()
+                raise ProtocolError("a message that was not asked for")
+            except (OSError, EOFError, ProtocolError) as error:
+                raise self._died(self._channel, error) from None
 
     def end_worker(self) -> None:
         """End the worker; the zygote stays, if it is another process."""
@@ -262,10 +249,16 @@ class Host:
     def _died(self, channel: Channel, error: Exception) -> HostDied:
         """End the process at the other end, if it has not ended, and describe its death."""
         self._is_waited_for = False
-        seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not isinstance(error, TimeoutError) else 0.0
+        is_overdue = isinstance(error, TimeoutError)
+        seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not is_overdue else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
-        death = Overdue(self._allowed) if isinstance(error, TimeoutError) else Ended(status if seconds else None)
-        return HostDied(death, self._output.last_words())
+        last_words = self._output.last_words()
+        if is_overdue:
+            return HostDied(Verdict.TIMED_OUT, f"gave no answer within {self._allowed:.3g} s", last_words)
+        if status is None or not seconds:
+            return HostDied(Verdict.CRASHED, "made its process send what is no reply", last_words)
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return HostDied(Verdict.CRASHED, f"ended by {how}", last_words, status == -signal.SIGKILL)
 
     def _end_fork(self, seconds: float) -> int | None:
         """End the worker; return its status, None if it did not end by itself."""
@@ -280,7 +273,7 @@ class Host:
             status = self._received(self._zygote, FORK_SECONDS)["done"]["status"]
         except (OSError, EOFError, ProtocolError, LookupError, TypeError):
             return self._end_all(_END_SECONDS)
-        return None if status == KILLED.status and time.monotonic() - began > seconds else status
+        return None if status == -signal.SIGKILL and time.monotonic() - began > seconds else status
 
     def _end_all(self, seconds: float) -> int | None:
         """End all processes; return the zygote's status, None if it did not end by itself within that time."""
@@ -306,12 +299,3 @@ class Host:
             self._output.read()
             time.sleep(0.002)
         return True
-
-
-def _unexpected(channel: Channel) -> Exception:
-    """Return the error of a process that sent something unasked."""
-    try:
-        channel.advance()
-    except (OSError, EOFError, ProtocolError) as error:
-        return error
-    return ProtocolError("a message that was not asked for")

@@ -1,13 +1,16 @@
-"""A case as a question: run, held against every check of its aspect, and reported in one row."""
+"""A case as a question: run, held against every check of its aspect, and reported in one row.
+
+A row of a case list that is no case is a question, too.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import Any, Self
+from typing import Self
 
 from poolproof.backends.base import Backend, Status
 from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
@@ -20,15 +23,17 @@ from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, prod
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.budget import has_room_for_standards, too_large
 from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
+from poolproof.suites.judging.checks.registry import is_full_backward
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
-from poolproof.suites.judging.listed import place_of
 from poolproof.suites.judging.measure import measure_output, measure_standards
 from poolproof.suites.judging.question import Aspect, Prepared, Question, judged, verdict
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
 AUXILIARY = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
 """What a call is held against that another call's deviation may be due to."""
+
+_USUAL = frozenset(USUAL)
 
 
 @dataclass(frozen=True)
@@ -90,23 +95,31 @@ class CaseQuestion(Question):
             "classes": [name for name, holds in CLASSES.items() if holds(case)],
             "seed": case.seed,
         }
-        return row | place_of(self.entry) if self.entry else row
+        return row | _place_of(self.entry) if self.entry else row
 
     def expected_checks(self) -> tuple[str, ...]:
         return (REFUSAL, *expected_checks(self.case, self.aspect.checks))
 
-    def judge(self, backend: Backend) -> Row:
-        return judge(self, backend)
+    def judge(self, backend: Backend, prepared: Trial | None = None) -> Row:
+        started = time.perf_counter()
+        row = self.describe()
+        try:
+            reason = None if prepared else self._not_judged(backend)
+            row |= reason or self._judged(prepared or self._trial(backend), row)
+        except ProducerFailed as error:
+            row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
+        return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
     def prepare(self, backend: Backend) -> Prepared | None:
         if self.case.memory_bytes() > SMALL:
             return None
-        makes_others = self.max_repeats > 1 or not {*self.aspect.checks} <= {*USUAL} or needs_producer(self.case)
+        makes_others = self.max_repeats > 1 or not _USUAL.issuperset(self.aspect.checks) or needs_producer(self.case)
         takes_own_indices = self.case.api.is_backward and not backend.abilities(self.case.api).indices
-        if makes_others or takes_own_indices or not_judged(self, backend):
+        if makes_others or takes_own_indices or self._not_judged(backend):
             return None
-        trial = trial_of(self, backend)
-        return (trial.call_batch, partial(judge, self, backend, trial)) if trial.is_small else None
+        trial = self._trial(backend)
+        sizes = (sum(tensor.buffer.nbytes for tensor in call.tensors.values()) for call in trial.call_batch)
+        return (trial.call_batch, partial(self.judge, backend, trial)) if max(sizes) <= SMALL else None
 
     def auxiliary_calls(self) -> tuple[Question, ...]:
         cases = auxiliary_cases(self.case) if "state" in self.aspect.checks else []
@@ -120,77 +133,81 @@ class CaseQuestion(Question):
     def with_evidence_dir(self, evidence: EvidenceFolder) -> Self:
         return replace(self, evidence=evidence)
 
+    def _not_judged(self, backend: Backend) -> Row | None:
+        """Return the columns that say why the call is not made; None if it is."""
+        case = self.case
+        unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype)
+        if unsupported := unsupported or expected.lacking(backend, case):
+            return verdict(Verdict.NOT_SUPPORTED, unsupported)
+        left_out = too_large(case, self.max_repeats)
+        return verdict(Verdict.NOT_RUN, left_out) if left_out else None
 
-def judge(question: CaseQuestion, backend: Backend, trial: Trial | None = None) -> Row:
-    """Return the row of one question; whatever the implementation does short of dying becomes a verdict."""
-    started = time.perf_counter()
-    row = question.describe()
-    try:
-        reason = None if trial else not_judged(question, backend)
-        row |= reason or _judge_supported(question, trial or trial_of(question, backend), row)
-    except ProducerFailed as error:
-        row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
-    return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
+    def _trial(self, backend: Backend) -> Trial:
+        repeats = self.aspect.repeats if self.repeats is None else self.repeats
+        return Trial(self.case, backend, repeats, self.excluded_ids, self.aspect.checks)
 
-
-def not_judged(question: CaseQuestion, backend: Backend) -> Row | None:
-    """Return the columns that say why the call is not made; None if it is."""
-    case = question.case
-    unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype)
-    if unsupported := unsupported or expected.lacking(backend, case):
-        return verdict(Verdict.NOT_SUPPORTED, unsupported)
-    left_out = too_large(case, question.max_repeats)
-    return verdict(Verdict.NOT_RUN, left_out) if left_out else None
-
-
-def trial_of(question: CaseQuestion, backend: Backend) -> Trial:
-    aspect = question.aspect
-    repeats = aspect.repeats if question.repeats is None else question.repeats
-    return Trial(question.case, backend, repeats, question.excluded_ids, aspect.checks)
-
-
-def _judge_supported(question: CaseQuestion, trial: Trial, described: Row) -> Row:
-    aspect = question.aspect
-    standards = aspect.standards and has_room_for_standards(question.case, question.max_repeats)
-    row, findings = _judge_trial(trial, aspect.checks, standards)
-    own = question.entry and question.entry.own.standard
-    if standards and own and row.get("n") is not None:
-        row["list_standard_passes"] = own.judge(trial.deviations)
-    if findings:
+    def _judged(self, trial: Trial, described: Row) -> Row:
+        """Return the columns that say what came of the call."""
+        backend, (call, outcome) = trial.backend, (trial.baseline.call, trial.baseline.outcome)
+        row: Row = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
+        row["route"] = backend.route(call)
+        refusal = expected.refusal(backend, self.case, call)
+        if outcome.status is Status.UNAVAILABLE:
+            return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
+        if outcome.status is Status.REFUSED and refusal:
+            return row | verdict(Verdict.REFUSED, refusal.reason)
+        if outcome.status is Status.REFUSED and not expected.is_documented(backend) and backend.is_usable():
+            reason = f"refused, and no document is known that says so: {outcome.message}"
+            return row | verdict(Verdict.UNDOCUMENTED, reason) | {"checks_judged": []}
+        if outcome.status is Status.REFUSED:
+            refused = Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message)
+            findings = [Finding(REFUSAL, refused)]
+        elif refusal and refusal.required:
+            findings = [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
+        else:
+            try:
+                checks_judged, findings = run_checks(trial, self.aspect.checks)
+                row |= {"checks_judged": [REFUSAL, *checks_judged], **self._measured(trial)}
+            except VariationFailed as error:
+                findings = [Finding(REFUSAL, Mismatch(str(error)))]
         row |= judged(findings)
-        if question.evidence and question.evidence.wants(described | row):
-            question.evidence.put(trial, findings)
-    return row
+        if findings and self.evidence and self.evidence.wants(described | row):
+            self.evidence.put(trial, findings)
+        return row
 
-
-def _judge_trial(trial: Trial, checks: tuple[str, ...], standards: bool) -> tuple[Row, Sequence[Finding]]:
-    """Return (columns, findings); where nothing was found the columns hold the verdict."""
-    backend, outcome = trial.backend, trial.baseline.outcome
-    row: dict[str, Any] = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
-    row["route"] = backend.route(trial.baseline.call)
-    refusal = expected.refusal(backend, trial.case, trial.baseline.call)
-    if outcome.status is Status.UNAVAILABLE:
-        return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}, ()
-    if outcome.status is Status.REFUSED and refusal:
-        return row | verdict(Verdict.REFUSED, refusal.reason), ()
-    if outcome.status is Status.REFUSED and not expected.is_documented(backend) and backend.is_usable():
-        reason = f"refused, and no document is known that says so: {outcome.message}"
-        return row | verdict(Verdict.UNDOCUMENTED, reason) | {"checks_judged": []}, ()
-    if outcome.status is Status.REFUSED:
-        return row, [Finding(REFUSAL, Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message))]
-    if refusal and refusal.required:
-        return row, [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
-    try:
-        checks_judged, findings = run_checks(trial, checks)
-    except VariationFailed as error:
-        return row, [Finding(REFUSAL, Mismatch(str(error)))]
-    row["checks_judged"] = [REFUSAL, *checks_judged]
-    if trial.case.api.is_backward and not trial.case.has_empty_window():
-        row["model"] = str(trial.model)
-        row |= measure_output(trial)
-        if standards:
+    def _measured(self, trial: Trial) -> Row:
+        """Measure the output of a backward each of whose gradients has a cell to go to."""
+        if not is_full_backward(self.case):
+            return {}
+        row: Row = {"model": str(trial.model)} | measure_output(trial)
+        if self.aspect.standards and has_room_for_standards(self.case, self.max_repeats):
             row |= measure_standards(trial)
-    return row | verdict(Verdict.CONFORMS), findings
+            if self.entry and self.entry.own.standard:
+                row["list_standard_passes"] = self.entry.own.standard.judge(trial.deviations)
+        return row
+
+
+@dataclass(frozen=True)
+class UnreadableRow(Question):
+    """A row of a case list that is no case: it is not run, and says why."""
+
+    entry: Entry
+    aspect: Aspect
+    block: str
+
+    def to_line(self) -> str:
+        return self.entry.to_json()
+
+    def describe(self) -> Row:
+        named = {"case_id": self.id, "case": self.to_line(), "block": self.block, "aspect": self.aspect.id}
+        return named | dict.fromkeys(("operator", "dtype", "index_dtype"), "") | _place_of(self.entry)
+
+    def judge(self, backend: Backend) -> Row:  # noqa: ARG002
+        return self.describe() | verdict(Verdict.NOT_RUN, self.entry.fault) | {"judged_at": time.time()}
+
+
+def _place_of(entry: Entry) -> Row:
+    return {"list": entry.label, "list_row": entry.row, "list_name": entry.name, "list_standard": entry.own.name}
 
 
 CLASSES: dict[str, Callable[[Case], bool]] = {

@@ -21,6 +21,7 @@ from poolproof.suites.cases.memory import (
     has_intact_guards,
 )
 from poolproof.suites.cases.operands import CaseOperands
+from poolproof.suites.judging.cells import SINGLE_VALUED
 from poolproof.suites.judging.chunks import anywhere, array_chunks, where
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
@@ -102,7 +103,7 @@ def other_values(
             continue
         wrong = where(_other_value, *outputs)
         if trial.case.api.is_backward:
-            wrong &= trial.single_valued.reshape(wrong.shape)
+            wrong &= (trial.cells.flags & SINGLE_VALUED != 0).reshape(wrong.shape)
         if found := wrong_element(name, wrong, *outputs, context, reason):
             return found
     return None

@@ -6,11 +6,9 @@ After a refusal nothing may be written and the two results of phase one must be 
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from typing import cast
 
@@ -42,10 +40,6 @@ class ContractQuestion(Question):
     aspect: Aspect
     block: str = ""
 
-    @cached_property
-    def id(self) -> str:
-        return hashlib.sha256(self.call.to_json().encode()).hexdigest()[:12]
-
     def to_line(self) -> str:
         return self.call.to_json()
 
@@ -67,11 +61,22 @@ class ContractQuestion(Question):
             return row | {"checks_judged": [], "judged_at": time.time()}
         expected = expectations(self.product, self.call)
         made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
-        row = self.describe() | {"status_code": made.phase_two or made.phase_one}
-        row |= {"checks_judged": list(self.aspect.checks)} | _verdict(expected, made, self.describe_deciding_clause)
+        row = self.describe() | {"status_code": made.phase_two or made.phase_one} | self._judged(expected, made)
         return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
-    def describe_deciding_clause(self) -> str:
+    def _judged(self, expected: Expectation, made: Attempt) -> Row:
+        if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
+            reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
+            return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
+        findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
+        if findings:
+            first = findings[0].mismatch
+            explained = replace(first, message=f"{first.message}; {self._describe_deciding_clause()}")
+            findings[0] = Finding(findings[0].check, explained)
+        follows = str(expected.followed(made.phase_one, made.phase_two))
+        return {"checks_judged": list(self.aspect.checks), "follows": follows} | judged(findings)
+
+    def _describe_deciding_clause(self) -> str:
         """Name the clause, its sentence, and the fields in which the nearest legal call differs."""
         legal, changes = nearest(self.call, models(self.product, self.call.api))
         fields = sentence(changes) or "nothing is changed"
@@ -87,19 +92,6 @@ def contract_question(call: ContractCall, product: Product, aspect: Aspect, bloc
     """Make a question about any call, e.g. one named on a command line."""
     clause, title, _ = clause_call(product, call, "as it is")
     return ContractQuestion(call, product, clause, title, aspect, block)
-
-
-def _verdict(expected: Expectation, made: Attempt, describe_deciding_clause: Callable[[], str]) -> Row:
-    if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
-        reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
-        return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
-    findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
-    row = {"follows": str(expected.followed(made.phase_one, made.phase_two))}
-    if findings:
-        first = findings[0].mismatch
-        explained = replace(first, message=f"{first.message}; {describe_deciding_clause()}")
-        findings[0] = Finding(findings[0].check, explained)
-    return row | judged(findings)
 
 
 def _status(expected: Expectation, made: Attempt) -> Mismatch | None:

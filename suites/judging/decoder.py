@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,10 @@ _CODES = ("colour_ids", "binary_weights", "base_four_weights")
 """The recipes that are a code."""
 
 
+_CHUNK_ELEMENTS = 1 << 16
+"""Cells, or windows, of the planes that are looked at together, where these are more than one."""
+
+
 def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
     """Find the faults that explain ``outputs``, what came out as grad_input.
 
@@ -87,25 +91,29 @@ def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
     if operands.case.gradient not in _CODES:
         return []
     senders = _Senders(operands)
-    faults, missing, surplus = _read(_wrong_cells(senders, outputs), senders)
+    faults, missing, surplus = _read(_wrong_cells(operands, outputs.reshape(-1)), senders)
     return sorted([*faults, *_matched(missing, surplus, senders)], key=lambda fault: (fault.cell, fault.window or 0))
 
 
-def _wrong_cells(senders: _Senders, outputs: NDArray) -> dict[int, float]:
+def _wrong_cells(operands: CaseOperands, outputs: NDArray) -> dict[int, float]:
     """Map each wrong cell to what came out there, in units of the code; none where that cannot be decoded."""
     found: dict[int, float] = {}
-    case, step = senders.case, senders.step
-    planes = outputs.reshape(case.planes, case.plane_size)
-    for plane in range(0, case.planes, step):
-        first, sent = plane * case.plane_size, senders.around(plane)
-        if not _tells_apart(case.gradient, sent.cells, sent.gradients):
+    case = operands.case
+    for chunk in operands.chunk_ranges(_CHUNK_ELEMENTS, 1):
+        cells, gradients = operands.gradients_into(chunk)
+        cells, sent = cells[gradients != 0], _in_units(gradients[gradients != 0], case)
+        if not _tells_apart(case.gradient, cells, sent):
             return {}
-        values = senders.in_units(planes[plane : plane + step])
-        wrong = np.flatnonzero(values != np.bincount(sent.cells - first, sent.gradients, len(values)))
+        values = _in_units(outputs[chunk].astype(np.float64), case)
+        wrong = np.flatnonzero(values != np.bincount(cells, sent, len(values)))
         if len(found) + len(wrong) > MAX_CELLS:
             return {}
-        found.update(zip((first + wrong).tolist(), values[wrong].tolist(), strict=True))
+        found.update(zip((chunk.start + wrong).tolist(), values[wrong].tolist(), strict=True))
     return found
+
+
+def _in_units(numbers: Float64, case: Case) -> Float64:
+    return np.ldexp(numbers, -case.scale)
 
 
 def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
@@ -116,64 +124,34 @@ def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
     return not np.any((np.diff(cells[order]) == 0) & (np.diff(weights[order]) == 0.0))
 
 
-class _Sent(NamedTuple):
-    """The gradients of some planes that are not zero, in units of the code: their cells, values and windows, flat."""
-
-    cells: Int64
-    gradients: Float64
-    windows: Int64
-
-
-_CHUNK_ELEMENTS = 1 << 16
-"""Cells, or windows, of the planes that are looked at together, where these are more than one."""
-
-
 class _Senders:
-    """Which gradients belong into a cell, and which carry a value; in the memory of ``step`` planes."""
+    """Which gradients, in units of the code, belong into a cell, and which carry a value."""
 
     def __init__(self, operands: CaseOperands) -> None:
+        assert operands.gradient is not None
+        assert operands.indices is not None
         self.case = case = operands.case
-        self.step = max(1, _CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
         self._operands = operands
-        self._last: tuple[int, _Sent] | None = None
-
-    def in_units(self, numbers: NDArray) -> Float64:
-        return np.ldexp(numbers.ravel().astype(np.float64), -self.case.scale)
+        self._gradients = operands.gradient.reshape(case.planes, case.plane_windows)
+        self._indices = operands.indices.reshape(-1)
 
     def of(self, cell: int) -> dict[float, int]:
-        """Map the gradients that belong into ``cell`` to their windows."""
-        sent = self.around(cell // self.case.plane_size)
-        chosen = sent.cells == cell
-        return dict(zip(sent.gradients[chosen].tolist(), sent.windows[chosen].tolist(), strict=True))
+        """Map the gradients that belong into ``cell``, but for zeros, to their windows."""
+        windows = self._operands.senders(cell)
+        gradients = _in_units(self._gradients.reshape(-1)[windows].astype(np.float64), self.case)
+        return {
+            gradient: window for gradient, window in zip(gradients.tolist(), windows.tolist(), strict=True) if gradient
+        }
 
     def carrying(self, cell: int, value: float) -> list[int]:
-        """List the windows of the cell's plane whose gradient is ``value``."""
+        """List the windows of the cell's plane whose gradient is ``value``, which is not 0."""
         plane = cell // self.case.plane_size
-        sent = self.around(plane)
-        chosen = (sent.gradients == value) & (sent.windows // self.case.plane_windows == plane)
-        found: list[int] = sent.windows[chosen].tolist()
+        gradients = _in_units(self._gradients[plane].astype(np.float64), self.case)
+        found: list[int] = (plane * self.case.plane_windows + np.flatnonzero(gradients == value)).tolist()
         return found
 
     def home(self, window: int) -> int:
-        assert self._operands.indices is not None
-        plane = window // self.case.plane_windows
-        return plane * self.case.plane_size + int(self._operands.indices.flat[window])
-
-    def around(self, plane: int) -> _Sent:
-        """Return the gradients of some planes with this one; the last ones are cached."""
-        first = plane // self.step * self.step
-        if self._last is None or self._last[0] != first:
-            self._last = None
-            case, operands = self.case, self._operands
-            assert operands.gradient is not None
-            assert operands.indices is not None
-            planes = operands.gradient.reshape(case.planes, case.plane_windows)[first : first + self.step]
-            gradients = self.in_units(planes)
-            sent = np.flatnonzero(gradients)
-            windows = first * case.plane_windows + sent
-            cells = windows // case.plane_windows * case.plane_size + operands.indices.reshape(-1)[windows]
-            self._last = first, _Sent(cells, gradients[sent], windows)
-        return self._last[1]
+        return window // self.case.plane_windows * self.case.plane_size + int(self._indices[window])
 
 
 _Missing = dict[float, list[tuple[int, int]]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,6 @@ from poolproof.suites.judging.trial import Trial
 
 MAX_ELEMENTS = 1_000_000
 """Cells of self, or windows, above which a case leaves no evidence."""
-
-_ABOUT_INDICES = ("index_rule", "index_points")
-"""Checks of a forward whose evidence is its indices; that of all others is its out."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -158,29 +155,24 @@ def _of_forward(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
     case = trial.case
     empty = case.empty_windows
     maxima, indices = (expected.reshape(case.pooled_shape).astype(np.float64) for expected in trial.maximum)
-    if findings and findings[0].check in _ABOUT_INDICES:
-        got = trial.output_indices.astype(np.float64)
-        low, high = np.where(empty, -1.0, indices), np.where(empty, case.plane_size - 1.0, indices)
-        return {"got": got, "low": low, "high": high, "flags": _flags({NAN: np.zeros_like(empty)})}, Meta(
-            tensor="indices"
-        )
+    if findings and findings[0].check in ("index_rule", "index_points"):
+        arrays = {
+            "got": trial.output_indices.astype(np.float64),
+            "low": np.where(empty, -1.0, indices),
+            "high": np.where(empty, case.plane_size - 1.0, indices),
+            "flags": np.zeros(empty.shape, np.uint8),
+        }
+        return arrays, Meta(tensor="indices")
     exact = np.where(empty, -np.inf, maxima)
     nan = np.isnan(exact)
     arrays = {
         "got": trial.baseline.output("out").astype(np.float64),
         "low": np.where(nan, np.inf, exact),
         "high": np.where(nan, -np.inf, exact),
-        "flags": _flags({NAN: nan}),
+        "flags": np.where(nan, NAN, 0).astype(np.uint8),
         "exact": exact,
     }
     return arrays, Meta(tensor="out")
-
-
-def _flags(raised: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.uint8]:
-    flags = np.zeros(next(iter(raised.values())).shape, np.uint8)
-    for flag, where in raised.items():
-        flags[where] |= flag
-    return flags
 
 
 def _corners(per_axis: Iterable[NDArray[Any]]) -> NDArray[np.int32]:

@@ -6,11 +6,9 @@ raise nothing that the implementation reports, and so is an outcome that is none
 
 from __future__ import annotations
 
-import signal
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from poolproof.backends.base import Backend
@@ -21,44 +19,15 @@ from poolproof.suites.judging.findings import Finding, Mismatch
 from poolproof.suites.judging.question import Question, verdict
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A process has ended, with that status as `subprocess` counts it; None: it lives, and sent what is no reply."""
-
-    status: int | None
-    verdict = Verdict.CRASHED
-
-    @property
-    def reason(self) -> str:
-        if self.status is None:
-            return "made its process send what is no reply"
-        how = f"signal {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
-        return f"ended by {how}"
-
-
-@dataclass(frozen=True)
-class Overdue:
-    """A process did not answer in that many seconds, and was ended."""
-
-    seconds: float
-    verdict = Verdict.TIMED_OUT
-
-    @property
-    def reason(self) -> str:
-        return f"gave no answer within {self.seconds:.3g} s"
-
-
-KILLED = Ended(-signal.SIGKILL)
-"""How a process ends that was killed: no fault of memory or arithmetic raises that signal."""
-
-
 class HostDied(Exception):
-    """The process that was to answer did not: ``how``, and the last line that it printed."""
+    """The process that was to answer did not: its verdict, the ``reason``, and the last line that it printed.
 
-    def __init__(self, how: Ended | Overdue, last_words: str = "") -> None:
-        super().__init__(how.reason + last_words)
-        self.how = how
-        self.last_words = last_words
+    ``was_killed``: it ended by SIGKILL, which no fault of memory or arithmetic raises.
+    """
+
+    def __init__(self, verdict: Verdict, reason: str, last_words: str, was_killed: bool = False) -> None:
+        super().__init__(reason + last_words)
+        self.verdict, self.reason, self.last_words, self.was_killed = verdict, reason, last_words, was_killed
 
 
 class Interrupted(Exception):

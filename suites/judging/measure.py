@@ -20,7 +20,7 @@ from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
 from poolproof.suites.judging.chunks import array_chunks
-from poolproof.suites.judging.plugged_standards import opinions
+from poolproof.suites.judging.plugged_standards import judge_plugged
 from poolproof.suites.judging.trial import Trial
 
 
@@ -31,13 +31,12 @@ def measure_output(trial: Trial) -> Row:
     row["output_digest"] = hashlib.blake2b(as_bits(output).data, digest_size=8).hexdigest()
     if row["n_reject"]:
         row["decoded_faults"] = json.dumps(trial.fault_records)
-    row["repeat_n"] = len(trial.repetitions)
-    if not trial.repetitions:
-        return row
-    unequal = [run for run in trial.repetitions if not trial.equals_baseline(run, "grad_input")]
-    outputs = [run.output("grad_input") for run in (trial.baseline, *unequal)]
-    row["repeat_bitwise_equal"] = not unequal
-    row["repeat_max_ulp_spread"] = max((_spread(trial, outputs[0], other) for other in outputs[1:]), default=0.0)
+    repetitions = trial.repetitions
+    row["repeat_n"] = len(repetitions)
+    if repetitions:
+        unequal = [run.output("grad_input") for run in repetitions if not trial.equals_baseline(run, "grad_input")]
+        row["repeat_bitwise_equal"] = not unequal
+        row["repeat_max_ulp_spread"] = max((_spread(trial, output, other) for other in unequal), default=0.0)
     return row
 
 
@@ -61,9 +60,10 @@ def measure_standards(trial: Trial) -> Row:
     landing = trial.operands.landing
     second = sequential_sums(landing.cells, trial.operands.terms, landing.size, trial.fmt)
     deviations = replace(trial.deviations, second=second, windows_per_plane=trial.case.plane_windows)
-    verdicts, plugged = judge_all(deviations), opinions(deviations)
+    plugged, broken = judge_plugged(deviations)
+    verdicts = judge_all(deviations) | plugged
     return {
-        "standards_passed": [name for name, passes in verdicts.items() if passes] + plugged.passed,
-        "standards_failed": [name for name, passes in verdicts.items() if passes is False] + plugged.failed,
-        "standards_broken": plugged.broken or None,
+        "standards_passed": [name for name, passes in verdicts.items() if passes],
+        "standards_failed": [name for name, passes in verdicts.items() if passes is False],
+        "standards_broken": broken or None,
     }

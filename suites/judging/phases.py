@@ -138,25 +138,19 @@ def _not_run(reason: str) -> Row:
 
 
 def _findings(scenario: ExecutorScenario, result: ScenarioResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
-    if wrong := _wrong_status(scenario, result):
-        yield Finding("phase_status", wrong)
+    if scenario.expected is not None and result.status != scenario.expected:
+        right, guess = str(int(scenario.expected)), f"its text is: {result.text}" if result.text else ""
+        reason = scenario.statement.rstrip(".")
+        found = mismatch(f"the status of {scenario.id}", result.status, right, reason, guess=guess)
+        yield Finding("phase_status", found)
     context = f"where {scenario.id} was asked"
     for trial, call in calls[: result.ran]:
         run = ExecutedCall(call, Outcome(Status.COMPLETED))
-        if found := other_values(trial, run, trial.baseline, context, "as the plain call gave"):
-            yield Finding("phase_values", found)
+        if wrong := other_values(trial, run, trial.baseline, context, "as the plain call gave"):
+            yield Finding("phase_values", wrong)
             return
     if scenario.expected and (harm := _harm(scenario, calls[0][0])):
         yield Finding("phase_values", harm)
-
-
-def _wrong_status(scenario: ExecutorScenario, result: ScenarioResult) -> Mismatch | None:
-    """Report a status that is not expected of the scenario."""
-    if scenario.expected is None or result.status == scenario.expected:
-        return None
-    right = str(int(scenario.expected))
-    guess = f"its text is: {result.text}" if result.text else ""
-    return mismatch(f"the status of {scenario.id}", result.status, right, scenario.statement.rstrip("."), guess=guess)
 
 
 def _harm(scenario: ExecutorScenario, trial: Trial) -> Mismatch | None:

@@ -6,7 +6,6 @@ but its answer: it is applied in a process of its own first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, partial
 
 from poolproof.references.deviations import Deviations
@@ -22,30 +21,19 @@ def plugged() -> LoadedPlugins[Standard]:
     return load_plugins(PluginKind.STANDARD, Standard, STANDARDS)  # type: ignore[type-abstract]
 
 
-@dataclass(frozen=True)
-class Opinions:
-    """Which standards pass an output and which fail it, by name; ``broken`` are those that could not tell, and why."""
-
-    passed: list[str]
-    failed: list[str]
-    broken: list[str]
-
-
-def opinions(deviations: Deviations) -> Opinions:
-    """Apply the standards of plugins to an output, as far as they apply."""
-    said = Opinions([], [], [])
+def judge_plugged(deviations: Deviations) -> tuple[dict[str, bool | None], list[str]]:
+    """Return (whether each standard of a plugin passes, None where it does not apply; those that failed, and why)."""
+    verdicts: dict[str, bool | None] = {}
+    broken = []
     for name, standard in plugged().used.items():
         try:
             check_survived(partial(standard.judge, deviations), "applied")
             passes = standard.judge(deviations)
+            if passes is not None and not isinstance(passes, bool):
+                raise PluginFault(f"it said {passes!r:.80}, not True, False or None")
+            verdicts[name] = passes
         except PluginFault as fault:
-            said.broken.append(f"{name}: {fault}")
-            continue
+            broken.append(f"{name}: {fault}")
         except (Exception, SystemExit) as error:
-            said.broken.append(f"{name}: {raised(error)}")
-            continue
-        if passes is not None and not isinstance(passes, bool):
-            said.broken.append(f"{name}: it said {passes!r:.80}, not True, False or None")
-        elif passes is not None:
-            (said.passed if passes else said.failed).append(name)
-    return said
+            broken.append(f"{name}: {raised(error)}")
+    return verdicts, broken

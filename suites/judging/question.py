@@ -6,11 +6,13 @@ survive gets a row like any other, with a finding.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from poolproof.backends.base import Backend, Call
@@ -35,11 +37,6 @@ class Aspect:
     repeats: int = 1
     standards: bool = False
 
-    @property
-    def alone(self) -> Aspect:
-        """The aspect without what only a plan needs, as processes take it that know no plan."""
-        return Aspect(self.id, self.claim, self.checks, self.repeats, self.standards)
-
 
 Prepared = tuple[Sequence[Call], Callable[[], Row]]
 """The first calls of a question, for the judge to make ahead, and what judges it once they are made."""
@@ -55,10 +52,10 @@ class Question(ABC):
     aspect: Aspect
     block: str
 
-    @property
-    @abstractmethod
+    @cached_property
     def id(self) -> str:
-        """A hash of the question's content."""
+        """Twelve hexadecimal digits that depend on the content alone."""
+        return hashlib.sha256(self.to_line().encode()).hexdigest()[:12]
 
     @property
     def evidence(self) -> EvidenceFolder | None:

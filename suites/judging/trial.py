@@ -23,10 +23,10 @@ from poolproof.references.geometry import Int64
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS
-from poolproof.suites.cases.memory import POISONS, SMALL, allocate, copy_small_inputs
+from poolproof.suites.cases.memory import POISONS, allocate, copy_small_inputs
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.varying import needs_producer, producers
-from poolproof.suites.judging.cells import SINGLE_VALUED, CellChunks
+from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode
 from poolproof.suites.judging.expected import refusal, unsupported
@@ -36,7 +36,7 @@ SCALE = 3
 """The power of two by which gradients are multiplied to see grad_input multiplied by it."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ExecutedCall:
     """One executed call; ``before`` is what the memory of some of its inputs held before it, where that was copied."""
 
@@ -46,8 +46,8 @@ class ExecutedCall:
 
     def output(self, name: str) -> NDArray:
         """Return the output as its caller reads it after the call, in logical order."""
-        tensor, strides = self.call.tensors[name], self.strides(name)
-        return tensor.array if strides == tensor.strides else tensor.restrided(strides).array
+        tensor, strides = self.call.tensors[name], self.outcome.strides.get(name)
+        return tensor.array if strides is None else tensor.restrided(strides).array
 
     def without_inputs(self) -> ExecutedCall:
         outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
@@ -104,7 +104,7 @@ class Trial:
         if case.has_bit_mask:
             mask = self._producing("a mask of bits").baseline.output("indices")
             return replace(operands, mask=np.ascontiguousarray(mask))
-        return replace(operands, indices=self._produced_indices("the indices of windows without a cell"))
+        return replace(operands, indices=self.produced_indices("the indices of windows without a cell"))
 
     def _on_own_indices(self, operands: CaseOperands) -> CaseOperands:
         """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
@@ -132,15 +132,10 @@ class Trial:
 
         Those only if the inputs are small: to ask a host takes longer than they do.
         """
-        call = self.new_call()
+        call = allocate(self.operands, POISONS[0])
         self._before = copy_small_inputs(call)
         self._foreseen = list(self._needed_variations()) if len(self._before) == len(call.operator.inputs) else []
         return [call, *map(self._varied, self._foreseen)]
-
-    @property
-    def is_small(self) -> bool:
-        """Whether no first call lies in memory that implementations see before it is made."""
-        return all(sum(len(tensor.buffer) for tensor in call.tensors.values()) <= SMALL for call in self.call_batch)
 
     @cached_property
     def baseline(self) -> ExecutedCall:
@@ -212,11 +207,6 @@ class Trial:
         """grad_input of the first run cell by cell; backward operators only."""
         return CellChunks(self.operands, self.baseline.output("grad_input"), self.model)
 
-    @property
-    def single_valued(self) -> NDArray[np.bool_]:
-        """Which cells of grad_input, flat, can hold one value only; backward operators only."""
-        return self.cells.flags & SINGLE_VALUED != 0
-
     @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
@@ -240,16 +230,15 @@ class Trial:
 
     @cached_property
     def forward_flags(self) -> Flags:
-        """What is wrong with each window's maximum and index, flat in each plane; forward operators only.
+        return self.forward_flags_of(self.baseline)
 
-        Nothing of the flags about indices where those are bits, which nobody can read.
+    def forward_flags_of(self, run: ExecutedCall) -> Flags:
+        """Mark what is wrong with each window's maximum and index, flat in each plane; forward operators only.
+
+        Flags about indices mean nothing where those are bits, which nobody can read.
         """
-        out = self.baseline.output("out")
-        indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.output_indices
-        return self.forward_flags_of(out, indices)
-
-    def forward_flags_of(self, out: NDArray, indices: Int64) -> Flags:
-        """Mark what is wrong with each window's maximum and index, flat in each plane."""
+        out = run.output("out")
+        indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.indices_of(run)
         return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
 
     @cached_property
@@ -311,19 +300,6 @@ class Trial:
             self._execute(allocate(make_operands(case), POISONS[0]))
         return self._completed(self._execute(self.new_call()), "made after other calls")
 
-    def repeat_in_place(self, times: int) -> None:
-        """Make the call ``times`` times, in the same memory."""
-        call = self.new_call()
-        for _ in range(times):
-            self.backend.run(call)
-
-    def device_indices(self) -> Int64 | None:
-        """Return the indices that the backend's own forward makes of self; None where it makes none."""
-        try:
-            return self._produced_indices("indices")
-        except ProducerFailed:
-            return None
-
     def with_indices(self, indices: Int64) -> tuple[ExecutedCall, CaseOperands]:
         """Run the backward on other indices, all inside the plane; return what is then expected, too.
 
@@ -336,7 +312,8 @@ class Trial:
         run = self._execute(allocate(operands, POISONS[0], layouts=layouts))
         return self._completed(run, "given the indices of its own forward"), operands
 
-    def _produced_indices(self, what: str) -> Int64:
+    def produced_indices(self, what: str) -> Int64:
+        """Make ``what`` this case needs by the backend's own forward; `ProducerFailed` where that makes none."""
         windows = (axis.windows for axis in self.case.axes)
         return self._producing(what).output_indices.reshape(self.case.planes, *windows)
 

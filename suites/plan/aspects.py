@@ -81,12 +81,7 @@ CASE_ASPECTS = {
             directions=("backward",),
             listed=examples,
         ),
-        CaseAspect(
-            "targets",
-            "calls at the limits of known kernels give what they should",
-            weight=0,
-            listed=targets,
-        ),
+        CaseAspect("targets", "calls at the limits of known kernels give what they should", weight=0, listed=targets),
         CaseAspect(
             "determinism",
             "repeated calls give the same bits, with the deterministic mode on and off",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TypeVar, cast
@@ -17,9 +17,10 @@ from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
+from poolproof.reports.rows.costs import usual_cost
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import Make, derive_seed, generate
+from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
@@ -45,10 +46,7 @@ Listed = Callable[[Operator, str, str], list[Target]]
 
 
 class Block(ABC):
-    """A part of one aspect of one subject.
-
-    The defaults are those of a block that is counted as a whole, asked in order, neither shrunk nor followed by more.
-    """
+    """A part of one aspect of one subject; by default counted as a whole, neither shrunk nor followed by more."""
 
     subject: Subject
     aspect: Aspect
@@ -57,12 +55,30 @@ class Block(ABC):
     @abstractmethod
     def id(self) -> str: ...
 
+    @property
+    def backend(self) -> str:
+        return self.subject.backend
+
+    @property
+    def row_block(self) -> str:
+        """What its rows have as their block."""
+        return self.id
+
     @abstractmethod
     def questions(self) -> Sequence[Question]: ...
 
     @property
     def count(self) -> int:
         return len(self.questions())
+
+    @property
+    def cost(self) -> float:
+        """Usual time that it takes, in cases of the aspect ``values``."""
+        return self.count * usual_cost(self.aspect.id)
+
+    def is_done(self, finished: Container[str], recorded: Container[tuple[str, str, str]]) -> bool:  # noqa: ARG002
+        """Tell whether it has all its rows, by the ids of finished blocks, or the (backend, block, case id) of rows."""
+        return self.id in finished
 
     @property
     def min_batch(self) -> int:
@@ -186,13 +202,13 @@ class CaseAspect(Aspect):
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
         """Yield the blocks of drawn cases, then one of the listed."""
-        number, count = 0, self.count(plan)
-        for start in range(0, count, BLOCK_SIZE):
+        count = self.count(plan)
+        starts = range(0, count, BLOCK_SIZE)
+        for number, start in enumerate(starts):
             name = (subject.operator.name, subject.dtype, subject.index_dtype, self.id, number)
             yield CaseBlock(subject, self, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
-            number += 1
         if self.targets(subject, plan.cases):
-            yield ListedBlock(subject, self, number, plan.cases)
+            yield ListedBlock(subject, self, len(starts), plan.cases)
 
 
 @dataclass(frozen=True)
@@ -213,25 +229,22 @@ class CaseBlock(Block):
     def id(self) -> str:
         return extension_id(f"{self.subject.id}-{self.aspect.id}-{self.number}", self.index)
 
-    @property
-    def make(self) -> Make[Case]:
-        subject = self.subject
-        profile = self.aspect.profile.within(subject.abilities)
-        return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
-
     def questions(self) -> list[CaseQuestion]:
         return self.prefix(self.count)
 
     def prefix(self, count: int) -> list[CaseQuestion]:
         """Return its first questions, or those of a longer block."""
-        aspect, block = self.aspect.alone, self.id
-        return [CaseQuestion(case, aspect, block) for case in generate(self.make, count, self._own_seed)]
+        subject, block = self.subject, self.id
+        profile = self.aspect.profile.within(subject.abilities)
+        make = cases(subject.operator, subject.dtype, subject.index_dtype, profile)
+        seed = derive_seed(self.seed, self.index) if self.index else self.seed
+        return [CaseQuestion(case, self.aspect, block) for case in generate(make, count, seed)]
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> CaseQuestion | None:
         """Seek a smaller case among those that the aspect could have and the backend takes."""
-        aspect, profile = replace(self.aspect.alone, standards=False), self.aspect.profile
+        aspect, profile = replace(self.aspect, standards=False), self.aspect.profile
         words: dict[str, Sequence[object]] = {"values": profile.values}
         if self.subject.operator.is_backward:
             words |= {"gradient": profile.gradients, "indices": profile.indices, "scale": profile.scales}
@@ -245,10 +258,6 @@ class CaseBlock(Block):
 
     def extension(self) -> CaseBlock:
         return replace(self, index=self.index + 1, count=BLOCK_SIZE)
-
-    @property
-    def _own_seed(self) -> int:
-        return derive_seed(self.seed, self.index) if self.index else self.seed
 
 
 @dataclass(frozen=True)
@@ -268,9 +277,8 @@ class ListedBlock(Block):
         return f"{self.subject.id}-{self.aspect.id}-{self.number}"
 
     def questions(self) -> list[CaseQuestion]:
-        aspect, block = self.aspect.alone, self.id
-        targets = self.aspect.targets(self.subject, self.plan_cases)
-        return [CaseQuestion(target.case, aspect, block, target.repeats) for target in targets]
+        targets, block = self.aspect.targets(self.subject, self.plan_cases), self.id
+        return [CaseQuestion(target.case, self.aspect, block, target.repeats) for target in targets]
 
 
 @dataclass(frozen=True)
@@ -316,13 +324,13 @@ class ContractBlock(Block):
         return self.part.clauses
 
     def questions(self) -> list[ContractQuestion]:
-        return contract_questions(self.product, self.part, self.aspect.alone, self.id)
+        return contract_questions(self.product, self.part, self.aspect, self.id)
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> ContractQuestion | None:
         """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
-        question = partial(contract_question, product=self.product, aspect=self.aspect.alone, block=self.id)
+        question = partial(contract_question, product=self.product, aspect=self.aspect, block=self.id)
         call = ContractCall.from_json(failing.to_line())
         small = smaller_call(self.product, call, lambda other: still_fails(question(other)), seconds)
         return None if small == call else question(small)
@@ -363,7 +371,7 @@ class PhaseBlock(Block):
 
     def questions(self) -> list[PhaseQuestion]:
         subject = self.subject
-        return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect.alone, self.id)
+        return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect, self.id)
 
 
 @cache

@@ -7,8 +7,8 @@ a further case of a diagnosis is judged by those of the aspect that failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
 
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.products import Product
@@ -17,13 +17,13 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.lists import Entry, read_entry
-from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
+from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion, UnreadableRow
 from poolproof.suites.judging.contract import contract_question
-from poolproof.suites.judging.listed import UnreadableRow
 from poolproof.suites.judging.phases import PhaseQuestion, read_phase_question
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, EVERYTHING, LISTED, PHASES
-from poolproof.suites.plan.plans import Subject
+from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.plans import Group, Subject
 
 AD_HOC = "case"
 """The block of a question that was named by itself. Rows without any block are of calls that were not planned."""
@@ -34,6 +34,44 @@ CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.i
 
 class NoFurtherCase(BadInput):
     """A row that is not that of a further case; the text says why."""
+
+
+@dataclass(frozen=True)
+class SingleBlock(Block):
+    """A single question to a backend: of a line, or of a block whose cases are judged one by one."""
+
+    question: Question
+    asked_backend: str
+
+    @property
+    def id(self) -> str:
+        """The name of its test: a list may have a case twice, in different places."""
+        return f"{self.backend}-{self.question.id if self.row_block == AD_HOC else self.row_block}"
+
+    @property
+    def backend(self) -> str:
+        return self.asked_backend
+
+    @property
+    def row_block(self) -> str:
+        return self.question.block
+
+    @property
+    def aspect(self) -> Aspect:  # type: ignore[override]
+        return self.question.aspect
+
+    def questions(self) -> list[Question]:
+        return [self.question]
+
+    def groups(self, asked: int | None = None) -> dict[Group, int]:  # noqa: ARG002
+        group = {"backend": self.backend, "aspect": self.aspect.id}
+        if self.row_block != AD_HOC:  # lists are long
+            described = self.question.describe()
+            group |= {column: described[column] for column in ("operator", "dtype")}
+        return {tuple(group.items()): 1}
+
+    def is_done(self, finished: Container[str], recorded: Container[tuple[str, str, str]]) -> bool:  # noqa: ARG002
+        return (self.backend, self.row_block, self.question.id) in recorded
 
 
 def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
@@ -51,7 +89,7 @@ def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
         case {"api": _}:
             return ContractCall.from_record(record)
         case {"way": _}:
-            return read_phase_question(record, PHASES.alone)
+            return read_phase_question(record, PHASES)
         case _:
             return Case.from_json(line)
 
@@ -74,7 +112,7 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
         case _ if product is None:
             raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
         case ContractCall() as call:
-            return contract_question(call, product, CONTRACT.alone, AD_HOC)
+            return contract_question(call, product, CONTRACT, AD_HOC)
         case PhaseQuestion() as question:
             return replace(question, block=AD_HOC)
 

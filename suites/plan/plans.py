@@ -83,14 +83,12 @@ class Subject:
 class Survey:
     """What a backend declares: its environment, what it supports, and `Backend.product`.
 
-    ``replay_arguments`` are those of `poolproof.suites.isolation.environment`; ``plugins`` are the records of standards
-    that judge besides.
+    ``plugins`` are the records of standards that judge besides.
     """
 
     environment: dict[str, str]
     subjects: list[Subject]
     product: Product | None
-    replay_arguments: tuple[str, ...] = ()
     plugins: tuple[Mapping[str, str], ...] = ()
 
     @property

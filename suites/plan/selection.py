@@ -15,14 +15,13 @@ from typing import Any, Self
 
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.blocks import Block, extend
-from poolproof.suites.plan.lines import AD_HOC, further_question_of, line_question
+from poolproof.suites.plan.lines import SingleBlock, further_question_of, line_question
 from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks, not_supported
 from poolproof.suites.plan.shard import Shard
 
@@ -124,18 +123,6 @@ class Selection:
         """Leave out the cached blocks: a worker makes them faster than it could unpickle them."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
-    def questions(self) -> dict[str, tuple[Question, str]]:
-        """Return the single cases, each with its backend, by id."""
-        return {name: asked for name, asked in self._all_questions().items() if self._has(name)}
-
-    def unanswered(self, recorded: Collection[tuple[str, str, str]]) -> dict[str, tuple[Question, str]]:
-        """Return the single cases without a row; ``recorded`` are (backend, block, case id) of all rows."""
-        return {
-            name: (question, backend)
-            for name, (question, backend) in self.questions().items()
-            if (backend, question.block, question.id) not in recorded
-        }
-
     def subjects(self) -> list[Subject]:
         return [
             subject
@@ -156,7 +143,7 @@ class Selection:
         return planned + [more for block in planned for more in extend(block, self.extensions.get(block.id, 0))]
 
     def planned(self) -> list[Block]:
-        """Return the blocks of the plan, without extensions."""
+        """Return the single questions, or the blocks of the plan, without extensions."""
         return [block for block in self._all_blocks if self._has(block.id)]
 
     def plan_cases(self) -> int:
@@ -168,9 +155,9 @@ class Selection:
     def mandatory(self) -> list[dict[str, Any]]:
         """Count the cases that a complete run judges, by group."""
         total: Counter[Group] = Counter()
-        for name, groups in self._groups().items():
-            if self.only is None or name in self.only:
-                total.update(groups)
+        for block in self.blocks():
+            if self.only is None or block.id in self.only:
+                total.update(block.groups(self.asked.get(block.id)))
         return [dict(group) | {"planned": count} for group, count in total.items()]
 
     def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[str] | None:
@@ -179,7 +166,7 @@ class Selection:
         What an interrupted run has ``begun`` stays mandatory. An id that the plan does not have shows that ids cannot
         be relied on: then nothing is left out.
         """
-        planned = {name.encode("unicode_escape").decode(): name for name in self._groups()}
+        planned = {block.id.encode("unicode_escape").decode(): block.id for block in self.blocks()}
         selected = {found[1] for found in map(_PLANNED.search, node_ids) if found}
         kept = [name for test, name in planned.items() if test in selected or name in begun]
         return kept if selected <= planned.keys() and len(kept) < len(planned) else None
@@ -190,32 +177,17 @@ class Selection:
     @cached_property
     def _shard_ids(self) -> frozenset[str]:
         assert self.shard is not None
-        costs = dict.fromkeys(self._all_questions(), 1.0)
-        costs |= {block.id: block.count * usual_cost(block.aspect.id) for block in self._all_blocks}
-        return self.shard.names(costs)
-
-    def _all_questions(self) -> dict[str, tuple[Question, str]]:
-        """Make the questions of all lines; lists may have a case twice, and are told apart by their place."""
-        made = {}
-        for name, surveyed in self.surveys.items():
-            for line in self.lines:
-                question = line_question(line, surveyed.product, surveyed.subjects)
-                made[f"{name}-{question.id if question.block == AD_HOC else question.block}"] = question, name
-        return made
+        return self.shard.names({block.id: block.cost for block in self._all_blocks})
 
     @cached_property
     def _all_blocks(self) -> list[Block]:
-        return list(blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed))
-
-    def _groups(self) -> dict[str, Mapping[Group, int]]:
-        groups: dict[str, Mapping[Group, int]] = {}
-        for name, (question, backend) in self.questions().items():
-            group = {"backend": backend, "aspect": question.aspect.id}
-            if question.block != AD_HOC:  # lists are long
-                described = question.describe()
-                group |= {column: described[column] for column in ("operator", "dtype")}
-            groups[name] = {tuple(group.items()): 1}
-        return groups | {block.id: block.groups(self.asked.get(block.id)) for block in self.blocks()}
+        singles = (
+            SingleBlock(line_question(line, surveyed.product, surveyed.subjects), name)
+            for name, surveyed in self.surveys.items()
+            for line in self.lines
+        )
+        planned = blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed)
+        return [*{single.id: single for single in singles}.values(), *planned]
 
 
 Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
@@ -246,18 +218,11 @@ def redraw_questions(
     """Redraw the (backend, block, questions) that a run had to judge, or those of the ``wanted`` (backend, block)."""
     try:
         selection = Selection.of_run(run)
-
-        def is_wanted(name: str, backend: str, block: str) -> bool:
-            is_selected = selection.only is None or name in selection.only
-            return is_selected and (wanted is None or (backend, block) in wanted)
-
-        for name, (question, backend) in selection.questions().items():
-            if is_wanted(name, backend, question.block):
-                yield backend, question.block, [question]
         for block in selection.blocks():
-            if is_wanted(block.id, block.subject.backend, block.id):
+            is_selected = selection.only is None or block.id in selection.only
+            if is_selected and (wanted is None or (block.backend, block.row_block) in wanted):
                 part = selection.asked.get(block.id)
-                yield block.subject.backend, block.id, block.questions() if part is None else block.prefix(part)
+                yield block.backend, block.row_block, block.questions() if part is None else block.prefix(part)
     except (CaseError, ContractError) as error:
         raise NotDrawable(f"a case that was asked cannot be read: {error}") from error
 

@@ -86,10 +86,6 @@ class Runner:
         self._kinds: set[tuple[str, ...]] = set()
         self._recorded_unplanned = set(self.already_unplanned)
 
-    def leave_out(self, judged: Iterable[tuple[str, str]]) -> None:
-        """Skip these (block, case id) from now on: they have rows."""
-        self.already_judged |= frozenset(judged)
-
     def judge(self, block: Block, start: int = 0, stop: int | None = None) -> BlockResult:
         """Judge the cases of a block, or those from ``start`` to ``stop`` of its `prefix`, and record all rows.
 
@@ -99,12 +95,12 @@ class Runner:
         """
         questions = block.questions() if stop is None else block.prefix(stop)[start:]
         if self.already_judged:  # else no ids are asked for: they are hashes, which cost as much as drawing
-            name = block.id
+            name = block.row_block
             questions = [asked for asked in questions if (name, asked.id) not in self.already_judged]
         result = BlockResult()
         waiting: list[tuple[Question, Row]] = []
         try:
-            judged = self._rows(block.subject.backend, questions)
+            judged = self._rows(block.backend, questions)
             for question, (row, *others) in zip(questions, judged, strict=True):
                 raise_lost_interrupt()
                 self._record_once(others)
@@ -126,18 +122,17 @@ class Runner:
                 self.record(row)
         return result
 
-    def judge_one(self, question: Question, backend: str, *, repeats: bool = True) -> tuple[Row, ...]:
-        """Judge and record a single question; return its row, and that of an auxiliary call that is blamed instead."""
+    def judge_one(self, question: Question, backend: str, repeats: bool = True) -> tuple[Row, ...]:
+        """Judge and record a single question, and how often it fails, unless ``repeats`` is false.
+
+        Return its row, and that of an auxiliary call that is blamed instead.
+        """
         ((row, *others),) = self._rows(backend, [question])
         if repeats and row["verdict"] in FAILED:
             self._repeat_first(question, row)
         self.record(row)
         self._record_once(others)
         return row, *others
-
-    def judge_further(self, question: Question, backend: str) -> Row:
-        """Judge and record a further question, once; return its row."""
-        return self.judge_one(question, backend, repeats=False)[0]
 
     def _is_new(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
         """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""

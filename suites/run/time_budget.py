@@ -169,7 +169,8 @@ class Allotment:
     """Portions of ``blocks`` for one of ``workers`` processes, until the budget is spent.
 
     ``folder`` is that of the run; the budget is counted by ``clock``. Every block gives its `first_portions`; then
-    `next_portion` takes from the block that has had the least time.
+    `next_portion` takes from the block that has had the least time. ``loaded`` are the backends that this process has
+    judged on: the first portion's time includes loading.
     """
 
     folder: Path
@@ -177,10 +178,31 @@ class Allotment:
     budget: Budget
     workers: int
     clock: Callable[[], float] = time.time
+    loaded: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._journal = Journal(self.folder)
         self._roots = {block.id for block in self.blocks}
+
+    def judge_first(self, block: Block, runner: Runner) -> BlockResult:
+        """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
+        return self._judge(self.first_portions(block), runner)
+
+    def judge_slice(self, runner: Runner) -> BlockResult:
+        """Judge one portion after the other for one time slice."""
+        end = time.monotonic() + self.budget.slice_seconds
+        return self._judge(iter(lambda: self.next_portion() if time.monotonic() < end else None, None), runner)
+
+    def _judge(self, portions: Iterable[Portion], runner: Runner) -> BlockResult:
+        total = BlockResult()
+        for portion in portions:
+            started, backend = time.monotonic(), portion.block.backend
+            result = runner.judge(*portion)
+            seconds = time.monotonic() - started if backend in self.loaded else 0.0
+            self.record_time(portion, result.rows, seconds)
+            self.loaded.add(backend)
+            total.merge(result)
+        return total
 
     def first_portions(self, block: Block) -> list[Portion]:
         """Take a block's first cases, whatever the time, with all that was ever taken of it and of its extensions."""
@@ -225,39 +247,6 @@ class Allotment:
         taken = self._journal.taken.get(block.id, 0)
         is_begun = taken > 0 or block.id not in self._roots
         return is_begun and taken < block.count and self._journal.paces.get(root_of(block.id), 0.0) <= left
-
-
-@dataclass(frozen=True)
-class BudgetRunner:
-    """Judges the portions of ``allotment`` by ``runner``, and records how long they took.
-
-    ``loaded`` are the backends that this process has judged on: the first portion's time includes loading.
-    """
-
-    allotment: Allotment
-    runner: Runner
-    loaded: set[str] = field(default_factory=set)
-
-    def judge_first(self, block: Block) -> BlockResult:
-        """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
-        return self._judge(self.allotment.first_portions(block))
-
-    def judge_slice(self) -> BlockResult:
-        """Judge one portion after the other for one time slice."""
-        end = time.monotonic() + self.allotment.budget.slice_seconds
-        portions = iter(lambda: self.allotment.next_portion() if time.monotonic() < end else None, None)
-        return self._judge(portions)
-
-    def _judge(self, portions: Iterable[Portion]) -> BlockResult:
-        total = BlockResult()
-        for portion in portions:
-            started, backend = time.monotonic(), portion.block.subject.backend
-            result = self.runner.judge(*portion)
-            seconds = time.monotonic() - started if backend in self.loaded else 0.0
-            self.allotment.record_time(portion, result.rows, seconds)
-            self.loaded.add(backend)
-            total.merge(result)
-        return total
 
 
 def take_whole(folder: Path, whole: Iterable[Block]) -> None:

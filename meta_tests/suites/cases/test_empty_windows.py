@@ -23,7 +23,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import fenced
 from poolproof.suites.isolation.sandbox import Sandbox, survey
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
@@ -50,20 +50,20 @@ def test_both_directions_of_every_operator_are_asked() -> None:
 
 
 def test_a_forward_that_refuses_them_makes_no_indices_and_that_is_right() -> None:
-    rows = [judge(question, Scatter()) for question in backwards()]
+    rows = [question.judge(Scatter()) for question in backwards()]
     assert {row["verdict"] for row in rows} == {Verdict.REFUSED}
     assert "the forward does not make the indices of windows without a cell" in rows[0]["reason"]
 
 
 @pytest.mark.parametrize("backend", [no_index_for_empty_window, first_cell_for_empty_window])
 def test_harmless_indices_are_right(backend: type[Scatter]) -> None:
-    rows = [judge(question, backend()) for question in questions()]
+    rows = [question.judge(backend()) for question in questions()]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
     assert all("memory_untouched" in row["checks_judged"] for row in rows)
 
 
 def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forward() -> None:
-    assert {judge(question, IndexOutside())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
+    assert {question.judge(IndexOutside())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
 
 
 def rows_of_sandbox(backend: str, cases: Sequence[str], scratch: Path) -> list[Row]:
@@ -84,7 +84,7 @@ def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
 
 
 def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
-    row = judge(CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), ASPECT), writes_just_behind())
+    row = CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), ASPECT).judge(writes_just_behind())
     assert row["checks_violated"] == ["memory_untouched"]
 
 
@@ -101,7 +101,7 @@ def no_forward(self, operator: Operator, dtype: str, index_dtype: str) -> str | 
 
 def test_a_backward_without_a_forward_is_not_asked() -> None:
     assert list(blocks(subjects("scatter", no_forward()), [ASPECT], PLANS["smoke"], 1)) == []
-    row = judge(backwards()[0], no_forward())
+    row = backwards()[0].judge(no_forward())
     assert row["verdict"] == Verdict.NOT_RUN
     assert "which this backend does not have" in row["reason"]
 
@@ -120,12 +120,12 @@ def breaking(self, call: Call, mode: str = "") -> Outcome:
 
 
 def test_a_forward_that_could_not_run_is_no_refusal() -> None:
-    assert judge(backwards()[0], breaking())["verdict"] == Verdict.NOT_RUN
+    assert backwards()[0].judge(breaking())["verdict"] == Verdict.NOT_RUN
 
 
 def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:
     question = CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
-    assert judge(question, first_cell_for_empty_window())["verdict"] == Verdict.CONFORMS
+    assert question.judge(first_cell_for_empty_window())["verdict"] == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(("past", "status"), [(0, 0), (100, -signal.SIGSEGV), (5000, -signal.SIGSEGV)])

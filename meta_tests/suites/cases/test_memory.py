@@ -20,7 +20,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout, suitable
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison, rebuild_input
 from poolproof.suites.cases.operands import CaseOperands, make_operands
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.chunks import anywhere, are_same_bits
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, unchanged, untouched
 from poolproof.suites.judging.trial import Trial
@@ -209,7 +209,7 @@ def test_indices_of_the_forward_are_not_put_where_indices_share_memory() -> None
         '{"operator":"MaxPool2dWithIndicesBackward","shape":[3,2,6,6],"kernel_size":[2],"layouts":'
         '{"indices":"expanded_n+3","grad_output":"expanded_all"}}'
     )
-    row = judge(CaseQuestion(Case.from_json(case), holding("interval", "round_trip")), Scatter())
+    row = CaseQuestion(Case.from_json(case), holding("interval", "round_trip")).judge(Scatter())
     assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "interval", "round_trip"])
 
 
@@ -258,7 +258,7 @@ def test_plans_meet_totals_planes_and_what_31_bits_count(
 def test_planes_that_are_lost_behind_an_offset_are_missed(defect: str, bits: int) -> None:
     """The smallest case past the offset, which the smoke plan has, shows it; the honest emulator conforms there."""
     found = [case for case in asked(OPERATORS["AdaptiveMaxPool2dBackward"], "smoke") if prod(case.shape) > 1 << bits]
-    question = CaseQuestion(min(found, key=lambda case: prod(case.shape)), ASPECT.alone)
+    question = CaseQuestion(min(found, key=lambda case: prod(case.shape)), ASPECT)
     (lost,) = answers("A2", defect, [question], 120.0)
     (honest,) = answers("A2", HONEST, [question], 120.0)
     assert lost["checks_violated"][0] == "interval"

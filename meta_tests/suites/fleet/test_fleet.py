@@ -10,23 +10,23 @@ from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from places import SUPPORT
 from poolproof.backends.base import BackendUnavailable
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, finished_blocks, read_rows
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.fleet.node import Batch, FleetError, Judge, RunSettings
-from poolproof.suites.fleet.ray_pool import RayPool, resource_of
-from poolproof.suites.fleet.session import MOST_DEATHS, Recording, Single, Work, judge_all, judge_further, works_of
+from poolproof.suites.fleet.ray_pool import resource_of
+from poolproof.suites.fleet.session import MOST_DEATHS, Recording, Work, judge_all, judge_further, works_of
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.judging.question import Question
 from poolproof.suites.options import check_fleet
 from poolproof.suites.plan.aspects import EVERYTHING
-from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import PLANS, Plan
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.runner import Runner
@@ -34,29 +34,31 @@ from sessions import run_session
 
 
 @dataclass(frozen=True)
-class Made:
-    """A block of so many cases."""
-
-    id: str
-    count: int
-    aspect: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id="values"))
-    subject: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(backend="made"))
-
-    def questions(self) -> list[Question]:
-        return [cast(Question, Asked(f"{self.id}/{number}")) for number in range(self.count)]
-
-
-@dataclass(frozen=True)
 class Asked:
     id: str
+
+    aspect, block = SimpleNamespace(id="values"), "block"
 
     def describe(self) -> dict[str, str]:
         return {"case_id": self.id, "aspect": "values"}
 
 
-def made(*counts: int) -> list[Work]:
-    blocks = [cast(Block, Made(f"b{number}", count)) for number, count in enumerate(counts)]
-    return [Work(cast(pytest.Item, None), block) for block in blocks]
+def block(name: str, count: int) -> Any:
+    """A block of so many cases."""
+    cases = [Asked(f"{name}/{number}") for number in range(count)]
+    return SimpleNamespace(id=name, cost=count, backend="made", questions=lambda: cases)
+
+
+def name_of(asked: Any) -> str:
+    return asked.question.id if isinstance(asked, SingleBlock) else asked.id
+
+
+def made(*counts: int) -> list[Any]:
+    return [block(f"b{number}", count) for number, count in enumerate(counts)]
+
+
+def single(name: str) -> Any:
+    return SingleBlock(Asked(name), "made")  # type: ignore[arg-type]
 
 
 @dataclass
@@ -79,13 +81,14 @@ class Scripted:
         self.pinged[reference] = judge
         return reference
 
-    def ask(self, judge: int, method: str, work: Any, *_backend: str) -> object:
+    def ask(self, judge: int, method: str, work: Any) -> object:
+        assert method == "judge"
         assert judge not in self.absent
         assert judge not in [busy for busy, _ in self.open.values()]
-        cases = [asked.id for asked in ([work] if method == "judge_one" else work.questions())]
-        self.asked.append(work.id)
+        cases = [asked.id for asked in work.questions()]
+        self.asked.append(name := name_of(work))
         found = Batch([{"case_id": case, "aspect": "values", "verdict": Verdict.CONFORMS} for case in cases])
-        error = Batch(error="no space") if work.id in self.raises else found
+        error = Batch(error="no space") if name in self.raises else found
         reference = object()
         self.open[reference] = judge, None if {*self.deadly} & {*cases} else error
         return reference
@@ -102,38 +105,41 @@ class Scripted:
 
 @dataclass
 class Kept:
-    """Everything that is recorded and reported."""
+    """Everything that is recorded, in place of a writer of rows, and reported."""
 
-    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rows: list[Row] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
     reported: dict[str, tuple[int, str]] = field(default_factory=dict)
 
-    def take(self, batch: Batch) -> None:
-        self.rows.update((row["case_id"], row["verdict"]) for row in batch.rows)
+    def append(self, row: Row) -> None:
+        self.rows.append(row)
 
-    def finish(self, work: Work) -> None:
-        self.finished.append(cast(Block, work.asked).id)
+    def finish_block(self, name: str) -> None:
+        self.finished.append(name)
 
     def report(self, work: Work, judge: int) -> None:
         assert judge >= 0
         assert work.seconds >= 0.0
-        name = cast(Block, work.asked).id
+        name = name_of(work.asked)
         assert name not in self.reported
         self.reported[name] = work.result.rows, work.error
 
+    @property
+    def verdicts(self) -> Counter[tuple[str, str]]:
+        return Counter((row["case_id"], row["verdict"]) for row in self.rows)
 
-def judged(pool: Scripted, works: list[Work], **options: Any) -> Kept:
-    kept = Kept()
-    judge_all(works, cast(RayPool, pool), cast(Recording, kept), kept.report, **options)
+
+def judged(pool: Any, asked: list[Any], **options: Any) -> Kept:
+    kept: Any = Kept()
+    judge_all([Work(Any, each) for each in asked], pool, Recording(Path(), kept), kept.report, **options)
     return kept
 
 
 @pytest.mark.parametrize("judges", [1, 3, 8])
 def test_every_case_is_judged_once(judges: int) -> None:
-    works = made(3, 5, 1, 4)
-    kept = judged(Scripted(judges), works)
-    cases = [asked.id for work in works for asked in cast(Block, work.asked).questions()]
-    assert kept.rows == Counter((case, Verdict.CONFORMS) for case in cases)
+    blocks = made(3, 5, 1, 4)
+    kept = judged(Scripted(judges), blocks)
+    assert kept.verdicts == Counter((case.id, Verdict.CONFORMS) for each in blocks for case in each.questions())
     assert kept.reported == {"b0": (3, ""), "b1": (5, ""), "b2": (1, ""), "b3": (4, "")}
     assert sorted(kept.finished) == ["b0", "b1", "b2", "b3"]
 
@@ -147,9 +153,8 @@ def test_a_judge_that_finds_no_device_holds_up_nothing() -> None:
 def test_a_case_that_no_judge_survives_costs_itself_alone(judges: int) -> None:
     pool = Scripted(judges, deadly=["b0/1"])
     kept = judged(pool, made(3, 2))
-    assert kept.rows == Counter(
-        [("b0/1", Verdict.NOT_RUN), *((case, Verdict.CONFORMS) for case in ("b0/0", "b0/2", "b1/0", "b1/1"))]
-    )
+    conforming = ((case, Verdict.CONFORMS) for case in ("b0/0", "b0/2", "b1/0", "b1/1"))
+    assert kept.verdicts == Counter([("b0/1", Verdict.NOT_RUN), *conforming])
     assert kept.reported == {"b0": (3, ""), "b1": (2, "")}
     assert Counter(pool.asked) == Counter(["b0"] * MOST_DEATHS + ["b0/0", *["b0/1"] * MOST_DEATHS, "b0/2", "b1"])
 
@@ -161,27 +166,17 @@ def test_cases_of_a_resumed_run_are_not_judged_again_when_judges_die() -> None:
 
 
 def test_a_single_question_that_no_judge_survives_is_not_run() -> None:
-    work = Work(cast(pytest.Item, None), Single(cast(Question, Asked("case")), "made"))
-    rows: list[dict[str, Any]] = []
-    told: list[Work] = []
-    recording: Any = SimpleNamespace(take=lambda batch: rows.extend(batch.rows), finish=lambda work: None)
-    judge_all([work], cast(RayPool, Scripted(2, ["case"])), recording, lambda work, _: told.append(work))
-    assert [(row["case_id"], row["backend"], row["verdict"]) for row in rows] == [("case", "made", Verdict.NOT_RUN)]
-    assert rows[0]["reason"] == "3 judges of the fleet died at it"
-    assert told == [work]
+    kept = judged(Scripted(2, ["case"]), [single("case")])
+    (row,) = kept.rows
+    assert (row["case_id"], row["backend"], row["verdict"]) == ("case", "made", Verdict.NOT_RUN)
+    assert row["reason"] == "3 judges of the fleet died at it"
+    assert (kept.reported, kept.finished) == ({"case": (1, "")}, [])
 
 
-def test_what_a_judge_raised_is_told_and_the_rest_goes_on() -> None:
+def test_what_a_judge_raised_is_told_and_its_block_is_left_to_a_resumed_run() -> None:
     kept = judged(Scripted(2, raises=["b0"]), made(1, 1))
     assert kept.reported == {"b0": (0, "no space"), "b1": (1, "")}
-
-
-def test_a_block_that_a_judge_could_not_finish_is_judged_again_by_a_resumed_run(tmp_path: Path) -> None:
-    recording = Recording(tmp_path, RowWriter(tmp_path, "main"))
-    for work, error in zip(made(1, 1), ("no space", ""), strict=True):
-        work.add(Batch(error=error))
-        recording.finish(work)
-    assert finished_blocks(tmp_path) == {"b1"}
+    assert kept.finished == ["b1"]
 
 
 def test_a_session_that_is_over_ends_with_what_judges_are_at() -> None:
@@ -191,17 +186,12 @@ def test_a_session_that_is_over_ends_with_what_judges_are_at() -> None:
 
 
 def test_the_costly_come_first() -> None:
-    blocks = [Made("few", 1), Made("many", 9), Made("some", 5)]
-    parameters: list[dict[str, object]] = [{"block": block} for block in blocks]
-    parameters += [{"question": Asked("case"), "backend_name": "made"}, {"unsupported": None}]
-    items = [SimpleNamespace(callspec=SimpleNamespace(params=given)) for given in parameters]
-    works = works_of(cast("list[pytest.Item]", [*items, SimpleNamespace()]))
-    assert [getattr(work.asked, "id", work.asked) for work in works] == [
-        "many",
-        "some",
-        "few",
-        Single(cast(Question, Asked("case")), "made"),
-    ]
+    few, many, some = block("few", 1), block("many", 9), block("some", 5)
+    given: list[dict[str, object]] = [{"block": few}, {"block": many}, {"block": some}]
+    given += [{"single": single("case")}, {"unsupported": None}]
+    items: Any = [SimpleNamespace(callspec=SimpleNamespace(params=params)) for params in given]
+    works = works_of([*items, SimpleNamespace()])
+    assert [work.asked for work in works] == [many, some, few, single("case")]
 
 
 def test_a_device_is_told_by_its_backend_and_backends_of_several_are_refused() -> None:
@@ -221,9 +211,9 @@ def test_a_device_is_told_by_its_backend_and_backends_of_several_are_refused() -
     ],
 )
 def test_what_does_not_go_with_a_fleet_is_named(given: dict[str, Any], said: str) -> None:
-    config = SimpleNamespace(getoption=lambda name, default=None: given.get(name, default))
+    config: Any = SimpleNamespace(getoption=lambda name, default=None: given.get(name, default))
     with pytest.raises(BadInput, match=said):
-        check_fleet(cast(pytest.Config, config))
+        check_fleet(config)
 
 
 class Together:
@@ -259,6 +249,7 @@ class Together:
 
 ASKED = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
+QUESTION = CaseQuestion(CASE, EVERYTHING, "diagnosis-1")
 MAKE = partial(Runner, waive=lambda row: row, timeout=60.0, shrinks=False, most_evidence=50)
 BACKEND = "scatter_backends:Lost"
 
@@ -275,7 +266,7 @@ def judging_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def pool(judging_here: None) -> Iterator[Together]:
+def pool(judging_here: None) -> Iterator[Any]:
     pool = Together(MAKE, BACKEND)
     yield pool
     pool.close()
@@ -286,13 +277,12 @@ def pool(judging_here: None) -> Iterator[Together]:
 def test_judges_return_what_a_session_records(tmp_path: Path, deaths: int) -> None:
     ended = run_session(tmp_path / "session", BACKEND, "--no-shrink", asked=ASKED)
     plan = Plan("smoke", 12, PLANS["smoke"].purpose)
-    pool = Together(MAKE, BACKEND, deaths)
+    pool: Any = Together(MAKE, BACKEND, deaths)
     selection = Selection({BACKEND: pool.said}, plan, 0, ("values",), (ASKED[1],), ("float32",))
     writer = RowWriter(tmp_path / "fleet", "main")
-    works = [Work(cast(pytest.Item, None), block) for block in selection.blocks()]
+    works = [Work(Any, block) for block in selection.blocks()]
     told: list[Work] = []
-    recording = Recording(tmp_path / "fleet", writer)
-    judge_all(works, cast(RayPool, pool), recording, lambda work, _: told.append(work))
+    judge_all(works, pool, Recording(tmp_path / "fleet", writer), lambda work, _: told.append(work))
     pool.close()
     writer.close()
     assert sorted(map(id, told)) == sorted(map(id, works))
@@ -307,11 +297,10 @@ def test_judges_return_what_a_session_records(tmp_path: Path, deaths: int) -> No
     assert list((tmp_path / "scratch").glob("poolproof-test-*")) == []
 
 
-def test_a_fleet_judges_further_cases(pool: Together, tmp_path: Path) -> None:
+def test_a_fleet_judges_further_cases(pool: Any, tmp_path: Path) -> None:
     writer = RowWriter(tmp_path, "main")
-    asked = [CaseQuestion(replace(CASE, seed=seed), EVERYTHING, "diagnosis-1") for seed in range(2)]
-    recording = Recording(tmp_path, writer)
-    rows = [judge_further(cast(RayPool, pool), recording, question, BACKEND) for question in asked]
+    asked = [replace(QUESTION, case=replace(CASE, seed=seed)) for seed in range(2)]
+    rows = [judge_further(pool, Recording(tmp_path, writer), question, BACKEND) for question in asked]
     writer.close()
     assert [row["verdict"] for row in rows] == [Verdict.VIOLATES] * 2
     kept = Counter(row["case_id"] for row in read_rows(tmp_path).to_pylist() if row["block"] == "diagnosis-1")
@@ -326,10 +315,10 @@ def test_a_fleet_judges_further_cases(pool: Together, tmp_path: Path) -> None:
     ],
 )
 def test_what_a_judge_raises_ends_further_cases(tmp_path: Path, batch: Batch | None, said: str) -> None:
-    pool = SimpleNamespace(size=1, ping=lambda _: 1, ask=lambda *_: 1, answers=lambda references: [(1, batch)])
+    pool: Any = SimpleNamespace(size=1, ping=lambda _: 1, ask=lambda *_: 1, answers=lambda references: [(1, batch)])
     recording = Recording(tmp_path, RowWriter(tmp_path, "main"))
     with pytest.raises(BackendUnavailable, match=f"^{said}$"):
-        judge_further(cast(RayPool, pool), recording, CaseQuestion(CASE, EVERYTHING, "diagnosis-1"), "torch-cpu")
+        judge_further(pool, recording, QUESTION, "torch-cpu")
 
 
 def test_a_machine_that_differs_is_named_in_a_sentence(pool: Together) -> None:
@@ -354,7 +343,7 @@ def test_judges_share_the_memory_of_their_machine(pool: Together, monkeypatch: p
     monkeypatch.setattr("poolproof.suites.fleet.node.free_memory", lambda: 6 << 30)
     budgets = []
     for judge, settings in zip(pool.judges, given, strict=True):
-        judge.run(settings, "leave_out", ())
+        judge.run(settings, "judge_one", QUESTION, BACKEND)
         budgets.append(int(os.environ["POOLPROOF_MEMORY_BUDGET"]))
     assert budgets == [2 << 30, 3 << 30]
 
@@ -366,7 +355,7 @@ def test_a_judge_clears_away_what_a_killed_one_left_and_returns_what_its_end_add
     left.parent.mkdir(parents=True)
     left.touch()
     judge = pool.judges[0]
-    assert judge.run(pool.settings, "leave_out", ()) == Batch()
+    judge.run(pool.settings, "judge_one", QUESTION, BACKEND)
     assert not left.exists()
     runner = judge._runner
     assert runner is not None
@@ -380,10 +369,7 @@ def outcomes(folder: Path) -> Counter[tuple[str, ...]]:
     return Counter(tuple(str(row[name]) for name in columns) for row in rows)
 
 
-def test_a_fleet_whose_judges_are_all_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fleet_whose_judges_are_all_gone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poolproof.suites.fleet.session.START_TIMEOUT", 0.0)
-    pool = SimpleNamespace(size=2, ping=lambda judge: judge, answers=lambda _: [])
-    recording = Recording(tmp_path, RowWriter(tmp_path, "main"))
-    works = [Work(cast(pytest.Item, None), cast(Block, Made("block", 12)))]
     with pytest.raises(FleetError, match="no judge has come back"):
-        judge_all(works, cast(RayPool, pool), recording, lambda *_: None)
+        judged(SimpleNamespace(size=2, ping=lambda judge: judge, answers=lambda _: []), made(12))

@@ -1,4 +1,4 @@
-"""An implementation that dies or hangs costs one case; everything else is judged, and nothing is blamed on it."""
+"""An implementation that dies, hangs or changes its process costs one case; all else is judged, and not blamed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import count
+from functools import cache
+from itertools import count, repeat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from holding import holding
+from misdeed_backends import LEAVE_SOMETHING
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, create
 from poolproof.reports.rows.schema import Row
@@ -28,13 +32,12 @@ from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging import case_question
 from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.question import Aspect
 from sessions import wait_until
 
 ASPECT = holding("interval", "unreached")
-
-
 CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
 QUESTIONS = [
     CaseQuestion(
@@ -51,7 +54,7 @@ def opened(backend: str, scratch: Path, timeout: float = 20.0) -> closing[Sandbo
 
 def judged(backend: str, scratch: Path, timeout: float = 20.0, aspect: Aspect = ASPECT) -> list[Row]:
     with opened(backend, scratch, timeout) as sandbox:
-        return list(sandbox.judge([replace(asked, aspect=aspect) for asked in QUESTIONS]))
+        return [*sandbox.judge([replace(asked, aspect=aspect) for asked in QUESTIONS]), *sandbox.unplanned]
 
 
 def lost_alone(rows: list[Row], verdict: Verdict) -> list[Row]:
@@ -63,13 +66,6 @@ def lost_alone(rows: list[Row], verdict: Verdict) -> list[Row]:
     return [row for row, asked in zip(rows, QUESTIONS, strict=True) if asked in KILLING]
 
 
-def only_what_rounds_up_is_lost(rows: list[Row], verdict: Verdict, words: str) -> None:
-    for row, asked in zip(lost_alone(rows, verdict), KILLING, strict=True):
-        assert words in row["reason"]
-        assert row["judged_at"] > 1.7e9
-        assert Case.from_json(row["case"]) == asked.case
-
-
 @pytest.mark.parametrize(
     "aspect", [ASPECT, holding("interval", "unreached", "written")], ids=["overlaps", "calls again"]
 )
@@ -79,15 +75,21 @@ def only_what_rounds_up_is_lost(rows: list[Row], verdict: Verdict, words: str) -
         ("exiting", Verdict.CRASHED, "exit status 7"),
         ("unforkable", Verdict.CRASHED, "signal SIGSEGV"),
         ("hanging", Verdict.TIMED_OUT, "no answer within 1 s"),
+        ("in an interpreter of its own: crashing", Verdict.CRASHED, "signal SIGSEGV"),
     ],
 )
-@pytest.mark.usefixtures("forked_sandboxes")
 def test_only_the_cases_that_kill_are_lost(
-    tmp_path: Path, backend: str, verdict: Verdict, words: str, aspect: Aspect
+    tmp_path: Path, request: pytest.FixtureRequest, backend: str, verdict: Verdict, words: str, aspect: Aspect
 ) -> None:
     """The first calls of the next case are made while one is judged, which may have to make another call after them."""
-    timeout = 1.0 if backend == "hanging" else 20.0
-    only_what_rounds_up_is_lost(judged(f"dying_backends:{backend}", tmp_path, timeout, aspect), verdict, words)
+    *fresh, name = backend.split(": ")
+    if not fresh:
+        request.getfixturevalue("forked_sandboxes")
+    rows = judged(f"dying_backends:{name}", tmp_path, 1.0 if name == "hanging" else 20.0, aspect)
+    for row, asked in zip(lost_alone(rows, verdict), KILLING, strict=True):
+        assert words in row["reason"]
+        assert row["judged_at"] > 1.7e9
+        assert Case.from_json(row["case"]) == asked.case
 
 
 def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> None:
@@ -99,10 +101,6 @@ def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> N
         remote.receive()
         remote._staging._memory[:] = 0x5A
         assert judge()["verdict"] == Verdict.CONFORMS
-
-
-def test_a_fresh_interpreter_loses_only_the_cases_that_kill(tmp_path: Path) -> None:
-    only_what_rounds_up_is_lost(judged("dying_backends:crashing", tmp_path), Verdict.CRASHED, "signal SIGSEGV")
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -123,7 +121,7 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
             try:
                 return ask(request)
             finally:
-                remote._staging.begun = remote._staging.begun if counted is None else counted
+                remote._staging.begun[0] = remote._staging.begun[0] if counted is None else counted
 
         monkeypatch.setattr(remote, "_ask_host", ask_and_count)
         (row,) = sandbox.judge([CaseQuestion(QUESTIONS[0].case, holding("interval", "repeat"), "block")])
@@ -150,41 +148,39 @@ def test_a_death_between_calls_is_a_row_about_the_call_before(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-@pytest.mark.parametrize("backend", ["killed_once", "unforkable_killed_once"])
+@pytest.mark.parametrize("backend", ["killed_once", "unforkable_killed_once", "killed_once_and_losing"])
 def test_what_was_killed_from_outside_once_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
+    """The reason of what is wrong then is what was found: a bundle where it is another would not stand."""
     monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
     rows = judged(f"dying_backends:{backend}", tmp_path)
-    assert [row["case_id"] for row in rows] == [asked.case.id for asked in QUESTIONS]
-    assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
-    told = [number for number, row in enumerate(rows) if "the first process was killed from outside" in row["reason"]]
-    assert told == [2]
-
-
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_the_reason_of_what_is_wrong_when_asked_again_is_what_was_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A bundle whose reasons are other than its findings would not stand."""
-    monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
-    wrong = lost_alone(judged("dying_backends:killed_once_and_losing", tmp_path), Verdict.VIOLATES)
     assert (tmp_path / "killed").exists()
-    assert [row["reason"] for row in wrong] == [json.loads(row["findings"])[0]["message"] for row in wrong]
+    if backend == "killed_once_and_losing":
+        wrong = lost_alone(rows, Verdict.VIOLATES)
+        assert [row["reason"] for row in wrong] == [json.loads(row["findings"])[0]["message"] for row in wrong]
+    else:
+        assert [row["verdict"] for row in rows] == [Verdict.CONFORMS] * len(QUESTIONS)
+        again = ["the first process was killed from outside" in row["reason"] for row in rows]
+        assert [number for number, told in enumerate(again) if told] == [2]
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_what_is_killed_twice_is_not_run_where_the_system_runs_out_of_memory_and_else_a_crash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kills", "verdict", "words"),
+    [
+        (count(), Verdict.NOT_RUN, "killed from outside (SIGKILL) twice"),
+        (repeat(7), Verdict.CRASHED, "ended by signal SIGKILL"),
+    ],
+    ids=["the system runs out of memory", "it does not"],
+)
+def test_what_is_killed_twice_is_a_crash_unless_the_system_runs_out_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: Iterator[int], verdict: Verdict, words: str
 ) -> None:
-    kills = count()
     monkeypatch.setattr(sandbox_module, "_oom_kills", lambda: next(kills))
-    for row in lost_alone(judged("dying_backends:killed_every_time", tmp_path), Verdict.NOT_RUN):
-        assert row["checks_violated"] == []
-        assert "killed from outside (SIGKILL) twice" in row["reason"]
-    monkeypatch.setattr(sandbox_module, "_oom_kills", lambda: 7)
-    rows = judged("dying_backends:killed_every_time", tmp_path)
-    only_what_rounds_up_is_lost(rows, Verdict.CRASHED, "ended by signal SIGKILL")
+    for row in lost_alone(judged("dying_backends:killed_every_time", tmp_path), verdict):
+        assert words in row["reason"]
+        assert row["checks_violated"] == ([] if verdict is Verdict.NOT_RUN else ["survival"])
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -247,22 +243,40 @@ def test_a_worker_stays_where_nothing_tells_of_a_stray_write(
     assert workers == {0} if not stays else len(workers) == 1 and 0 not in workers
 
 
+@cache
+def honest() -> list[Row]:
+    with TemporaryDirectory() as scratch:
+        return judged("scatter_backends:honest", Path(scratch), aspect=holding(*CHECKS))
+
+
+def test_an_honest_call_leaves_its_process_as_it_was() -> None:
+    for row in honest():
+        assert (row["verdict"], "process_untouched" in row["checks_judged"]) == (Verdict.CONFORMS, True)
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+@pytest.mark.parametrize("misdeed", LEAVE_SOMETHING)
+def test_what_a_call_leaves_in_its_process_is_named_and_touches_no_other_row(tmp_path: Path, misdeed: str) -> None:
+    here, umask = Path.cwd(), os.umask(0o022)
+    os.umask(umask)
+    rows = judged(f"misdeed_backends:backend_{misdeed}", tmp_path, aspect=holding(*CHECKS))
+    for row, asked, right in zip(rows, QUESTIONS, honest(), strict=True):
+        if asked in KILLING:
+            assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["process_untouched"])
+            assert LEAVE_SOMETHING[misdeed] in row["reason"]
+        else:
+            others = {"seconds", "call_seconds", "judged_at", "backend", "given"}
+            assert not [name for name in row.keys() - others if row[name] != right[name]]
+    assert (Path.cwd(), os.umask(umask)) == (here, umask)
+
+
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
-    sandbox = Sandbox("scatter_backends:honest", tmp_path, "sandbox", 20.0)
-    list(sandbox.judge(QUESTIONS[:1]))
-    server, worker = sandbox._host._guardian, sandbox._host.worker
-    assert server != worker
-    sandbox.close()
-    wait_until(lambda: not alive(server) and not alive(worker), 10.0)
-    assert not alive(server) and not alive(worker)
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    with opened("scatter_backends:honest", tmp_path) as sandbox:
+        list(sandbox.judge(QUESTIONS[:1]))
+        processes = {Path(f"/proc/{pid}") for pid in (sandbox._host._guardian, sandbox._host.worker)}
+        assert len(processes) == 2 and all(map(Path.exists, processes))
+    wait_until(lambda: not any(map(Path.exists, processes)), 10.0)
+    assert not any(map(Path.exists, processes))
 
 
 @pytest.mark.usefixtures("forked_sandboxes")

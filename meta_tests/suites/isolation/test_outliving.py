@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from places import ROOT
 from poolproof.reports.rows.store import read_run
-from sessions import command, surroundings
+from sessions import command, surroundings, wait_until
 
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--dtype", "float16", "--cases", "30"]
 
@@ -26,29 +25,23 @@ def stuck(folder: Path, backend: str, *options: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and len(pids(folder)) < 2:
-        time.sleep(0.05)
-    assert len(pids(folder)) >= 2
+    wait_until(lambda: len([*(folder / "pids").iterdir()]) >= 2, 120.0)
+    assert len([*(folder / "pids").iterdir()]) >= 2
     return process
 
 
-def pids(folder: Path) -> list[int]:
-    return [int(path.name) for path in (folder / "pids").iterdir()]
-
-
-def alive(pid: int) -> bool:
+def alive(pid: str) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
-def gone_within(seconds: float, folder: Path) -> bool:
-    deadline = time.monotonic() + seconds
-    while (left := [pid for pid in pids(folder) if alive(pid)]) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not left
+def all_are_gone(folder: Path) -> bool:
+    """Within two seconds."""
+    pids = [path.name for path in (folder / "pids").iterdir()]
+    wait_until(lambda: not any(map(alive, pids)), 2.0)
+    return not any(map(alive, pids))
 
 
 @pytest.mark.parametrize(("backend", "options"), [("busy", []), ("unforkable", []), ("stubborn", ["-n", "2"])], ids=str)
@@ -56,14 +49,14 @@ def test_a_killed_session_takes_all_along(tmp_path: Path, backend: str, options:
     process = stuck(tmp_path, f"stubborn_backends:{backend}", *options)
     process.kill()
     process.wait()
-    assert gone_within(2.0, tmp_path)
+    assert all_are_gone(tmp_path)
 
 
 def test_sigterm_ends_like_control_c(tmp_path: Path) -> None:
     process = stuck(tmp_path, "stubborn_backends:stubborn", "-n", "2")
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 2
-    assert gone_within(2.0, tmp_path)
+    assert all_are_gone(tmp_path)
     assert read_run(tmp_path / "run")["finished"]
     assert (tmp_path / "run" / "summary.md").exists()
     assert not list((tmp_path / "run" / "rows").glob("*.jsonl"))

@@ -16,7 +16,7 @@ from poolproof.reports.rows.arrow import SCHEMA, to_table
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import Plan, blocks, subjects
@@ -44,7 +44,7 @@ def repeated_twice(question: CaseQuestion) -> CaseQuestion:
 
 
 def test_an_honest_implementation_is_never_accused_and_its_rows_describe_themselves() -> None:
-    rows = [judge(repeated_twice(question), Scatter()) for question in questions()]
+    rows = [repeated_twice(question).judge(Scatter()) for question in questions()]
     accused = [row["reason"] for row in rows if row["verdict"] == Verdict.VIOLATES]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS, Verdict.REFUSED}, accused[:1]
     assert to_table(rows[::40]).schema.names == SCHEMA.names
@@ -60,7 +60,7 @@ def test_a_fault_is_found_by_the_check_it_breaks(fault: str) -> None:
     violated: set[str] = set()
     judged = backend()
     for question in sorted(questions(), key=lambda question: question.id):
-        violated.update(judge(question, judged)["checks_violated"])
+        violated.update(question.judge(judged)["checks_violated"])
         if check in violated:
             break
     assert check in violated
@@ -69,17 +69,17 @@ def test_a_fault_is_found_by_the_check_it_breaks(fault: str) -> None:
 def test_every_check_has_a_fault_that_it_alone_is_held_to() -> None:
     claimed = {check for _, check in FAULTS.values()}
     elsewhere = {"plane_sum", "process_untouched"}
-    assert set(CHECKS) - claimed == elsewhere, "the one is held to below, the other in test_process_untouched"
+    assert set(CHECKS) - claimed == elsewhere, "the one is held to below, the other in test_isolation"
 
 
 def test_plane_sum_needs_no_oracle_of_cells() -> None:
     backend, _ = FAULTS["lost"]
-    assert any("plane_sum" in judge(question, backend())["checks_violated"] for question in questions()[::5])
+    assert any("plane_sum" in question.judge(backend())["checks_violated"] for question in questions()[::5])
 
 
 def row_of(fault: str, operator: str = BACKWARD, **fields: Any) -> Row:
     case = Case.of(operator, index_dtype="int32", **fields)
-    return judge(CaseQuestion(case, holding("interval")), FAULTS[fault][0]())
+    return CaseQuestion(case, holding("interval")).judge(FAULTS[fault][0]())
 
 
 def test_the_message_names_cell_windows_interval_and_value_and_guesses_what_happened() -> None:
@@ -116,7 +116,7 @@ def test_an_interval_is_printed_when_bits_are_not_owed() -> None:
 
 
 def test_a_faulty_environment_is_neither_failure_nor_success() -> None:
-    row = judge(questions()[0], environment())
+    row = questions()[0].judge(environment())
     assert (row["verdict"], row["reason"]) == (Verdict.NOT_RUN, "the kernel package is not installed")
 
 

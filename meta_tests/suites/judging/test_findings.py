@@ -12,7 +12,7 @@ from holding import holding
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.findings import mismatch
 from poolproof.suites.plan.aspects import CASE_ASPECTS
@@ -56,7 +56,7 @@ def test_a_message_names_what_came_what_was_expected_and_how_many() -> None:
 @pytest.mark.parametrize("fault", TOLD)
 def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
     check, case = TOLD[fault]
-    row = judge(CaseQuestion(Case.from_json(case + "}"), holding(check)), FAULTS[fault][0]())
+    row = CaseQuestion(Case.from_json(case + "}"), holding(check)).judge(FAULTS[fault][0]())
     assert row["verdict"] == Verdict.VIOLATES
     (finding,) = json.loads(row["findings"])
     assert finding["check"] == check
@@ -87,11 +87,11 @@ def test_a_model_that_was_not_declared_is_named_where_it_explains_all(
     windows = {"shape": (2, 8, 8), "kernel_size": (3,), "stride": (1,), "indices": "crowded"}
     case = Case.of("MaxPool2dWithIndicesBackward", dtype="float16", gradient=gradient, **windows)
     asked = CaseQuestion(case, CASE_ASPECTS["precision"])
-    assert said in judge(asked, Switchable(Switches(adds), declared=ACC32))["reason"]
+    assert said in asked.judge(Switchable(Switches(adds), declared=ACC32))["reason"]
 
 
 def test_no_model_is_named_where_a_gradient_is_lost() -> None:
     case = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 8, 8), kernel_size=(3,), gradient="uniform")
-    row = judge(CaseQuestion(case, CASE_ASPECTS["precision"]), lost())
+    row = CaseQuestion(case, CASE_ASPECTS["precision"]).judge(lost())
     assert row["verdict"] == Verdict.VIOLATES
     assert "right as" not in row["reason"]

@@ -11,10 +11,9 @@ from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.contract.examples import legal_calls
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS, Product
-from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.plan.aspects import CONTRACT
@@ -44,56 +43,40 @@ class Stubborn(Backend):
         return Outcome(self.status, message="no")
 
 
-def judged(case: Case, backend: Backend) -> Row:
-    return judge(CaseQuestion(case, holding("interval")), backend)
-
-
-def test_a_backend_cannot_excuse_itself() -> None:
-    for product, interface in (("", "torch-cpu"), ("A2", ""), ("950", "")):
-        row = judged(LEGAL, Stubborn(Status.REFUSED, PRODUCTS.get(product), interface))
-        assert (row["verdict"], row["checks_violated"]) == (Verdict.VIOLATES, ["refusal"])
-
-
-def test_a_refusal_that_no_document_is_known_about_is_neither_held_against_a_backend_nor_a_pass() -> None:
-    for interface in ("", "tensorflow"):
-        row = judged(LEGAL, Stubborn(Status.REFUSED, interface=interface))
-        assert (row["verdict"], row["checks_violated"], row["checks_judged"]) == (Verdict.UNDOCUMENTED, [], [])
-        assert row["reason"] == "refused, and no document is known that says so: no"
+LISTED = "torch lists max_pool2d_with_indices_backward on {} as not deterministic"
+BY_CLAUSE = "161002 in phase 1 by 2d-bwd.dilation.one: Every value of dilation is 1."
+NO_DOCUMENT = "refused, and no document is known that says so: no"
 
 
 @pytest.mark.parametrize(
-    ("product", "status", "verdict"),
+    ("case", "product", "interface", "status", "verdict", "reason"),
     [
-        ("A2", Status.REFUSED, Verdict.REFUSED),
-        ("A2", Status.COMPLETED, Verdict.VIOLATES),
-        ("950", Status.REFUSED, Verdict.VIOLATES),
+        (LEGAL, "A2", "", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (LEGAL, "950", "", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (DILATED, "A2", "", Status.REFUSED, Verdict.REFUSED, BY_CLAUSE),
+        (DILATED, "A2", "", Status.COMPLETED, Verdict.VIOLATES, f"the call was accepted, although {BY_CLAUSE}"),
+        (DILATED, "950", "", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (LEGAL, "", "torch-cpu", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (LEGAL, "", "torch-cuda", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (DETERMINISTIC, "", "torch-cuda", Status.REFUSED, Verdict.REFUSED, LISTED.format("cuda")),
+        (DETERMINISTIC, "", "torch-npu", Status.REFUSED, Verdict.REFUSED, LISTED.format("npu")),
+        (DETERMINISTIC, "", "torch-cpu", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (NO_WINDOW, "", "torch-cpu", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (NO_WINDOW, "", "", Status.REFUSED, Verdict.REFUSED, "windows without a cell are refused"),
+        (DETERMINISTIC, "", "", Status.REFUSED, Verdict.UNDOCUMENTED, NO_DOCUMENT),
+        (LEGAL, "", "", Status.REFUSED, Verdict.UNDOCUMENTED, NO_DOCUMENT),
+        (LEGAL, "", "tensorflow", Status.REFUSED, Verdict.UNDOCUMENTED, NO_DOCUMENT),
     ],
 )
-def test_the_products_contract_says_whether_dilation_is_refused(product: str, status: Status, verdict: Verdict) -> None:
-    row = judged(DILATED, Stubborn(status, PRODUCTS[product]))
-    assert row["verdict"] == verdict
-    if product == "A2":
-        assert "161002 in phase 1 by 2d-bwd.dilation.one: Every value of dilation is 1." in row["reason"]
-
-
-@pytest.mark.parametrize(
-    ("case", "interface", "reason"),
-    [
-        (DETERMINISTIC, "torch-cuda", "torch lists max_pool2d_with_indices_backward on cuda as not deterministic"),
-        (DETERMINISTIC, "torch-npu", "torch lists max_pool2d_with_indices_backward on npu as not deterministic"),
-        (DETERMINISTIC, "torch-cpu", None),
-        (DETERMINISTIC, "", None),
-        (NO_WINDOW, "", "windows without a cell are refused"),
-        (NO_WINDOW, "torch-cpu", None),
-        (LEGAL, "torch-cuda", None),
-    ],
-)
-def test_an_interfaces_documents_say_what_may_be_refused(case: Case, interface: str, reason: str | None) -> None:
-    row = judged(case, Stubborn(Status.REFUSED, interface=interface))
-    if reason is None:
-        assert row["verdict"] == (Verdict.VIOLATES if interface else Verdict.UNDOCUMENTED)
-    else:
-        assert (row["verdict"], row["reason"]) == (Verdict.REFUSED, reason)
+def test_contracts_and_documents_say_what_may_be_refused(
+    case: Case, product: str, interface: str, status: Status, verdict: Verdict, reason: str
+) -> None:
+    """No backend can excuse itself; what no document is known about is neither held against it nor a pass."""
+    backend = Stubborn(status, PRODUCTS.get(product), interface)
+    row = CaseQuestion(case, holding("interval")).judge(backend)
+    assert (row["verdict"], row["reason"]) == (verdict, reason)
+    assert row["checks_violated"] == (["refusal"] if verdict is Verdict.VIOLATES else [])
+    assert row["checks_judged"] == ([] if verdict is Verdict.UNDOCUMENTED else ["refusal"])
 
 
 def test_what_the_contract_forbids_is_not_asked() -> None:

@@ -17,7 +17,7 @@ from poolproof.suites.cases import operands as operands_module
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging import cells, chunks, decoder
-from poolproof.suites.judging.case_question import CaseQuestion, judge
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.cells import REACHED, REJECTED, SINGLE_VALUED, CellChunks
 from poolproof.suites.judging.checks import USUAL
 from scatter import Scatter
@@ -61,7 +61,7 @@ BACKENDS: dict[str, Callable[[], Scatter]] = {name: FAULTS[name][0] for name in 
 
 
 def told(case: Case, name: str) -> Row:
-    row = judge(CaseQuestion(case, holding(*USUAL, "modes", "round_trip")), BACKENDS[name]())
+    row = CaseQuestion(case, holding(*USUAL, "modes", "round_trip")).judge(BACKENDS[name]())
     return {column: value for column, value in row.items() if column not in ("seconds", "call_seconds", "judged_at")}
 
 
@@ -119,11 +119,3 @@ def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.M
     found = CellChunks(operands, outputs, ACC32)
     assert found.worst(wrong) == idle[90]
     assert idle[90] in range(found.around(idle[90]).cells.start, found.around(idle[90]).cells.stop)
-
-
-def test_where_agrees_with_the_test_of_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = np.arange(60, dtype=np.float32).reshape(3, 4, 5).transpose(2, 0, 1)
-    second = np.where(first % 7 == 0, first + 1, first)
-    monkeypatch.setattr(chunks, "_CHUNK_ELEMENTS", 8)
-    assert np.array_equal(chunks.where(np.not_equal, first, second), first != second)
-    assert chunks.where(np.not_equal, first, second).sum() == 9

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.costs import usual_cost
@@ -24,11 +23,12 @@ from poolproof.reports.rows.merging import CannotMerge
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.merge import merge as command
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
-from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
+from poolproof.suites.plan.selection import mandatory
 from poolproof.suites.plan.shard import Shard, ShardError, balance
+from poolproof.suites.rerun import REDRAW
+from poolproof.suites.rerun import merge as command
 from sessions import run_session
 from shared_runs import made_once
 
@@ -140,7 +140,7 @@ def test_a_merged_run_ends_is_packed_and_goes_on_like_another(runs: Path, tmp_pa
     assert (ended.exit_code, (tmp_path / "run" / "index.html").exists()) == (Overall.VIOLATES, True), ended.output
     for folder in (tmp_path / "run", runs / "2"):
         package(folder, tmp_path / "bundle.zip")
-        checked = verify(tmp_path / "bundle.zip", draw=Redraw(redraw, mandatory, plan_cases))
+        checked = verify(tmp_path / "bundle.zip", draw=REDRAW)
         assert [problem for step in checked.steps for problem in step.problems] == []
     before = outcomes(tmp_path / "run")
     again = run_session(tmp_path / "run", BACKEND, "--resume", asked=ASKED)

@@ -22,7 +22,6 @@ from contract_calls import MP2, made
 from places import SUPPORT
 from poolproof.backends.emulator.build import library
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import read_digest
@@ -37,7 +36,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
+from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
@@ -116,7 +115,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     (row,) = tables.load(tmp_path / "out").to_dict("records")
     assert json.loads(row["findings"])[0]["message"] == row["reason"]
     package(tmp_path / "out", tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=Redraw(redraw, mandatory, plan_cases))
+    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
     assert [problem for step in found.steps for problem in step.problems] == []
 
 
@@ -188,8 +187,7 @@ def one_case(smallest: Case | None) -> Any:
         return CaseQuestion(smallest, ASPECTS["values"], "block")
 
     questions = [CaseQuestion(CASE, ASPECTS["values"], "block")]
-    subject = SimpleNamespace(backend=BACKEND)
-    return SimpleNamespace(id="block", subject=subject, questions=lambda: questions, smaller=smaller)
+    return SimpleNamespace(row_block="block", backend=BACKEND, questions=lambda: questions, smaller=smaller)
 
 
 SMALL, RIGHT = replace(CASE, shape=(1, 2, 2)), replace(CASE, shape=(0, 4, 4))

@@ -197,7 +197,7 @@ def test_a_part_whose_writer_died_before_its_journal_was_gone_counts_once(tmp_pa
     writer.append({"case_id": "a"})
     journal = next(tmp_path.glob("rows/*.jsonl"))
     lines = journal.read_bytes()
-    writer.compact()
+    writer.close()
     journal.write_bytes(lines)
     assert read_rows(tmp_path, ["case_id"]).to_pylist() == [{"case_id": "a"}]
     writer.append({"case_id": "b"})

@@ -11,14 +11,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run
@@ -28,7 +27,8 @@ from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
-from poolproof.suites.plan.selection import NotDrawable, mandatory, plan_cases, redraw, redraw_questions
+from poolproof.suites.plan.selection import NotDrawable, mandatory, redraw_questions
+from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_minutes, parse_time
 from sessions import run_session
@@ -41,18 +41,11 @@ class Made:
     id: str
     count: int
     seconds: float
-    min_cases: int = 1
-    min_batch: int = 1
     endless: bool = False
     index: int = 0
 
-    @property
-    def subject(self) -> SimpleNamespace:
-        return SimpleNamespace(backend="made")
-
-    @property
-    def aspect(self) -> SimpleNamespace:
-        return SimpleNamespace(id="values")
+    min_cases = min_batch = 1
+    aspect = SimpleNamespace(id="values")
 
     def extension(self) -> Made | None:
         root, index = root_of(self.id), self.index + 1
@@ -62,15 +55,14 @@ class Made:
 class Clock:
     """Processes that take turns: each has a time of its own, and whose is least goes on."""
 
-    def __init__(self, folder: Path, made: list[Made], seconds: float, workers: int, extends_plan: bool = False):
+    def __init__(self, folder: Path, made: list[Any], seconds: float, workers: int, extends_plan: bool = False):
         self.times = [0.0] * workers
         self.now = 0.0
         self.portions: list[Portion] = []
-        given = cast(list[Block], made)
         self.allotments = [
-            Allotment(folder, given, Budget(seconds, 0.0, extends_plan), workers, lambda: self.now) for _ in self.times
+            Allotment(folder, made, Budget(seconds, 0.0, extends_plan), workers, lambda: self.now) for _ in self.times
         ]
-        for number, block in enumerate(given):
+        for number, block in enumerate(made):
             for portion in self.allotments[number % workers].first_portions(block):
                 self._judge(number % workers, portion)
 
@@ -86,21 +78,20 @@ class Clock:
                 self._judge(worker, portion)
 
     def _judge(self, worker: int, portion: Portion) -> None:
-        cases, block = portion.stop - portion.start, cast(Made, portion.block)
-        seconds = cases * block.seconds
+        cases, block = portion.stop - portion.start, portion.block
+        seconds = cases * block.seconds  # type: ignore[attr-defined]
         self.times[worker] += seconds
         self.now = self.times[worker]
         self.allotments[worker].record_time(portion, cases, seconds)
         self.portions.append(portion)
 
     def taken(self) -> Counter[str]:
-        return Counter({name: max(p.stop for p in self.portions if p.block.id == name) for name in self._names()})
-
-    def _names(self) -> set[str]:
-        return {portion.block.id for portion in self.portions}
-
-
-DRAW = Redraw(redraw, mandatory, plan_cases)
+        """How many cases of each block were judged; none twice, and none left out before another."""
+        judged = Counter((p.block.id, number) for p in self.portions for number in range(p.start, p.stop))
+        assert set(judged.values()) == {1}
+        counts = Counter(name for name, _ in judged)
+        assert counts == {name: max(number + 1 for block, number in judged if block == name) for name in counts}
+        return counts
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90.0), ("10m", 600.0), ("1.5 h", 5400.0), (" 1s ", 1.0)])
@@ -131,14 +122,14 @@ def test_what_is_no_time_is_named() -> None:
 )
 def test_what_does_not_go_together_is_named(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
-        budget_of(cast(pytest.Config, SimpleNamespace(getoption=given.get)), 0.0)
+        budget_of(SimpleNamespace(getoption=given.get), 0.0)  # type: ignore[arg-type]
 
 
 def test_durations_are_told_in_words() -> None:
     assert [duration(seconds) for seconds in (0.2, 12.4, 600.0, 90.0)] == ["0 s", "12 s", "10 min", "1 min 30 s"]
 
 
-UNEVEN = [Made(f"{number}", 40 + 40 * (number % 5), 0.05 * (1 + number % 7)) for number in range(60)]
+UNEVEN: list[Any] = [Made(f"{number}", 40 + 40 * (number % 5), 0.05 * (1 + number % 7)) for number in range(60)]
 """60 blocks of 40 to 200 cases that take 0.05 s to 0.35 s: 1,400 s for all."""
 
 
@@ -151,16 +142,13 @@ def test_a_budget_is_spent_to_its_end_and_all_blocks_get_as_much(tmp_path: Path,
     taken = clock.taken()
     had = [taken[block.id] * block.seconds for block in UNEVEN if taken[block.id] < block.count]
     assert max(had) - min(had) < 0.1 * seconds * workers / len(UNEVEN) + 0.7
-    judged = Counter((p.block.id, number) for p in clock.portions for number in range(p.start, p.stop))
-    assert set(judged.values()) == {1}
-    assert judged.total() == clock.taken().total()
 
 
 def test_a_plan_that_fits_is_asked_whole(tmp_path: Path) -> None:
     clock = Clock(tmp_path, UNEVEN, 2000.0, 1)
     clock.spend()
     assert clock.taken() == {block.id: block.count for block in UNEVEN}
-    assert time_budget.partial_counts(tmp_path, cast(list[Block], UNEVEN)) == {}
+    assert time_budget.partial_counts(tmp_path, UNEVEN) == {}
 
 
 def test_the_least_is_asked_whatever_the_budget(tmp_path: Path) -> None:
@@ -181,7 +169,7 @@ def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
 
 def test_what_was_taken_is_owed_and_begun_with(tmp_path: Path) -> None:
     """By whoever goes on after a death: portions whose cases nobody judged, and lines that were cut short."""
-    made = cast(list[Block], [Made("a", 100, 0.1), Made("b", 100, 0.1)])
+    made: list[Any] = [Made("a", 100, 0.1), Made("b", 100, 0.1)]
     Allotment(tmp_path, made, Budget(3e9, 0.0), 1).first_portions(made[0])
     with (tmp_path / time_budget.FILE).open("a") as journal:
         journal.write('{"block": "a", "taken": 40}\n{"block": "a", "tak')
@@ -194,7 +182,7 @@ def test_what_was_taken_is_owed_and_begun_with(tmp_path: Path) -> None:
 
 
 def test_blocks_that_were_begun_without_a_budget_are_asked_whole(tmp_path: Path) -> None:
-    made = cast(list[Block], [Made("a", 100, 0.1), Made("b", 100, 0.1)])
+    made: list[Any] = [Made("a", 100, 0.1), Made("b", 100, 0.1)]
     time_budget.take_whole(tmp_path, made[:1])
     assert time_budget.partial_counts(tmp_path, made) == {"b": (1, 100)}
     time_budget.remove_journal(tmp_path)
@@ -208,16 +196,13 @@ def test_turns_outlast_a_time_and_tell_of_it_often(seconds: float) -> None:
     assert budget.slice_seconds <= 120.0
 
 
-def test_nothing_is_asked_twice(tmp_path: Path) -> None:
-    made = [Made(f"{name}", 40, 0.05, endless=name > 2) for name in range(1, 5)]
+def test_what_workers_ask_beyond_a_plan_is_counted(tmp_path: Path) -> None:
+    made: list[Any] = [Made(f"{name}", 40, 0.05, endless=name > 2) for name in range(1, 5)]
     clock = Clock(tmp_path, made, 60.0, 3, extends_plan=True)
     clock.spend()
-    judged = Counter((p.block.id, number) for p in clock.portions for number in range(p.start, p.stop))
-    assert set(judged.values()) == {1}
-    assert judged.total() == clock.taken().total()
-    beyond = time_budget.extension_counts(tmp_path, cast(list[Block], made))
+    beyond = time_budget.extension_counts(tmp_path, made)
     assert set(beyond) == {"3", "4"}
-    assert judged.total() == 4 * 40 + sum(beyond.values())
+    assert clock.taken().total() == 4 * 40 + sum(beyond.values())
     assert beyond["3"] > 3 * 40
 
 
@@ -281,7 +266,7 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
 
 def test_what_was_asked_is_drawn_again(spent: Path, tmp_path: Path) -> None:
     package(spent, tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=DRAW)
+    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
     assert found.overall is Overall.CONFORMS, found.steps
     assert "s of a budget of 2 s" in found.verdict
 
@@ -351,7 +336,7 @@ def test_a_run_says_what_it_asked_beyond_its_plan(extended: Path) -> None:
 
 def test_what_was_asked_beyond_a_plan_is_drawn_again_and_can_be_merged(extended: Path, tmp_path: Path) -> None:
     package(extended, tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=DRAW)
+    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
     assert found.overall is Overall.CONFORMS, found.steps
     join([extended, Path(shutil.copytree(extended, tmp_path / "again"))], tmp_path / "run", mandatory)
     was, merged = read_run(extended), read_run(tmp_path / "run")

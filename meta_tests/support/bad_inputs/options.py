@@ -13,6 +13,7 @@ from bad_inputs import HONEST, Ending, Given, session, small_session
 from bad_inputs.materials import BUNDLE, FAILING_CASE, HISTORY, RUN, copies, odd_things, together
 from poolproof.backends.emulator.defects import defects
 from poolproof.reports import recorder
+from poolproof.reports.terminal.command_line import Late
 from poolproof.suites import plugin
 from poolproof.suites.cli import main
 
@@ -114,6 +115,7 @@ def commands(group: click.Group = main, above: str = "") -> Iterator[tuple[str, 
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
+        command = command.load() if isinstance(command, Late) else command
         words = f"{above} {name}".strip()
         if isinstance(command, click.Group):
             yield from commands(command, words)
@@ -156,6 +158,8 @@ def listed() -> Iterator[Given]:
     for name in ("--backend", "--report", "--cases"):
         yield Given(f"pytest {name}: no value", "pytest", session(name), (name,), Ending.USAGE, f"pytest {name}")
     yield Given("pytest --resume: nothing there", "pytest", small_session("--resume"), ("nothing to resume",))
+    arguments = small_session("--report=full")
+    yield Given("pytest --report: in use", "pytest", arguments, ("full is not empty",), lay=odd_things)
 
 
 def _of_parameter(words: str, parameter: click.Parameter) -> Iterator[Given]:
@@ -203,7 +207,7 @@ _SESSION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "--ray": ((), ("nowhere", "")),
     "--ray-workers": (("x",), ("0", "-1")),
     "--seed": (("x", "1e3", ""), ()),
-    "--report": ((), ("a-file", "full", "a-device", *_OUTPUTS)),
+    "--report": ((), ("a-file", "a-device", *_OUTPUTS)),
     "--case": ((), ("{", "[]", "", "null")),
     "--case-list": ((), _INPUTS),
     "--operator": ((), ("MaxPool9d", "", "aclnn")),

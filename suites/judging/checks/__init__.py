@@ -13,7 +13,7 @@ from poolproof.backends.base import Status
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import maxima, memory, sums, variants  # noqa: F401  (they register their checks)
-from poolproof.suites.judging.checks.registry import REGISTERED, CaseCondition, Check
+from poolproof.suites.judging.checks.registry import REGISTERED, Check
 from poolproof.suites.judging.comparing import other_shape
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.trial import Trial
@@ -39,7 +39,8 @@ USUAL = tuple(name for name in CHECKS if name not in {"modes", "state", "streams
 
 def expected_checks(case: Case, ids: Iterable[str]) -> tuple[str, ...]:
     """Select the checks that judge the case whatever the backend and the data are, if it conforms."""
-    return tuple(name for name in ids if isinstance(test := CHECKS[name].applies, CaseCondition) and test.holds(case))
+    checks = [CHECKS[name] for name in ids if CHECKS[name].is_shown_by is None]
+    return tuple(check.id for check in checks if check.applies is None or check.applies(case))
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:
@@ -51,12 +52,13 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
     assert trial.baseline.outcome.status is Status.COMPLETED
     judged, findings = [], []
     for check in _in_order(ids):
-        if check.applies(trial):
-            judged.append(check.id)
-            if found := check.find(trial):
-                findings.append(Finding(check.id, found))
-                if check.id == "results" and other_shape(trial.baseline):
-                    break
+        if (check.applies and not check.applies(trial.case)) or (check.is_shown_by and not check.is_shown_by(trial)):
+            continue
+        judged.append(check.id)
+        if found := check.find(trial):
+            findings.append(Finding(check.id, found))
+            if check.id == "results" and other_shape(trial.baseline):
+                break
     return judged, findings
 
 

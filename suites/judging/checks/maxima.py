@@ -8,31 +8,29 @@ import numpy as np
 
 from poolproof.references.forward import maximum_without_cells
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
-from poolproof.suites.judging.checks.registry import (
-    check,
-    forward,
-    forward_with_empty_windows,
-    forward_with_readable_indices,
-)
+from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices
 from poolproof.suites.judging.comparing import wrong_element, wrong_window
 from poolproof.suites.judging.findings import Element, Mismatch, first_element, format_value
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 
-@check("every output is the maximum of its window", forward)
+@check(
+    "every output is the maximum of its window",
+    lambda case: not case.api.is_backward and not case.has_empty_window(),
+)
 def maximum(trial: Trial) -> Mismatch | None:
     return _flagged(trial, WRONG_MAXIMUM, "out", lambda window: format_value(trial.maximum_of(window)[0]))
 
 
 @check(
     "indices are those of the declared rule: the first maximum, or the last NaN, unless it is another",
-    forward_with_readable_indices,
+    is_forward_with_readable_indices,
 )
 def index_rule(trial: Trial) -> Mismatch | None:
     return _flagged(trial, WRONG_INDEX, "indices", lambda window: str(trial.maximum_of(window)[1]))
 
 
-@check("every index lies in its window and points at the value that came out", forward_with_readable_indices)
+@check("every index lies in its window and points at the value that came out", is_forward_with_readable_indices)
 def index_points(trial: Trial) -> Mismatch | None:
     def expected(window: Element) -> str:
         return f"a cell of its window that holds {format_value(float(trial.baseline.output('out')[window]))}"
@@ -51,7 +49,7 @@ def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element],
 
 @check(
     "a window without cells yields -inf, or what the declared rule says, and an index inside the plane, or -1 for none",
-    forward_with_empty_windows,
+    lambda case: not case.api.is_backward and case.has_empty_window(),
 )
 def empty_window(trial: Trial) -> Mismatch | None:
     empty = trial.case.empty_windows
@@ -66,12 +64,12 @@ def empty_window(trial: Trial) -> Mismatch | None:
 
 def wrong_maxima(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
     """Report the first window whose maximum or index a forward gets wrong."""
-    out, indices = run.output("out"), trial.indices_of(run)
-    flags = trial.forward_flags_of(out, indices).reshape(trial.case.pooled_shape)
+    flags = trial.forward_flags_of(run).reshape(trial.case.pooled_shape)
     if not np.any(flags):
         return None
     window = first_element(flags != 0)
     value, index = trial.maximum_of(window)
     if flags[window] & WRONG_MAXIMUM:
-        return wrong_window(trial, "out", flags & WRONG_MAXIMUM != 0, out, format_value(value), context)
-    return wrong_window(trial, "indices", flags & (WRONG_INDEX | POINTS_ELSEWHERE) != 0, indices, str(index), context)
+        return wrong_window(trial, "out", flags & WRONG_MAXIMUM != 0, run.output("out"), format_value(value), context)
+    wrong = flags & (WRONG_INDEX | POINTS_ELSEWHERE) != 0
+    return wrong_window(trial, "indices", wrong, trial.indices_of(run), str(index), context)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.host.protocol import FIRST_CALL
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, guard_and_gap_mask, holds_poison, rebuild_input
-from poolproof.suites.judging.checks.registry import always, check
+from poolproof.suites.judging.checks.registry import check
 from poolproof.suites.judging.chunks import anywhere
 from poolproof.suites.judging.comparing import (
     changed_bytes,
@@ -26,7 +26,7 @@ _MOST_SAID = 4
 """How many of the things that were seen from inside are told."""
 
 
-@check("outputs keep the shape, dtype and strides they were given", always)
+@check("outputs keep the shape, dtype and strides they were given")
 def results(trial: Trial) -> Mismatch | None:
     """Strides count of axes with more than one element."""
     run = trial.baseline
@@ -41,7 +41,7 @@ def results(trial: Trial) -> Mismatch | None:
     return None
 
 
-@check("every output element is written", always)
+@check("every output element is written")
 def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
         if trial.equals_baseline(trial.repetition(), name):
@@ -59,7 +59,7 @@ def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]
     return holds_poison(first, POISONS[0]) & holds_poison(repeated, POISONS[1])
 
 
-@check("inputs are left as they were", always)
+@check("inputs are left as they were")
 def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.inputs:
         tensor = trial.baseline.call.tensors[name]
@@ -71,7 +71,7 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
     return None
 
 
-@check("nothing is written outside the outputs' elements", always)
+@check("nothing is written outside the outputs' elements")
 def memory_untouched(trial: Trial) -> Mismatch | None:
     if trial.baseline.outcome.guard_violations:
         return Mismatch("; ".join(trial.baseline.outcome.guard_violations))
@@ -107,14 +107,15 @@ def sanitizer(trial: Trial) -> Mismatch | None:
 
 @check(
     "repeated calls take no more device memory",
-    lambda trial: trial.repeats > 1 and trial.backend.device_memory_in_use() is not None,
+    is_shown_by=lambda trial: trial.repeats > 1 and trial.backend.device_memory_in_use() is not None,
 )
 def memory_kept(trial: Trial) -> Mismatch | None:
     """Measure over the second half of the repetitions, by when caches have settled."""
-    half = max(trial.repeats // 2, 1)
+    half, call = max(trial.repeats // 2, 1), trial.new_call()
     levels = []
     for _ in range(2):
-        trial.repeat_in_place(half)
+        for _ in range(half):
+            trial.backend.run(call)
         levels.append(trial.backend.device_memory_in_use() or 0)
     grown = levels[1] - levels[0]
     if grown <= 0:
@@ -125,7 +126,7 @@ def memory_kept(trial: Trial) -> Mismatch | None:
 @check(
     "a call leaves its process as it was: rounding mode, flush-to-zero, folder, signals, umask, locale, limits, "
     "threads, children",
-    lambda trial: trial.baseline.outcome.changed is not None,
+    is_shown_by=lambda trial: trial.baseline.outcome.changed is not None,
 )
 def process_untouched(trial: Trial) -> Mismatch | None:
     changed = next((run.outcome.changed for run in trial.runs if run.outcome.changed), None)

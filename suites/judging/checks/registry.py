@@ -14,46 +14,44 @@ Judge = Callable[[Trial], Mismatch | None]
 
 @dataclass(frozen=True)
 class Check:
-    """One claim about every trial it applies to.
+    """One claim about every trial that it applies to; ``find`` returns None when the claim holds.
 
-    ``find`` returns None when the claim holds. ``applies`` says whether a trial can show it; one that cannot is
-    not counted as judged by this check.
+    It applies to cases for which ``applies`` holds, and of those to trials that can show it, where ``is_shown_by`` says
+    so; where either is None, to all. A trial that cannot show it is not counted as judged by this check.
     """
 
     id: str
     claim: str
-    applies: Callable[[Trial], bool]
     find: Judge
+    applies: Callable[[Case], bool] | None
+    is_shown_by: Callable[[Trial], bool] | None
 
 
 REGISTERED: dict[str, Check] = {}
 
 
-def check(claim: str, applies: Callable[[Trial], bool]) -> Callable[[Judge], Judge]:
+def check(
+    claim: str,
+    applies: Callable[[Case], bool] | None = None,
+    is_shown_by: Callable[[Trial], bool] | None = None,
+) -> Callable[[Judge], Judge]:
     """Register the function below as the check of its name."""
 
     def register(find: Judge) -> Judge:
-        REGISTERED[find.__name__] = Check(find.__name__, claim, applies, find)
+        REGISTERED[find.__name__] = Check(find.__name__, claim, find, applies, is_shown_by)
         return find
 
     return register
 
 
-@dataclass(frozen=True)
-class CaseCondition:
-    """A condition on trials that the case alone decides."""
-
-    holds: Callable[[Case], bool]
-
-    def __call__(self, trial: Trial) -> bool:
-        return self.holds(trial.case)
+def is_backward(case: Case) -> bool:
+    return case.api.is_backward
 
 
-always = CaseCondition(lambda case: True)  # noqa: ARG005
-backward = CaseCondition(lambda case: case.api.is_backward)
-full_backward = CaseCondition(lambda case: case.api.is_backward and not case.has_empty_window())
-"""A backward of which every gradient has a cell to go to."""
-forward = CaseCondition(lambda case: not case.api.is_backward and not case.has_empty_window())
-forward_with_readable_indices = CaseCondition(lambda case: forward.holds(case) and not case.has_bit_mask)
-forward_with_empty_windows = CaseCondition(lambda case: not case.api.is_backward and case.has_empty_window())
-laid_out = CaseCondition(lambda case: bool(case.layouts))
+def is_full_backward(case: Case) -> bool:
+    """Tell whether every gradient has a cell to go to."""
+    return case.api.is_backward and not case.has_empty_window()
+
+
+def is_forward_with_readable_indices(case: Case) -> bool:
+    return not (case.api.is_backward or case.has_empty_window() or case.has_bit_mask)

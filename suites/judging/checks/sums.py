@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from poolproof.references.summary import summarise
 from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.cells import REACHED, REJECTED, CellChunks
-from poolproof.suites.judging.checks.registry import backward, check, full_backward
+from poolproof.suites.judging.checks.registry import check, is_backward, is_full_backward
 from poolproof.suites.judging.chunks import anywhere, where
 from poolproof.suites.judging.comparing import differs, wrong_element
 from poolproof.suites.judging.findings import (
@@ -22,10 +22,10 @@ from poolproof.suites.judging.findings import (
     mismatch,
     wrong_cells,
 )
-from poolproof.suites.judging.trial import SCALE, ExecutedCall, Trial
+from poolproof.suites.judging.trial import SCALE, ExecutedCall, ProducerFailed, Trial
 
 
-@check("every cell that a window reaches holds an admissible sum", backward)
+@check("every cell that a window reaches holds an admissible sum", is_backward)
 def interval(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.rejected_reached:
         return None
@@ -33,7 +33,7 @@ def interval(trial: Trial) -> Mismatch | None:
     return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.tally.reached)
 
 
-@check("cells that no window reaches are exactly zero", backward)
+@check("cells that no window reaches are exactly zero", is_backward)
 def unreached(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.rejected_unreached:
         return None
@@ -43,14 +43,12 @@ def unreached(trial: Trial) -> Mismatch | None:
 
 def _data_is_exact(trial: Trial) -> bool:
     """Tell whether every cell's sum is certain in every order, and a plane's sum fits into float64."""
-    if not full_backward(trial):
-        return False
     summary = trial.summary.tally
     certain = summary.single_valued == summary.cells and not summary.special and not summary.inexact_sums
     return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
 
 
-@check("on exact data each plane of grad_input sums to its plane of grad_output", _data_is_exact)
+@check("on exact data each plane of grad_input sums to its plane of grad_output", is_full_backward, _data_is_exact)
 def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.planes_off:
         return None
@@ -71,15 +69,19 @@ def plane_sum(trial: Trial) -> Mismatch | None:
 
 def _has_producer(trial: Trial) -> bool:
     """Tell whether the trial takes indices that somebody else than its own forward can make."""
-    if trial.case.has_bit_mask or 0 in trial.case.shape:
-        return False
-    return full_backward(trial) and trial.backend.abilities(trial.case.api).indices
+    is_readable = not trial.case.has_bit_mask and 0 not in trial.case.shape
+    return is_readable and trial.backend.abilities(trial.case.api).indices
 
 
-@check("indices that the implementation's own forward made are legal, and lead to the right sums", _has_producer)
+@check(
+    "indices that the implementation's own forward made are legal, and lead to the right sums",
+    is_full_backward,
+    _has_producer,
+)
 def round_trip(trial: Trial) -> Mismatch | None:
-    indices = trial.device_indices()
-    if indices is None:
+    try:
+        indices = trial.produced_indices("indices")
+    except ProducerFailed:
         return None
     outside = (indices < 0) | (indices >= trial.case.plane_size)
     if outside.any():
@@ -104,14 +106,14 @@ def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context:
 
 def _scales_exactly(trial: Trial) -> bool:
     """Tell whether multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
-    if not full_backward(trial) or not trial.is_deterministic:
+    if not trial.is_deterministic:
         return False
     summary = trial.summary.tally
     stays = summary.greatest * 2.0 ** (SCALE + 1) < trial.fmt.max and summary.least_lattice >= trial.fmt.min_exponent
     return stays and not summary.special
 
 
-@check("gradients times 8 give grad_input times 8", _scales_exactly)
+@check("gradients times 8 give grad_input times 8", is_full_backward, _scales_exactly)
 def scale_equivariance(trial: Trial) -> Mismatch | None:
     outputs = trial.variation("scale", SCALE).output("grad_input"), trial.baseline.output("grad_input")
     if not anywhere(_scaled_otherwise, *outputs):

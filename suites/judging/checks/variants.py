@@ -8,34 +8,30 @@ from dataclasses import replace
 from poolproof.backends.base import Status
 from poolproof.suites.cases.varying import neighbours, twin
 from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
-from poolproof.suites.judging.checks.registry import (
-    always,
-    backward,
-    check,
-    forward_with_readable_indices,
-    full_backward,
-    laid_out,
-)
+from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
 from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
 from poolproof.suites.judging.findings import Mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 
-@check("the same call gives the same bits, whatever was in memory before", lambda trial: trial.is_deterministic)
+@check(
+    "the same call gives the same bits, whatever was in memory before",
+    is_shown_by=lambda trial: trial.is_deterministic,
+)
 def repeat(trial: Trial) -> Mismatch | None:
     numbers = range(1, trial.repeats + 1)
     return _first(other_bits(trial, trial.repetition(number), f"in repetition {number}") for number in numbers)
 
 
-@check("the same content laid out contiguously gives the same values", laid_out)
+@check("the same content laid out contiguously gives the same values", lambda case: bool(case.layouts))
 def layout_invariance(trial: Trial) -> Mismatch | None:
     return other_values(trial, trial.baseline, trial.variation("layouts"), reason="as with the contiguous layout")
 
 
 @check(
     "another way to make the call gives the same values and stays in its memory",
-    lambda trial: bool(trial.backend.modes),
+    is_shown_by=lambda trial: bool(trial.backend.modes),
 )
 def modes(trial: Trial) -> Mismatch | None:
     return _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
@@ -43,7 +39,8 @@ def modes(trial: Trial) -> Mismatch | None:
 
 @check(
     "a way of making the call that other code computes gives what is expected of the call",
-    lambda trial: bool(trial.backend.variants) and (full_backward(trial) or forward_with_readable_indices(trial)),
+    lambda case: is_full_backward(case) or is_forward_with_readable_indices(case),
+    lambda trial: bool(trial.backend.variants),
 )
 def variants(trial: Trial) -> Mismatch | None:
     made = ((trial.in_mode(variant), f"made with {variant}") for variant in trial.backend.variants)
@@ -68,7 +65,7 @@ def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
 
 @check(
     "work queued before, behind and beside a call on streams changes nothing",
-    lambda trial: trial.backend.streams is not None,
+    is_shown_by=lambda trial: trial.backend.streams is not None,
 )
 def streams(trial: Trial) -> Mismatch | None:
     assert trial.backend.streams is not None
@@ -95,7 +92,7 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
     return other_values(trial, run, trial.baseline, context, "as the plain call gave")
 
 
-@check("what was called before changes nothing", always)
+@check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
     """Nor does the call change what comes after it: one that differs from it in nothing but its windows is right."""
     after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.excluded_ids])
@@ -106,11 +103,11 @@ def state(trial: Trial) -> Mismatch | None:
     other = Trial(case, trial.backend)
     if other.baseline.outcome.status is not Status.COMPLETED:
         return None
-    found = interval(other) if backward(trial) else maximum(other)
+    found = interval(other) if trial.case.api.is_backward else maximum(other)
     return found and replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
 
 
-@check("int32 and int64 indices give the same values", lambda trial: bool(trial.other_index_dtype))
+@check("int32 and int64 indices give the same values", is_shown_by=lambda trial: bool(trial.other_index_dtype))
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = trial.other_index_dtype
     return other_values(trial, trial.baseline, trial.variation("index_dtype", other), reason=f"as with {other} indices")
