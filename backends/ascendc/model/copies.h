@@ -26,8 +26,7 @@ struct DataCopyExtParams {
     DataCopyExtParams(uint16_t count, uint32_t length, CopyStride source, CopyStride destination, uint32_t reserved)
         : blockCount(count), blockLen(length), srcStride(source), dstStride(destination), rsv(reserved) {}
 };
-template <class T>
-struct DataCopyPadExtParams {
+template <class T> struct DataCopyPadExtParams {
     bool isPad = false;
     uint8_t leftPadding = 0, rightPadding = 0;
     T paddingValue = T(0);
@@ -127,8 +126,7 @@ inline void SetLoopModePara(const LoopModeParams& loops, DataCopyMVType way) {
 inline void ResetLoopModePara(DataCopyMVType way) { SetLoopModePara(LoopModeParams(), way); }
 
 // [SetAtomicAdd]: the sum is that of the type of the template, whatever the copy's type.
-template <class T>
-void SetAtomicAdd() { model::copy_state().addition = model::addition_of<T>(); }
+template <class T> void SetAtomicAdd() { model::copy_state().addition = model::addition_of<T>; }
 inline void SetAtomicNone() { model::copy_state().addition = {}; }
 inline void DisableDmaAtomic() { SetAtomicNone(); }
 
@@ -142,8 +140,7 @@ template <class T>
 void DataCopyPad(const GlobalTensor<T>& to, const LocalTensor<T>& from, const DataCopyParams& p, model::Site site = {}) {
     DataCopyPad(to, from, DataCopyExtParams(p.blockCount, p.blockLen, p.srcStride, p.dstStride, 0), site);
 }
-template <class T>
-void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataCopyExtParams& p,
+template <class T> void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataCopyExtParams& p,
                  const DataCopyPadExtParams<T>& padding, model::Site site = {}) {
     model::begin(model::Pipe::mte2, "DataCopyPad", site);
     const auto bytes = static_cast<int64_t>(p.blockLen + (padding.leftPadding + padding.rightPadding) * sizeof(T));
@@ -166,8 +163,7 @@ void DataCopy(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataC
 }
 template <class T>
 void DataCopy(const LocalTensor<T>& to, const LocalTensor<T>& from, const DataCopyParams& p, model::Site site = {});  // by V
-template <class To, class From>
-void DataCopy(const To& to, const From& from, uint32_t count, model::Site site = {}) {
+template <class To, class From> void DataCopy(const To& to, const From& from, uint32_t count, model::Site site = {}) {
     DataCopy(to, from, DataCopyParams(1, static_cast<uint16_t>(count * sizeof(typename To::PrimType) / 32), 0, 0), site);
 }
 

@@ -1,10 +1,6 @@
-// A model of Ascend C on the CPU: what a kernel's source includes. Keywords and macros of the language, tiling data and keys; the
-// API itself by subject: types, memory, pipes, queues, copies, vector, registers and threads (950).
+// A model of Ascend C on the CPU: what a kernel's source includes. Keywords and macros of the language, tiling data and keys;
+// the API itself by subject: types, memory, pipes, queues, copies, vector, registers and threads (950).
 #pragma once
-#include <algorithm>
-#include <cstdio>
-#include <utility>
-
 #define __global__
 #define __aicore__
 #define __gm__
@@ -20,22 +16,19 @@
 #define __launch_bounds__(threads)
 #define LAUNCH_BOUND(threads)
 #define GM_ADDR uint8_t*
+#define likely(condition) (condition)
+#define unlikely(condition) (condition)
 #ifndef ASSERT
 #define ASSERT(condition)
 #endif
-#ifndef likely
-#define likely(condition) (condition)
-#define unlikely(condition) (condition)
-#endif
 
+#include "queues.h"
 #include "vector.h"
 #if __CCE_AICORE__ == 310
 #include "simt.h"
 #endif
-#include "queues.h"
 
-constexpr int AIC = 1, AIV = 2;
-constexpr int g_coreType = AIV;
+constexpr int AIC = 1, AIV = 2, g_coreType = AIV;
 #define ASCEND_IS_AIV constexpr(g_coreType == AIV)
 #define ASCEND_IS_AIC constexpr(g_coreType == AIC)
 
@@ -56,8 +49,9 @@ void copy_tiling(void* to, const void* from, uint64_t bytes);
 namespace AscendC {
 uint32_t GetBlockIdx();
 uint32_t GetBlockNum();
-template <class T, class U>
-constexpr uint64_t AlignUp(T value, U unit) { return unit ? (static_cast<uint64_t>(value) + unit - 1) / unit * unit : value; }
+template <class T, class U> constexpr uint64_t AlignUp(T value, U unit) {
+    return unit ? (static_cast<uint64_t>(value) + unit - 1) / unit * unit : value;
+}
 inline uint8_t* GetUserWorkspace(uint8_t* workspace) { return workspace; }
 }  // namespace AscendC
 using AscendC::GetUserWorkspace;

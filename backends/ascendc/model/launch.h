@@ -27,8 +27,8 @@ struct Launch {
 
 extern "C" {
 void ascendc_entry(uint8_t** arguments);          // the launcher's: calls the kernel once, with the buffers in their order
-int ascendc_launch(const model::Launch* launch);  // 0: ran; 1: too, but threads ran that only -fsanitize=thread shows
-const char* ascendc_findings();                   // JSON of the last launch: [{"kind","text","tensor","byte","core","call","count"}]
-const char* ascendc_assumptions();                // JSON: [{"name","on","says","source"}]
+int ascendc_launch(const model::Launch* launch);  // 0; 1: it ran threads, which only -fsanitize=thread lets us watch
+const char* ascendc_findings();       // of the last launch: [{"kind","text","tensor","byte","core","call","count"}]
+const char* ascendc_assumptions();    // [{"name","on","says","source"}]
 int ascendc_assume(const char* name, int is_on);  // 0: there is such an assumption
 }

@@ -27,8 +27,14 @@ struct Extent {
 struct Bits {
     uint64_t words[5] = {};  // 256 bits, and some behind them that stay 0
 
+    static Bits first(uint64_t count) {
+        Bits bits;
+        for (uint64_t i = 0; i < count; i += 64) bits.set(i, std::min<uint64_t>(count - i, 64), true);
+        return bits;
+    }
     bool operator[](uint32_t bit) const { return words[bit / 64] >> bit % 64 & 1; }
     bool any() const { return words[0] | words[1] | words[2] | words[3]; }
+    bool any(uint32_t first, uint32_t count) const { return from(first) << (32 - count); }
     uint32_t from(uint32_t first) const {  // 32 bits
         const uint64_t bits = words[first / 64] >> first % 64;
         return static_cast<uint32_t>(first % 64 <= 32 ? bits : bits | words[first / 64 + 1] << (64 - first % 64));
@@ -37,7 +43,9 @@ struct Bits {
         words[first / 64] |= uint64_t{bits} << first % 64;
         if (first % 64 > 32) words[first / 64 + 1] |= bits >> (64 - first % 64);
     }
-    bool any(uint32_t first, uint32_t count) const { return from(first) << (32 - count); }
+    void add(const Bits& others) {
+        for (int word = 0; word < 4; ++word) words[word] |= others.words[word];
+    }
     void set(uint32_t first, uint32_t count, bool is_on) {  // within one word
         const uint64_t mask = ~uint64_t{0} >> (64 - count) << first % 64;
         words[first / 64] = is_on ? words[first / 64] | mask : words[first / 64] & ~mask;
@@ -49,8 +57,7 @@ struct Bytes {
     alignas(32) uint8_t value[repeat_bytes] = {};
     Bits unknown;
 };
-template <class T>
-struct Lanes : Bytes {
+template <class T> struct Lanes : Bytes {
     static constexpr uint32_t count = repeat_bytes / sizeof(T);
 
     T get(uint32_t lane) const {
@@ -71,16 +78,14 @@ struct Addition {
     void (*add)(void* total, const void* term) = nullptr;
     uint32_t bytes = 0;
 };
-template <class T>
-Addition addition_of() {
-    return {[](void* total, const void* term) {
-                T sum, addend;
-                std::memcpy(&sum, total, sizeof(T));
-                std::memcpy(&addend, term, sizeof(T));
-                sum = add(sum, addend);
-                std::memcpy(total, &sum, sizeof(T));
-            }, sizeof(T)};
+template <class T> void add_to(void* total, const void* term) {
+    T sum, addend;
+    std::memcpy(&sum, total, sizeof(T));
+    std::memcpy(&addend, term, sizeof(T));
+    sum = add(sum, addend);
+    std::memcpy(total, &sum, sizeof(T));
 }
+template <class T> constexpr Addition addition_of{add_to<T>, sizeof(T)};
 
 // The call to which the following accesses belong, and the pipe that executes it.
 void begin(Pipe pipe, const char* name, Site site);
@@ -100,8 +105,7 @@ void report(const char* kind, const char* what, const void* address = nullptr);
 inline void require_defined(bool is_known, const char* what, const void* address) {
     if (!is_known) report("initcheck", what, address);
 }
-template <class T>
-T* advance(T* address, uint64_t elements) {  // defined for any address
+template <class T> T* advance(T* address, uint64_t elements) {  // defined for any address
     return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(address) + elements * sizeof(T));
 }
 }  // namespace model
@@ -112,8 +116,7 @@ using QuePosition = TPosition;
 enum class CacheMode { CACHE_MODE_DISABLE, CACHE_MODE_NORMAL };
 
 // [LocalTensor]
-template <class T>
-class LocalTensor {
+template <class T> class LocalTensor {
 public:
     using PrimType = T;
 
@@ -121,15 +124,13 @@ public:
     LocalTensor(void* address, model::Extent buffer) : address_(static_cast<T*>(address)), buffer_(buffer) {}
 
     LocalTensor operator[](uint64_t offset) const { return LocalTensor(model::advance(address_, offset), buffer_); }
-    template <class U>
-    LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(address_, buffer_); }
+    template <class U> LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(address_, buffer_); }
 
     T GetValue(uint64_t index, model::Site site = {}) const {
         model::begin(model::Pipe::scalar, "GetValue", site);
-        T* const from = model::advance(address_, index);
         model::Lanes<T> value;
-        model::load(value, 0, from, sizeof(T), buffer_);
-        model::require_defined(value.knows(0), "a scalar is read from UB that was never written", from);
+        model::load(value, 0, (*this)[index].address_, sizeof(T), buffer_);
+        model::require_defined(value.knows(0), "a scalar is read from UB that was never written", (*this)[index].address_);
         return value.get(0);
     }
     T operator()(uint64_t index, model::Site site = {}) const { return GetValue(index, site); }
@@ -137,9 +138,9 @@ public:
         model::begin(model::Pipe::scalar, "SetValue", site);
         model::Lanes<T> value;
         value.set(0, element);
-        model::store(model::advance(address_, index), value, 0, sizeof(T), buffer_);
+        model::store((*this)[index].address_, value, 0, sizeof(T), buffer_);
     }
-    uint64_t GetPhyAddr(uint64_t offset = 0) const { return reinterpret_cast<uint64_t>(address_ + offset); }
+    uint64_t GetPhyAddr(uint64_t offset = 0) const { return reinterpret_cast<uint64_t>((*this)[offset].address_); }
     uint32_t GetSize() const { return size_ ? size_ : static_cast<uint32_t>(buffer_.end - address()) / sizeof(T); }
     void SetSize(uint32_t size) { size_ = size; }
 
@@ -153,8 +154,7 @@ private:
 };
 
 // [GlobalTensor]. The caches of scalar accesses are not modelled: GetValue sees what SetValue left at once.
-template <class T>
-class GlobalTensor {
+template <class T> class GlobalTensor {
 public:
     using PrimType = T;
 
@@ -168,7 +168,7 @@ public:
         model::begin(model::Pipe::scalar, "GetValue", site);
         model::Lanes<T> value;
         model::load_global(value, 0, GetPhyAddr(index), sizeof(T));
-        model::require_defined(value.knows(0), "a scalar is read from global memory that was never written", GetPhyAddr(index));
+        model::require_defined(value.knows(0), "a scalar is read from GM that was never written", GetPhyAddr(index));
         return value.get(0);
     }
     T operator()(uint64_t index, model::Site site = {}) const { return GetValue(index, site); }

@@ -49,8 +49,7 @@ inline int8_t free_event(Event event, bool take) {
     for (int8_t id = 0; id < 8; ++id) {
         if (!flags[id].is_taken) return flags[id].is_taken = take, id;
     }
-    report("synccheck", "no event id is left");
-    return 0;
+    return report("synccheck", "no event id is left"), 0;
 }
 
 constexpr Pipe pipe_of(pipe_t pipe) {
@@ -62,7 +61,9 @@ namespace AscendC {
 using TEventID = int8_t;
 
 // [SetFlag/WaitFlag(ISASI): parameters]: SOURCE_DESTINATION.
-enum class HardEvent : uint8_t { MTE2_V, V_MTE2, MTE3_V, V_MTE3, MTE2_S, S_MTE2, MTE3_S, S_MTE3, V_S, S_V, MTE3_MTE2, MTE2_MTE3 };
+enum class HardEvent : uint8_t {
+    MTE2_V, V_MTE2, MTE3_V, V_MTE3, MTE2_S, S_MTE2, MTE3_S, S_MTE3, V_S, S_V, MTE3_MTE2, MTE2_MTE3
+};
 constexpr model::Event event_of(HardEvent event) {
     constexpr model::Pipe S = model::Pipe::scalar, V = model::Pipe::vector, in = model::Pipe::mte2, out = model::Pipe::mte3;
     constexpr model::Event events[] = {{in, V}, {V, in}, {out, V}, {V, out}, {in, S}, {S, in},
@@ -70,14 +71,11 @@ constexpr model::Event event_of(HardEvent event) {
     return events[static_cast<int>(event)];
 }
 
-template <HardEvent event>
-void SetFlag(int32_t id, model::Site site = {}) { model::set_flag(event_of(event), id, site); }
-template <HardEvent event>
-void WaitFlag(int32_t id, model::Site site = {}) { model::wait_flag(event_of(event), id, site); }
+template <HardEvent event> void SetFlag(int32_t id, model::Site site = {}) { model::set_flag(event_of(event), id, site); }
+template <HardEvent event> void WaitFlag(int32_t id, model::Site site = {}) { model::wait_flag(event_of(event), id, site); }
 
 // [PipeBarrier(ISASI): function]
-template <pipe_t pipe>
-void PipeBarrier(model::Site site = {}) {
+template <pipe_t pipe> void PipeBarrier(model::Site site = {}) {
     model::begin(model::pipe_of(pipe), "PipeBarrier", site);
     if (pipe == PIPE_ALL) model::barrier_all();
     else model::acquire(model::pipe_of(pipe), model::release(model::pipe_of(pipe)));
@@ -85,12 +83,10 @@ void PipeBarrier(model::Site site = {}) {
 
 // [DataSyncBarrier(ISASI): function]: later instructions wait until all earlier accesses are done, of whatever memory.
 enum class MemDsbT { ALL, DDR, UB, SEQ };
-template <MemDsbT memory>
-void DataSyncBarrier(model::Site site = {}) { PipeBarrier<PIPE_ALL>(site); }
+template <MemDsbT memory> void DataSyncBarrier(model::Site site = {}) { PipeBarrier<PIPE_ALL>(site); }
 
 // [SyncAll]: a barrier of all cores; the software form's workspaces are not touched.
-template <bool is_aiv_only = true>
-void SyncAll(model::Site site = {}) {
+template <bool is_aiv_only = true> void SyncAll(model::Site site = {}) {
     model::begin(model::Pipe::scalar, "SyncAll", site);
     model::sync_all();
 }

@@ -18,6 +18,18 @@ struct QueueBuffer {
 struct Queue {
     std::vector<QueueBuffer> buffers;
     std::deque<QueueBuffer*> free, waiting;
+
+    QueueBuffer* find(const uint8_t* address) {
+        for (QueueBuffer& buffer : buffers) {
+            if (buffer.extent.begin == address) return &buffer;
+        }
+        return nullptr;
+    }
+    static QueueBuffer* take(std::deque<QueueBuffer*>& from) {
+        QueueBuffer* const buffer = from.front();
+        from.pop_front();
+        return buffer;
+    }
 };
 // What the core's TPipe has handed out.
 struct Buffers {
@@ -46,54 +58,41 @@ constexpr model::Pipe drainer_of(TPosition destination) {
 }
 
 // [TQueBind]: the data path decides the pipes.
-template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
-class TQueBind {
+template <TPosition source, TPosition destination, int32_t depth, auto mask = 0> class TQueBind {
 public:
     // [AllocTensor: constraints]
-    template <class T>
-    LocalTensor<T> AllocTensor(model::Site site = {}) {
+    template <class T> LocalTensor<T> AllocTensor(model::Site site = {}) {
         model::begin(model::Pipe::scalar, "AllocTensor", site);
-        if (queue_->free.empty()) {
-            model::report("synccheck", "AllocTensor of a queue whose buffers are all taken: a hang");
-            return tensor<T>(queue_->buffers[0]);
-        }
+        if (queue_->free.empty()) return hang<T>("AllocTensor of a queue whose buffers are all taken: a hang");
         if (++taken() > 8) model::report("synccheck", "more than 8 tensors of one position are allocated at a time");
-        model::QueueBuffer& buffer = *queue_->free.front();
-        queue_->free.pop_front();
-        buffer.is_taken = true;
-        model::acquire(filler_of(source), buffer.drained);
-        return tensor<T>(buffer);
+        model::QueueBuffer* const buffer = queue_->take(queue_->free);
+        buffer->is_taken = true;
+        model::acquire(filler_of(source), buffer->drained);
+        return {buffer->extent.begin, buffer->extent};
     }
-    template <TPosition from, TPosition to, class T>
-    bool EnQue(const LocalTensor<T>& tensor, model::Site site = {}) {
+    template <TPosition from, TPosition to, class T> bool EnQue(const LocalTensor<T>& tensor, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "EnQue", site);
-        model::QueueBuffer* const buffer = find(tensor.buffer().begin);
+        model::QueueBuffer* const buffer = queue_->find(tensor.buffer().begin);
         if (!buffer) return model::report("synccheck", "EnQue of a tensor that is not of the queue"), false;
         if (queue_->waiting.size() >= std::max(depth, 1)) model::report("synccheck", "EnQue beyond the depth of the queue");
         buffer->filled = model::release(filler_of(from));
         queue_->waiting.push_back(buffer);
         return true;
     }
-    template <class T>
-    bool EnQue(const LocalTensor<T>& tensor, model::Site site = {}) { return EnQue<source, destination>(tensor, site); }
-    template <TPosition from, TPosition to, class T>
-    LocalTensor<T> DeQue(model::Site site = {}) {
-        model::begin(model::Pipe::scalar, "DeQue", site);
-        if (queue_->waiting.empty()) {
-            model::report("synccheck", "DeQue of an empty queue");
-            return tensor<T>(queue_->buffers[0]);
-        }
-        model::QueueBuffer& buffer = *queue_->waiting.front();
-        queue_->waiting.pop_front();
-        model::acquire(drainer_of(to), buffer.filled);
-        return tensor<T>(buffer);
+    template <class T> bool EnQue(const LocalTensor<T>& tensor, model::Site site = {}) {
+        return EnQue<source, destination>(tensor, site);
     }
-    template <class T>
-    LocalTensor<T> DeQue(model::Site site = {}) { return DeQue<source, destination, T>(site); }
-    template <class T>
-    void FreeTensor(const LocalTensor<T>& tensor, model::Site site = {}) {
+    template <TPosition from, TPosition to, class T> LocalTensor<T> DeQue(model::Site site = {}) {
+        model::begin(model::Pipe::scalar, "DeQue", site);
+        if (queue_->waiting.empty()) return hang<T>("DeQue of an empty queue");
+        model::QueueBuffer* const buffer = queue_->take(queue_->waiting);
+        model::acquire(drainer_of(to), buffer->filled);
+        return {buffer->extent.begin, buffer->extent};
+    }
+    template <class T> LocalTensor<T> DeQue(model::Site site = {}) { return DeQue<source, destination, T>(site); }
+    template <class T> void FreeTensor(const LocalTensor<T>& tensor, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "FreeTensor", site);
-        model::QueueBuffer* const buffer = find(tensor.buffer().begin);
+        model::QueueBuffer* const buffer = queue_->find(tensor.buffer().begin);
         if (!buffer || !buffer->is_taken) return model::report("synccheck", "FreeTensor of what is not allocated");
         --taken();
         buffer->is_taken = false;
@@ -110,14 +109,12 @@ public:
     }
 
 private:
-    template <class T>
-    static LocalTensor<T> tensor(const model::QueueBuffer& buffer) { return LocalTensor<T>(buffer.extent.begin, buffer.extent); }
-    static int& taken() { return model::buffers_of_core().taken[static_cast<int>(destination == TPosition::GM ? source : destination)]; }
-    model::QueueBuffer* find(const uint8_t* address) const {
-        for (model::QueueBuffer& buffer : queue_->buffers) {
-            if (buffer.extent.begin == address) return &buffer;
-        }
-        return nullptr;
+    template <class T> LocalTensor<T> hang(const char* what) const {
+        model::report("synccheck", what);
+        return {queue_->buffers[0].extent.begin, queue_->buffers[0].extent};
+    }
+    static int& taken() {
+        return model::buffers_of_core().taken[static_cast<int>(destination == TPosition::GM ? source : destination)];
     }
 
     model::Queue* queue_ = nullptr;
@@ -129,15 +126,11 @@ class TQue : public TQueBind<position == TPosition::VECIN ? TPosition::GM : posi
                              position == TPosition::VECOUT ? TPosition::GM : position, depth, mask> {};
 
 // [TBuf]
-template <TPosition position = TPosition::VECCALC>
-class TBuf {
+template <TPosition position = TPosition::VECCALC> class TBuf {
 public:
-    template <class T>
-    LocalTensor<T> Get() { return LocalTensor<T>(buffer_.begin, buffer_); }
-    template <class T>
-    LocalTensor<T> Get(uint32_t count) { return GetWithOffset<T>(count, 0); }
-    template <class T>
-    LocalTensor<T> GetWithOffset(uint32_t count, uint32_t bytes) {
+    template <class T> LocalTensor<T> Get() { return {buffer_.begin, buffer_}; }
+    template <class T> LocalTensor<T> Get(uint32_t count) { return GetWithOffset<T>(count, 0); }
+    template <class T> LocalTensor<T> GetWithOffset(uint32_t count, uint32_t bytes) {
         LocalTensor<T> tensor(buffer_.begin + bytes, buffer_);
         tensor.SetSize(count);
         return tensor;
@@ -151,13 +144,11 @@ private:
 // [TPipe]. What it hands out belongs to the core, so that a copy of it is as good as itself.
 class TPipe {
 public:
-    template <class Queue>
-    bool InitBuffer(Queue& queue, uint8_t count, uint32_t bytes, model::Site site = {}) {
+    template <class Queue> bool InitBuffer(Queue& queue, uint8_t count, uint32_t bytes, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "InitBuffer", site);
         return queue.init(count, bytes), true;
     }
-    template <TPosition position>
-    bool InitBuffer(TBuf<position>& buffer, uint32_t bytes, model::Site site = {}) {
+    template <TPosition position> bool InitBuffer(TBuf<position>& buffer, uint32_t bytes, model::Site site = {}) {
         model::begin(model::Pipe::scalar, "InitBuffer", site);
         return buffer.init(bytes), true;
     }
@@ -165,12 +156,9 @@ public:
     void Reset() { model::end_queues(); }
     void Destroy() { model::end_queues(); }
     TEventID FetchEventID(HardEvent event) { return model::free_event(event_of(event), false); }
-    template <HardEvent event>
-    TEventID FetchEventID() { return FetchEventID(event); }
-    template <HardEvent event>
-    TEventID AllocEventID() { return model::free_event(event_of(event), true); }
-    template <HardEvent event>
-    void ReleaseEventID(TEventID id) { model::flags_of(event_of(event))[id & 7].is_taken = false; }
+    template <HardEvent event> TEventID FetchEventID() { return FetchEventID(event); }
+    template <HardEvent event> TEventID AllocEventID() { return model::free_event(event_of(event), true); }
+    template <HardEvent event> void ReleaseEventID(TEventID id) { model::flags_of(event_of(event))[id & 7].is_taken = false; }
 };
 
 inline TPipe* GetTPipePtr() {

@@ -1,6 +1,8 @@
 // The vector functions of 950, which work on registers (AscendC::Reg, formerly MicroAPI): registers and masks by lanes, loads
 // and stores. Within one vector function only a LocalMemBar makes a load wait for a store, so it closes a window of pipe V.
 #pragma once
+#include <utility>
+
 #include "vector.h"
 
 #define __VEC_SCOPE__ if (const ::model::VectorFunction function{}; true)
@@ -39,61 +41,53 @@ struct RegTrait { int num; };
 constexpr RegTrait RegTraitNumOne{1}, RegTraitNumTwo{2};
 
 // [RegTensor]. Kernels cast references to them: all types of registers share a layout.
-template <class T, const RegTrait& trait = RegTraitNumOne>
-struct RegTensor : model::Lanes<T> {
-    static constexpr uint32_t mask_step = sizeof(T);
+template <class T, const RegTrait& trait = RegTraitNumOne> struct RegTensor : model::Lanes<T> {
+    static constexpr uint32_t step = sizeof(T);  // bits of a mask for a lane
     RegTensor() { std::fill(this->unknown.words, this->unknown.words + 4, ~uint64_t{0}); }
 };
 // [RegTensor: b64]: the low halves of elements, and the high ones; masks are those of b32.
-template <class T>
-struct RegTensor<T, RegTraitNumTwo> {
-    static constexpr uint32_t count = model::lanes_of<uint32_t>, mask_step = sizeof(uint32_t);
+template <class T> struct RegTensor<T, RegTraitNumTwo> {
+    static constexpr uint32_t count = model::Lanes<uint32_t>::count, step = sizeof(uint32_t);
     RegTensor<uint32_t> reg[2];
 
     T get(uint32_t lane) const { return static_cast<T>(reg[0].get(lane) | uint64_t{reg[1].get(lane)} << 32); }
     bool knows(uint32_t lane) const { return reg[0].knows(lane) && reg[1].knows(lane); }
     void set(uint32_t lane, T element, bool is_known) {
-        for (int part : {0, 1}) reg[part].set(lane, static_cast<uint32_t>(static_cast<uint64_t>(element) >> 32 * part), is_known);
+        reg[0].set(lane, static_cast<uint32_t>(element), is_known);
+        reg[1].set(lane, static_cast<uint32_t>(static_cast<uint64_t>(element) >> 32), is_known);
     }
 };
-// [MaskReg: function]: a bit for each byte of a register; of a lane the lowest bit counts.
-struct MaskReg {
-    model::Bits on, unknown;
-};
+using MaskReg = model::Choice;  // [MaskReg: function]: a bit for each byte of a register; of a lane the lowest bit counts
 
 // [MaskReg: UpdateMask, CreateMask]
-template <class T, const RegTrait& trait = RegTraitNumOne>
-MaskReg UpdateMask(uint32_t& left) {
+template <class T, const RegTrait& trait = RegTraitNumOne> MaskReg UpdateMask(uint32_t& left) {
     using Register = RegTensor<T, trait>;
-    const uint32_t lanes = std::min(left, Register::count);
     MaskReg mask;
-    for (uint32_t lane = 0; lane < lanes; ++lane) mask.on.set(lane * Register::mask_step, 1, true);
+    const uint32_t lanes = std::min(left, Register::count);
+    for (uint32_t lane = 0; lane < lanes; ++lane) mask.on.set(lane * Register::step, 1, true);
     left -= lanes;
     return mask;
 }
-template <class T, MaskPattern pattern = MaskPattern::ALL, const RegTrait& trait = RegTraitNumOne>
-MaskReg CreateMask() {
-    constexpr uint32_t lanes[] = {256, 1, 2, 3, 4, 8, 16, 32, 64, 128, 0};
-    uint32_t left = lanes[static_cast<int>(pattern)];
-    return UpdateMask<T, trait>(left);
+template <class T, MaskPattern pattern = MaskPattern::ALL, const RegTrait& trait = RegTraitNumOne> MaskReg CreateMask() {
+    uint32_t lanes[] = {256, 1, 2, 3, 4, 8, 16, 32, 64, 128, 0};
+    return UpdateMask<T, trait>(lanes[static_cast<int>(pattern)]);
 }
 
 // to[lane] = f(from[lane]...) where the mask has the lane, 0 elsewhere. [MaskMergeMode: ZEROING]
 template <class Register, class Function, class... From>
-void each_lane(Register& to, const MaskReg& mask, Function f, const From&... from) {
+void map(Register& to, const MaskReg& mask, Function f, const From&... from) {
     Register result;
     for (uint32_t lane = 0; lane < to.count; ++lane) {
-        const uint32_t bit = lane * to.mask_step;
-        const bool is_known = !mask.unknown[bit] && (!mask.on[bit] || (from.knows(lane) && ... && true));
-        result.set(lane, mask.on[bit] ? f(from.get(lane)...) : 0, is_known);
+        const bool is_on = mask.on[lane * to.step], is_known = !is_on || (from.knows(lane) && ... && true);
+        result.set(lane, is_on ? f(from.get(lane)...) : 0, is_known && !mask.unknown[lane * to.step]);
     }
     to = result;
 }
 
-#define MODEL_BINARY(Name, operation)                                                                 \
-    template <class T, const RegTrait& trait>                                                                                     \
-    void Name(RegTensor<T, trait>& to, const RegTensor<T, trait>& a, const RegTensor<T, trait>& b, const MaskReg& mask) {  \
-        each_lane(to, mask, [](T x, T y) -> T { return operation; }, a, b);                           \
+#define MODEL_BINARY(Name, operation)                                                                            \
+    template <class T, const RegTrait& trait> void Name(RegTensor<T, trait>& to, const RegTensor<T, trait>& a,   \
+                                                        const RegTensor<T, trait>& b, const MaskReg& mask) {     \
+        map(to, mask, [](T x, T y) -> T { return operation; }, a, b);                                            \
     }
 MODEL_BINARY(Add, model::add(x, y))
 MODEL_BINARY(Sub, model::subtract(x, y))
@@ -104,10 +98,10 @@ MODEL_BINARY(Min, model::extreme<false>(x, y))
 MODEL_BINARY(And, static_cast<T>(x & y))
 MODEL_BINARY(Or, static_cast<T>(x | y))
 #undef MODEL_BINARY
-#define MODEL_SCALAR(Name, operation)                                                      \
-    template <class T, const RegTrait& trait, class Scalar>                                                       \
-    void Name(RegTensor<T, trait>& to, const RegTensor<T, trait>& from, Scalar s, const MaskReg& mask) { \
-        each_lane(to, mask, [=](T x) -> T { return operation; }, from);                    \
+#define MODEL_SCALAR(Name, operation)                                                                       \
+    template <class T, const RegTrait& trait, class Scalar> void Name(                                      \
+        RegTensor<T, trait>& to, const RegTensor<T, trait>& from, Scalar s, const MaskReg& mask) {          \
+        map(to, mask, [=](T x) -> T { return operation; }, from);                                           \
     }
 MODEL_SCALAR(Adds, model::add(x, static_cast<T>(s)))
 MODEL_SCALAR(Muls, model::multiply(x, static_cast<T>(s)))
@@ -118,88 +112,74 @@ MODEL_SCALAR(ShiftLefts, static_cast<T>(x << s))
 #undef MODEL_SCALAR
 
 // [Mull]: low and high half of the product.
-inline void Mull(RegTensor<uint32_t>& low, RegTensor<uint32_t>& high, RegTensor<uint32_t> a, RegTensor<uint32_t> b, const MaskReg& mask) {
-    each_lane(low, mask, [](uint32_t x, uint32_t y) { return x * y; }, a, b);
-    each_lane(high, mask, [](uint32_t x, uint32_t y) { return static_cast<uint32_t>(uint64_t{x} * y >> 32); }, a, b);
+using RegU32 = RegTensor<uint32_t>;
+inline void Mull(RegU32& low, RegU32& high, RegU32 a, RegU32 b, const MaskReg& mask) {
+    map(low, mask, [](uint32_t x, uint32_t y) { return x * y; }, a, b);
+    map(high, mask, [](uint32_t x, uint32_t y) { return static_cast<uint32_t>(uint64_t{x} * y >> 32); }, a, b);
 }
 template <class T, const RegTrait& trait>
 void Duplicate(RegTensor<T, trait>& to, model::Same<T> value, const MaskReg& mask = CreateMask<T, MaskPattern::ALL, trait>()) {
-    each_lane(to, mask, [=] { return value; });
+    map(to, mask, [=] { return value; });
 }
-template <class T, const RegTrait& trait>
-void Arange(RegTensor<T, trait>& to, model::Same<T> first) {
-    each_lane(to, CreateMask<T, MaskPattern::ALL, trait>(), [next = first]() mutable { return std::exchange(next, model::add(next, T(1))); });
+template <class T, const RegTrait& trait> void Arange(RegTensor<T, trait>& to, model::Same<T> first) {
+    const auto next = [=]() mutable { return std::exchange(first, model::add(first, T(1))); };
+    map(to, CreateMask<T, MaskPattern::ALL, trait>(), next);
 }
-// [Select]
-template <class T, const RegTrait& trait>
-void Select(RegTensor<T, trait>& to, const RegTensor<T, trait>& a, const RegTensor<T, trait>& b, const MaskReg& mask) {
-    RegTensor<T, trait> result;
-    for (uint32_t lane = 0; lane < to.count; ++lane) {
-        const RegTensor<T, trait>& chosen = mask.on[lane * to.mask_step] ? a : b;
-        result.set(lane, chosen.get(lane), chosen.knows(lane) && !mask.unknown[lane * to.mask_step]);
-    }
-    to = result;
-}
-// [Compare]
+// [Compare], [Select]
 template <class T, CMPMODE mode = CMPMODE::EQ, const RegTrait& trait>
 void Compare(MaskReg& to, const RegTensor<T, trait>& a, const RegTensor<T, trait>& b, const MaskReg& mask) {
-    MaskReg result;
-    for (uint32_t lane = 0; lane < a.count; ++lane) {
-        const uint32_t bit = lane * a.mask_step;
-        if (!mask.on[bit] && !mask.unknown[bit]) continue;
-        result.on.set(bit, 1, mask.on[bit] && model::compare(mode, a.get(lane), b.get(lane)));
-        result.unknown.set(bit, 1, mask.unknown[bit] || !a.knows(lane) || !b.knows(lane));
-    }
-    to = result;
+    to = model::compare<RegTensor<T, trait>::step>(mask, mode, a, b);
+}
+template <class Register> void Select(Register& to, const Register& a, const Register& b, const MaskReg& mask) {
+    to = model::select<Register::step>(mask, a, b);
 }
 // [MaskAnd]: 0 where one of them is 0, whatever the others are.
 inline void MaskAnd(MaskReg& to, const MaskReg& a, const MaskReg& b, const MaskReg& mask) {
     for (int i = 0; i < 4; ++i) {
         const auto may = [i](const MaskReg& m) { return m.on.words[i] | m.unknown.words[i]; };
-        const uint64_t unknown = (a.unknown.words[i] | b.unknown.words[i] | mask.unknown.words[i]) & may(a) & may(b) & may(mask);
-        to.on.words[i] = a.on.words[i] & b.on.words[i] & mask.on.words[i];
-        to.unknown.words[i] = unknown;
+        const uint64_t unknown = a.unknown.words[i] | b.unknown.words[i] | mask.unknown.words[i];
+        const uint64_t some = may(a) & may(b) & may(mask);
+        to.on.words[i] = some & ~unknown, to.unknown.words[i] = some & unknown;
     }
 }
 inline void And(MaskReg& to, const MaskReg& a, const MaskReg& b, const MaskReg& mask) { MaskAnd(to, a, b, mask); }
 
 // [Pack], [UnPack]: the low halves of wide elements side by side with zeros behind, and back.
-template <class To, class From>
-void Pack(RegTensor<To>& to, const RegTensor<From>& from) {
+template <class To, class From> void Pack(RegTensor<To>& to, const RegTensor<From>& from) {
     model::Lanes<To> result;
-    for (uint32_t lane = 0; lane < std::min(from.count, to.count); ++lane) result.set(lane, static_cast<To>(from.get(lane)), from.knows(lane));
+    for (uint32_t lane = 0; lane < std::min(from.count, to.count); ++lane) {
+        result.set(lane, static_cast<To>(from.get(lane)), from.knows(lane));
+    }
     static_cast<model::Lanes<To>&>(to) = result;
 }
-template <class To, class From>
-void UnPack(RegTensor<To>& to, const RegTensor<From>& from) { Pack(to, from); }
+template <class To, class From> void UnPack(RegTensor<To>& to, const RegTensor<From>& from) { Pack(to, from); }
 
 // [Cast: RegLayout]: the narrow side uses every second (fourth) element; the mask is that of the source.
 template <class To, class From, const CastTrait& trait>
 void Cast(RegTensor<To>& to, const RegTensor<From>& from, const MaskReg& mask) {
-    constexpr uint32_t wide = std::max(sizeof(To), sizeof(From)), to_step = wide / sizeof(To), from_step = wide / sizeof(From);
     constexpr uint32_t layout = trait.layoutMode == RegLayout::UNKNOWN ? 0 : static_cast<uint32_t>(trait.layoutMode);
+    constexpr uint32_t wide = std::max(sizeof(To), sizeof(From)), to_step = wide / sizeof(To), from_step = wide / sizeof(From);
     model::Lanes<To> result;
     for (uint32_t i = 0; i < model::repeat_bytes / wide; ++i) {
-        const uint32_t source = i * from_step + (from_step > 1 ? layout : 0), bit = source * sizeof(From);
-        if (!mask.on[bit]) continue;
-        result.set(i * to_step + (to_step > 1 ? layout : 0), model::convert<To>(from.get(source), trait.roundMode), from.knows(source) && !mask.unknown[bit]);
+        const uint32_t source = i * from_step + (from_step > 1 ? layout : 0), lane = i * to_step + (to_step > 1 ? layout : 0);
+        if (!mask.on[source * sizeof(From)]) continue;
+        const bool is_known = from.knows(source) && !mask.unknown[source * sizeof(From)];
+        result.set(lane, model::convert<To>(from.get(source), trait.roundMode), is_known);
     }
     static_cast<model::Lanes<To>&>(to) = result;
 }
 
 // [LocalMemBar]
-template <MemType source, MemType destination>
-void LocalMemBar() { model::release(model::Pipe::vector); }
+template <MemType source, MemType destination> void LocalMemBar() { model::release(model::Pipe::vector); }
 
 // [LoadAlign], [StoreAlign]; DataCopy until CANN 8.5
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
 void LoadAlign(RegTensor<T, trait>& to, const T* from, model::Site site = {}) {
     model::begin(model::Pipe::vector, "LoadAlign", site);
     model::require_alignment(from);
-    constexpr uint32_t step = dist == LoadDist::DIST_NORM ? 1 : 2, lanes = to.count / step;
-    to = {};
-    for (uint32_t first = 0; first < lanes; first += model::lanes_of<T>) {  // b64 are two registers
-        const uint32_t part = std::min(lanes - first, model::lanes_of<T>);
+    constexpr uint32_t step = dist == LoadDist::DIST_NORM ? 1 : 2, part = std::min(to.count / step, model::Lanes<T>::count);
+    for (uint32_t lane = 0; lane < to.count; ++lane) to.set(lane, T(0), true);
+    for (uint32_t first = 0; first < to.count / step; first += part) {  // b64 fill two registers
         model::Lanes<T> loaded;
         model::load(loaded, 0, from + first, part * sizeof(T), {});
         for (uint32_t i = 0; i < part; ++i) to.set((first + i) * step, loaded.get(i), loaded.knows(i));
@@ -219,13 +199,9 @@ void StoreAlign(T* to, const RegTensor<T>& from, const MaskReg& mask, model::Sit
     }
     model::View<T>{LocalTensor<T>(to, {})}.store(0, lanes, packed);
 }
-
 // [AddrReg]: an offset in elements.
-struct AddrReg {
-    uint64_t offset;
-};
-template <class T>
-AddrReg CreateAddrReg(uint16_t index, uint32_t stride) { return {uint64_t{index} * stride}; }
+struct AddrReg { uint64_t offset; };
+template <class T> AddrReg CreateAddrReg(uint16_t index, uint32_t stride) { return {uint64_t{index} * stride}; }
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
 void LoadAlign(RegTensor<T, trait>& to, const T* from, AddrReg address, model::Site site = {}) {
     LoadAlign<T, dist>(to, from + address.offset, site);
@@ -237,46 +213,51 @@ void StoreAlign(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg&
 
 // [Gather], [Scatter]; DataCopyGather and DataCopyScatter until CANN 8.5. Of equal indices of a Scatter one value is kept,
 // and none knows which; here the last lane's.
-template <class T, const RegTrait& trait, class Index>
-void Gather(RegTensor<T, trait>& to, const T* base, const RegTensor<Index>& index, const MaskReg& mask, model::Site site = {}) {
+constexpr const char* address_is_undefined = "an address is computed from what was never written";
+template <class T, const RegTrait& trait, class Index> void Gather(
+    RegTensor<T, trait>& to, const T* base, const RegTensor<Index>& index, const MaskReg& mask, model::Site site = {}) {
     model::begin(model::Pipe::vector, "Gather", site);
     RegTensor<T, trait> result;
     for (uint32_t lane = 0; lane < std::min(result.count, index.count); ++lane) {
-        const uint32_t bit = lane * result.mask_step;
+        const uint32_t bit = lane * result.step;
         model::Lanes<T> element;
         if (mask.on[bit]) {
-            model::require_defined(index.knows(lane) && !mask.unknown[bit], "an address is computed from what was never written", base);
+            model::require_defined(index.knows(lane) && !mask.unknown[bit], address_is_undefined, base);
             model::load(element, 0, model::advance(base, static_cast<uint64_t>(index.get(lane))), sizeof(T), {});
         }
         result.set(lane, element.get(0), element.knows(0));
     }
     to = result;
 }
-template <class T, class Index>
-void Scatter(T* base, const RegTensor<T>& from, const RegTensor<Index>& index, const MaskReg& mask, model::Site site = {}) {
+template <class T, class Index> void Scatter(T* base, const RegTensor<T>& from, const RegTensor<Index>& index,
+                                             const MaskReg& mask, model::Site site = {}) {
     model::begin(model::Pipe::vector, "Scatter", site);
-    std::array<T*, model::lanes_of<T>> stored;
-    auto end = stored.begin();
+    T* stored[RegTensor<T>::count];
+    T** end = stored;
     for (uint32_t lane = 0; lane < std::min(from.count, index.count); ++lane) {
-        const uint32_t bit = lane * sizeof(T);
+        const uint32_t bit = lane * from.step;
         if (!mask.on[bit]) continue;
-        model::require_defined(index.knows(lane) && !mask.unknown[bit], "an address is computed from what was never written", base);
+        model::require_defined(index.knows(lane) && !mask.unknown[bit], address_is_undefined, base);
         T* const to = model::advance(base, static_cast<uint64_t>(index.get(lane)));
-        if (std::find(stored.begin(), end, to) != end) model::report("racecheck", "one Scatter has an index twice: one of the values is lost", to);
+        if (std::find(stored, end, to) != end) {
+            model::report("racecheck", "one Scatter has an index twice: one of the values is lost", to);
+        }
         *end++ = to;
-        model::store(to, from, lane * sizeof(T), sizeof(T), {});
+        model::store(to, from, bit, sizeof(T), {});
     }
 }
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
 void DataCopy(RegTensor<T, trait>& to, const T* from, model::Site site = {}) { LoadAlign<T, dist>(to, from, site); }
 template <class T, StoreDist dist = StoreDist::DIST_NORM>
-void DataCopy(T* to, const RegTensor<T>& from, const MaskReg& mask, model::Site site = {}) { StoreAlign<T, dist>(to, from, mask, site); }
-template <class T, const RegTrait& trait, class Index>
-void DataCopyGather(RegTensor<T, trait>& to, const T* base, const RegTensor<Index>& index, const MaskReg& mask, model::Site site = {}) {
+void DataCopy(T* to, const RegTensor<T>& from, const MaskReg& mask, model::Site site = {}) {
+    StoreAlign<T, dist>(to, from, mask, site);
+}
+template <class To, class T, class Index>
+void DataCopyGather(To& to, const T* base, const Index& index, const MaskReg& mask, model::Site site = {}) {
     Gather(to, base, index, mask, site);
 }
-template <class T, class Index>
-void DataCopyScatter(T* base, const RegTensor<T>& from, const RegTensor<Index>& index, const MaskReg& mask, model::Site site = {}) {
+template <class T, class From, class Index>
+void DataCopyScatter(T* base, const From& from, const Index& index, const MaskReg& mask, model::Site site = {}) {
     Scatter(base, from, index, mask, site);
 }
 
@@ -285,16 +266,13 @@ struct UnalignReg {};
 struct UnalignRegForLoad {};
 struct UnalignRegForStore {};
 enum class ReduceType { SUM, MAX, MIN };
-#define MODEL_UNKNOWN(Name)                     \
-    template <auto... options, class... T>      \
-    void Name(T&&...);                          \
-    template <class First, auto... options, class... T> \
-    void Name(T&&...);
+#define MODEL_UNKNOWN(Name)                                     \
+    template <auto... options, class... T> void Name(T&&...);   \
+    template <class First, auto... options, class... T> void Name(T&&...);
 MODEL_UNKNOWN(LoadUnAlignPre) MODEL_UNKNOWN(LoadUnAlign) MODEL_UNKNOWN(StoreUnAlign) MODEL_UNKNOWN(StoreUnAlignPost)
 MODEL_UNKNOWN(Interleave) MODEL_UNKNOWN(DeInterleave) MODEL_UNKNOWN(Move) MODEL_UNKNOWN(Reduce) MODEL_UNKNOWN(Compares)
 #undef MODEL_UNKNOWN
-template <HighLowPart part>
-void Pack(MaskReg& to, const MaskReg& from);
+template <HighLowPart part> void Pack(MaskReg& to, const MaskReg& from);
 template <class To, class From, const CastTrait& trait>
 void Cast(RegTensor<To>& to, const RegTensor<From, RegTraitNumTwo>& from, const MaskReg& mask);
 }  // namespace MicroAPI

@@ -1,5 +1,5 @@
-// The runtime: blocks and threads as coroutines, what is known of every byte of UB and GM, and the findings. Shadows are not
-// cleared: blocks of UB carry the number of the launch that touched them, elements of GM the phase, and both only grow.
+// The runtime: blocks and threads as coroutines, what is known of every byte of UB and GM, and the findings. Shadows are
+// not cleared: blocks of UB carry the number of the launch that touched them, elements of GM the phase, and both only grow.
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -21,27 +21,25 @@ namespace {
 // ---- What is assumed where no document decides, or where one document is relied on against the practice of others. ----
 
 struct AssumptionRow {
-    const char* name;
+    const char *name, *says, *source;
     bool is_on;
-    const char* says;
-    const char* source;
 } table[assumption_count] = {
-    {"vector_pipe_in_order", true, "vector instructions follow each other without PipeBarrier<PIPE_V>",
-     "asc-devkit, intra-core synchronisation, key features: on 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync)"},
-    {"scalar_accesses_synced", true, "GetValue and SetValue are ordered with the other pipes without flags",
-     "asc-devkit, intra-core synchronisation, key features, table 3: the compiler inserts flags between S and V, MTE2, MTE3"},
-    {"scalar_wait_holds_issue", true, "what the scalar unit waited for is done before any instruction that it issues later",
-     "asc-devkit, principles of TPipe-TQue programming: the scalar unit issues all instructions, in program order"},
-    {"sync_all_waits_for_all_pipes", true, "SyncAll waits for all pipes of all cores, and holds all of them",
-     "asc-devkit, SyncAll, table 1: DEFAULT_SYNC_ALL_CONFIG is {PIPE_ALL, PIPE_ALL}; for A2 and A3 the page names no pipe"},
-    {"registers_keep_order", false, "within a vector function a load waits for the stores before it without LocalMemBar",
-     "asc-devkit, LocalMemBar: only where both use the same register, which the compiler decides, not the source"},
-    {"infinities_saturate", false, "narrowing to half or bfloat16 gives the largest value for infinities and 0 for NaN",
-     "asc-devkit, SetCtrlSpr: CTRL[48] saturates at reset; CANN 8.5, set_device_sat_mode: A2 and A3 run in Inf/NaN mode"},
-    {"integers_saturate", true, "a cast to an integer that does not hold the value gives the nearest bound",
-     "asc-devkit, precision conversion: overflow saturates; SetCtrlSpr: CTRL[59] is 0 and CTRL[60] 1 at reset"},
-    {"maximum_is_ieee", true, "Max and Min give NaN where an operand is NaN, and order -0.0 below +0.0",
-     "no document; asc-devkit, Reg Reduce: a maximum with NaN is NaN"},
+    {"vector_pipe_in_order", "vector instructions follow each other without PipeBarrier<PIPE_V>",
+     "intra-core synchronisation, key features: on 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync)", true},
+    {"scalar_accesses_synced", "GetValue and SetValue are ordered with the other pipes without flags",
+     "intra-core synchronisation, key features, table 3: the compiler sets flags between S and V, MTE2, MTE3", true},
+    {"scalar_wait_holds_issue", "what the scalar unit waited for is done before any instruction that it issues later",
+     "principles of TPipe-TQue programming: the scalar unit issues all instructions, in program order", true},
+    {"sync_all_waits_for_all_pipes", "SyncAll waits for all pipes of all cores, and holds all of them",
+     "SyncAll, table 1: the default of 950 is {PIPE_ALL, PIPE_ALL}; for A2 and A3 the page names no pipe", true},
+    {"registers_keep_order", "within a vector function a load waits for the stores before it without LocalMemBar",
+     "LocalMemBar: only where both use the same register, which the compiler decides, not the source", false},
+    {"infinities_saturate", "narrowing to half or bfloat16 gives the largest value for infinities and 0 for NaN",
+     "SetCtrlSpr: CTRL[48] saturates at reset; CANN 8.5, set_device_sat_mode: A2 and A3 run in Inf/NaN mode", false},
+    {"integers_saturate", "a cast to an integer that does not hold the value gives the nearest bound",
+     "precision conversion: overflow saturates; SetCtrlSpr: CTRL[59] is 0 and CTRL[60] 1 at reset", true},
+    {"maximum_is_ieee", "Max and Min give NaN where an operand is NaN, and order -0.0 below +0.0",
+     "none for Max and Min; Reg Reduce: max(-0, +0) is +0, a maximum with NaN is NaN", true},
 };
 
 // ---- Coroutines. ----
@@ -73,10 +71,7 @@ public:
 
 private:
     static void run() {
-        for (;; yield()) {
-            running_->work_();
-            running_->is_done_ = true;
-        }
+        for (;; yield()) running_->work_(), running_->is_done_ = true;
     }
 
     static Fiber* running_;
@@ -90,18 +85,8 @@ Fiber* Fiber::running_ = nullptr;
 
 // ---- What is known of memory, of the cores, and of the launch. ----
 
-// Which bytes of a block of UB a pipe touched in its latest window there.
-struct Stamp {
-    uint32_t window = 0, bytes = 0, operation = 0;
-};
-struct Block {
-    uint32_t launch = 0, defined = 0;  // defined: a bit for each byte
-    Stamp stores[pipe_count], loads[pipe_count];
-};
-
 // Zeros that the system makes where they are first touched.
-template <class T>
-class Zeros {
+template <class T> class Zeros {
 public:
     void grow(uint64_t count) {
         if (count <= count_) return;
@@ -115,34 +100,41 @@ private:
     uint64_t count_ = 0;
 };
 
+// Which bytes of a block of UB a pipe touched in its latest window there.
+struct Stamp {
+    uint32_t window, bytes, operation;
+};
+struct Block {
+    uint32_t launch, defined;  // defined: a bit for each byte
+    Stamp stores[pipe_count], loads[pipe_count];
+};
 // The latest access to an element of GM, or, by threads, of UB.
 struct Access {
-    uint32_t phase = 0, window = 0, operation = 0;
-    uint16_t core = 0, thread = 0;
-    Pipe pipe = Pipe::scalar;
-    bool is_store = false, is_atomic = false, is_unknown = false;
-    bool is_of_cores = false, is_of_threads = false;  // of several, in the same phase or window
+    uint32_t phase, window, operation;
+    uint16_t core, thread;
+    Pipe pipe;
+    bool is_store, is_atomic, is_unknown;
+    bool is_of_cores, is_of_threads;  // of several, in the same phase or window
 };
 struct Cell {
     Access store, load;
 };
 struct Tensor {
     Buffer buffer;
-    Zeros<Cell> cells;  // one an element, where the kernel may store
-    bool is_written = false;
+    bool is_written = false;  // may be stored to
+    Zeros<Cell> cells;        // one an element, if so
 
-    bool holds(const uint8_t* address, uint64_t bytes) const {
-        return address >= buffer.data && bytes <= buffer.bytes && address - buffer.data <= static_cast<int64_t>(buffer.bytes - bytes);
+    bool holds(const void* address, uint64_t bytes) const {
+        const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - buffer.data);
+        return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
     }
 };
-
 struct Core {
-    uint32_t index = 0;
+    uint32_t index = 0, operation = 0;
     uint8_t* ub = nullptr;
     Zeros<Block> blocks;
     Fiber* fiber = nullptr;
     Pipe pipe = Pipe::scalar;
-    uint32_t operation = 0;
     Clock clocks[pipe_count] = {}, windows = {1, 1, 1, 1};
     Flag flags[pipe_count][pipe_count][8];
     uint32_t occupied = 0;  // the window of MTE3 in which InitGlobalMemory copied from UB
@@ -150,7 +142,6 @@ struct Core {
     Buffers buffers;
     CopyState copies;
 };
-
 struct Operation {
     const char* name;
     Site site;
@@ -158,9 +149,9 @@ struct Operation {
 };
 struct Finding {
     std::string kind, text, tensor, call;
-    int64_t byte;
-    uint32_t core;
-    uint64_t count;
+    int64_t byte = -1;
+    uint32_t core = 0;
+    uint64_t count = 0;
 };
 
 const Launch* launch = nullptr;
@@ -173,9 +164,8 @@ std::vector<Operation> operations;
 std::map<std::string, Finding> findings;
 Core* core = nullptr;
 bool key_was_asked = false, key_was_found = false;
-uint8_t* arena = nullptr;
-uint64_t ub_step = 0;  // from the UB of a core to that of the next; stores behind the end of one can be made and reported
-Tensor thread_ub;      // the UB of a core while its threads run, by two bytes
+Tensor ub_of_threads;  // the UB of a core while its threads run, by two bytes; its cells have epochs for phases
+uint64_t ub_step = 0;  // from the UB of a core to that of the next: stores behind its end can be made
 uint32_t thread_epoch = 0;
 uint16_t thread_number = 0;  // counted from 1; 0: no thread runs
 bool is_watching = false;    // what the watch itself does is not watched
@@ -187,66 +177,53 @@ bool is_in_ub(const void* address, uint64_t bytes) {
     const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub);
     return offset < ub_step && bytes <= ub_step - offset;
 }
-
-// The tensor that holds the address, or the nearest one.
-void place(const void* address, Finding& finding) {
-    const auto here = reinterpret_cast<int64_t>(address);
-    int64_t nearest = INT64_MAX;
-    const auto consider = [&](const char* name, const uint8_t* data, uint64_t bytes) {
-        const auto offset = here - reinterpret_cast<int64_t>(data), distance = std::max(-offset, offset - static_cast<int64_t>(bytes) + 1);
-        if (std::max<int64_t>(distance, 0) >= nearest) return;
-        nearest = std::max<int64_t>(distance, 0), finding.tensor = name, finding.byte = offset;
-    };
-    for (const Tensor& tensor : tensors) consider(tensor.buffer.name, tensor.buffer.data, tensor.buffer.bytes);
-    if (core) consider("UB", core->ub, launch->ub_bytes);
-}
-
 std::string describe(uint32_t operation) {
     const Operation& call = operations[operation];
-    const std::string file = call.site.file;
-    return std::string(call.name) + (call.site.line ? " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(call.site.line) + ")" : "");
+    const std::string file = call.site.file, line = std::to_string(call.site.line);
+    return std::string(call.name) + (call.site.line ? " (" + file.substr(file.rfind('/') + 1) + ":" + line + ")" : "");
 }
-
-void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation) {
+// The address is told from the begin of UB, if it is one of its, or of the nearest tensor.
+void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation, bool is_of_ub = false) {
     Finding fresh{kind, text, "", describe(operation), -1, operations[operation].core, 0};
-    if (address) place(address, fresh);
+    int64_t nearest = INT64_MAX;
+    const auto consider = [&](const char* name, const uint8_t* data, uint64_t bytes) {
+        const int64_t offset = reinterpret_cast<int64_t>(address) - reinterpret_cast<int64_t>(data);
+        const int64_t distance = std::max({-offset, offset - static_cast<int64_t>(bytes) + 1, int64_t{0}});
+        if (distance < nearest) nearest = distance, fresh.tensor = name, fresh.byte = offset;
+    };
+    if (address && core && (is_of_ub || is_in_ub(address, 0))) consider("UB", core->ub, launch->ub_bytes);
+    else if (address) for (const Tensor& tensor : tensors) consider(tensor.buffer.name, tensor.buffer.data, tensor.buffer.bytes);
     ++findings.emplace(fresh.kind + '|' + text + '|' + fresh.tensor + '|' + fresh.call, fresh).first->second.count;
 }
 
 // ---- Order. ----
 
-const char* name_of(Pipe pipe) {
-    static const char* const names[] = {"S", "V", "MTE2", "MTE3"};
-    return names[static_cast<int>(pipe)];
-}
 uint32_t& window_of(Pipe pipe) { return core->windows[static_cast<int>(pipe)]; }
 bool is_ordered(Pipe earlier, uint32_t window) {
-    return window <= core->clocks[static_cast<int>(core->pipe)][static_cast<int>(earlier)];
+    if (window <= core->clocks[static_cast<int>(core->pipe)][static_cast<int>(earlier)]) return true;
+    if (earlier != core->pipe || earlier != Pipe::vector) return earlier == core->pipe && earlier == Pipe::scalar;
+    return !core->in_vector_function && assumed(vector_pipe_in_order);
 }
 
-// Whether an access of the core's own pipes is ordered before the present one; if not, a finding, or what the compiler prevents.
+// Whether an access of the core's own pipes is ordered before the present one; if not: a finding, or what the compiler adds.
 void check_order(Pipe earlier, uint32_t window, uint32_t operation, bool was_store, bool is_store, const void* address) {
     if (is_ordered(earlier, window) || operation == core->operation) return;
-    if (earlier == core->pipe) {
-        const bool in_registers = core->in_vector_function && was_store && !is_store && window == window_of(Pipe::vector);
-        if (earlier == Pipe::scalar || (earlier == Pipe::vector && assumed(vector_pipe_in_order) && !in_registers)) return;
-        if (in_registers && assumed(registers_keep_order)) return;
-        if (in_registers) {
-            return add_finding("racecheck", "a vector function loads what it stored before, no LocalMemBar between (assumption "
-                               "registers_keep_order is off): " + describe(operation) + " before it", address, core->operation);
-        }
+    static const char* const names[] = {"S", "V", "MTE2", "MTE3"};
+    std::string what = std::string(is_store ? "store" : "load") + " by " + names[static_cast<int>(core->pipe)]
+        + " is not ordered after the " + (was_store ? "store" : "load") + " by " + names[static_cast<int>(earlier)];
+    if (earlier == Pipe::vector && core->pipe == Pipe::vector && assumed(vector_pipe_in_order)) {  // within a vector function
+        if (!was_store || is_store || window != window_of(Pipe::vector) || assumed(registers_keep_order)) return;
+        what = "a vector function loads what it stored before, no LocalMemBar between (assumption registers_keep_order is off)";
     } else if ((earlier == Pipe::scalar || core->pipe == Pipe::scalar) && assumed(scalar_accesses_synced)) {
         return acquire(core->pipe, release(earlier));
     }
-    add_finding("racecheck", std::string(is_store ? "store" : "load") + " by " + name_of(core->pipe) + " is not ordered after the "
-                + (was_store ? "store" : "load") + " by " + name_of(earlier) + ": " + describe(operation) + " before it", address, core->operation);
+    add_finding("racecheck", what + ": " + describe(operation) + " before it", address, core->operation);
 }
 
 // ---- UB. ----
 
 // Each block that holds some of the bytes, with a bit for each of those and the place of the first.
-template <class Visit>
-void each_block(const void* address, uint64_t bytes, Visit visit) {
+template <class Visit> void each_block(const void* address, uint64_t bytes, Visit visit) {
     const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub), end = offset + bytes;
     for (uint64_t begin = offset / block_bytes * block_bytes; begin < end; begin += block_bytes) {
         const uint64_t first = std::max(offset, begin) - begin, last = std::min(end - begin, uint64_t{block_bytes});
@@ -264,10 +241,9 @@ void touch(Block& block, uint32_t bytes, const uint8_t* address, bool is_store) 
     for (int pipe = 0; pipe < pipe_count; ++pipe) {
         const auto check = [&](const Stamp& stamp, bool was_store) {
             const uint32_t common = stamp.bytes & bytes;
-            if (common && !is_ordered(static_cast<Pipe>(pipe), stamp.window)) {
-                check_order(static_cast<Pipe>(pipe), stamp.window, stamp.operation, was_store, is_store,
-                            address + __builtin_ctz(common) - __builtin_ctz(bytes));
-            }
+            if (!common || is_ordered(static_cast<Pipe>(pipe), stamp.window)) return;
+            const uint8_t* const at = address + __builtin_ctz(common) - __builtin_ctz(bytes);
+            check_order(static_cast<Pipe>(pipe), stamp.window, stamp.operation, was_store, is_store, at);
         };
         check(block.stores[pipe], true);
         if (is_store) check(block.loads[pipe], false);
@@ -280,96 +256,93 @@ void touch(Block& block, uint32_t bytes, const uint8_t* address, bool is_store) 
 
 bool reach(const void* address, uint64_t bytes, Extent buffer, bool is_store) {
     const auto* const at = static_cast<const uint8_t*>(address);
-    const std::string what = is_store ? "store" : "load";
-    if (!is_in_ub(at, bytes)) return add_finding("memcheck", what + " outside of UB", address, core->operation), false;
-    const uint8_t* const ub_end = core->ub + launch->ub_bytes;
-    if (at + bytes > ub_end) add_finding("memcheck", what + " beyond the end of UB", std::max(at, ub_end), core->operation);
-    if (buffer.begin && (at < buffer.begin || at + bytes > buffer.end)) {
-        add_finding("memcheck", what + " beyond the buffer of the tensor", at < buffer.begin ? at : std::max<const uint8_t*>(at, buffer.end), core->operation);
+    const uint8_t *const end = at + bytes, *const ub_end = core->ub + launch->ub_bytes;
+    const bool is_outside = !is_in_ub(at, bytes), is_beyond = end > ub_end;
+    const bool is_foreign = buffer.begin && (at < buffer.begin || end > buffer.end);
+    if (is_outside || is_beyond || is_foreign) {
+        const std::string what = is_store ? "store" : "load";
+        const uint8_t* const last = is_foreign ? at < buffer.begin ? at : buffer.end : ub_end;
+        const char* const where = is_outside ? " outside of UB" : is_beyond ? " beyond the end of UB" : " beyond the buffer of the tensor";
+        add_finding("memcheck", what + where, is_outside ? at : std::max(at, last), core->operation, true);
     }
     if (is_store && core->occupied && core->pipe != Pipe::mte3 && !is_ordered(Pipe::mte3, core->occupied)) {
         core->occupied = 0;
         report("racecheck", "UB is used while InitGlobalMemory still copies from it", address);
     }
-    return true;
+    return !is_outside;
 }
 
 // ---- GM. ----
 
 Tensor* find_tensor(const void* address, uint64_t bytes) {
     for (Tensor& tensor : tensors) {
-        if (tensor.holds(static_cast<const uint8_t*>(address), bytes)) return &tensor;
+        if (tensor.holds(address, bytes)) return &tensor;
     }
     return nullptr;
 }
 
+uint32_t bytes_inside(const Tensor* tensor, const uint8_t* address, uint32_t bytes) {
+    if (!tensor) return 0;
+    return static_cast<uint32_t>(std::min<uint64_t>(bytes, tensor->buffer.bytes - static_cast<uint64_t>(address - tensor->buffer.data)));
+}
+
 void check_access(const Access& earlier, const Access& now, const void* address) {
     if (earlier.phase != now.phase || (earlier.is_atomic && now.is_atomic)) return;
+    const bool of_cores = earlier.core != now.core || earlier.is_of_cores;
+    const bool same_window = earlier.thread && earlier.pipe == now.pipe && earlier.window == now.window;
+    if (!of_cores && !(same_window && (earlier.thread != now.thread || earlier.is_of_threads))) {
+        return check_order(earlier.pipe, earlier.window, earlier.operation, earlier.is_store, now.is_store, address);
+    }
     const auto kind = [](const Access& access) { return access.is_atomic ? "atomic addition" : access.is_store ? "store" : "load"; };
-    const auto race = [&](const char* of) {
-        add_finding("racecheck", std::string(kind(now)) + " and " + kind(earlier) + of + ": " + describe(earlier.operation) + " before it", address, now.operation);
-    };
-    if (earlier.core != now.core || earlier.is_of_cores) return race(" of two cores, no SyncAll between");
-    const bool same_window = earlier.pipe == now.pipe && earlier.window == now.window && earlier.thread;
-    if (same_window && (earlier.thread != now.thread || earlier.is_of_threads)) return race(" of two threads, no __syncthreads between");
-    check_order(earlier.pipe, earlier.window, earlier.operation, earlier.is_store, now.is_store, address);
+    const char* const who = of_cores ? " of two cores, no SyncAll between: " : " of two threads, no __syncthreads between: ";
+    add_finding("racecheck", std::string(kind(now)) + " and " + kind(earlier) + who + describe(earlier.operation) + " before it",
+                address, now.operation);
 }
 
 // Answers whether what is read was written in this launch.
 bool note_access(Tensor& tensor, const void* address, uint64_t bytes, uint32_t in_phase, bool is_store, bool is_atomic, bool is_known) {
-    if (!tensor.is_written) return true;
-    const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - tensor.buffer.data);
     bool all_known = true;
-    for (uint64_t i = offset / tensor.buffer.itemsize; i * tensor.buffer.itemsize < offset + bytes; ++i) {
-        Cell& cell = tensor.cells[i];
-        Access now;
-        now.phase = in_phase, now.window = window_of(core->pipe), now.operation = core->operation, now.core = static_cast<uint16_t>(core->index);
-        now.thread = thread_number, now.pipe = core->pipe, now.is_store = is_store, now.is_atomic = is_atomic;
-        const uint8_t* const at = tensor.buffer.data + i * tensor.buffer.itemsize;
-        const bool is_defined = cell.store.phase >= first_phase && !cell.store.is_unknown;
+    const uint64_t offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - tensor.buffer.data), size = tensor.buffer.itemsize;
+    for (uint64_t i = offset / size; tensor.is_written && i * size < offset + bytes; ++i) {
+        auto& [store, load] = tensor.cells[i];
+        Access now{in_phase, window_of(core->pipe), core->operation, static_cast<uint16_t>(core->index), thread_number,
+                   core->pipe, is_store, is_atomic, false, false, false};
+        const bool is_defined = store.phase >= first_phase && !store.is_unknown;
         all_known = all_known && is_defined;
-        check_access(cell.store, now, at);
+        check_access(store, now, tensor.buffer.data + i * size);
         if (is_store) {
-            check_access(cell.load, now, at);
+            check_access(load, now, tensor.buffer.data + i * size);
             now.is_unknown = !is_known || (is_atomic && !is_defined);
-        } else if (cell.load.phase == in_phase) {
-            now.is_of_cores = cell.load.is_of_cores || cell.load.core != now.core;
-            now.is_of_threads = cell.load.window == now.window && (cell.load.is_of_threads || cell.load.thread != now.thread);
+        } else if (load.phase == in_phase) {
+            now.is_of_cores = load.is_of_cores || load.core != now.core;
+            now.is_of_threads = load.window == now.window && (load.is_of_threads || load.thread != now.thread);
         }
-        (is_store ? cell.store : cell.load) = now;
+        (is_store ? store : load) = now;
     }
     return all_known;
 }
 
-void report_outside(const void* address, uint32_t bytes, bool is_store) {
-    Finding nearest;
-    place(address, nearest);
-    add_finding("memcheck", std::string(is_store ? "store" : "load") + " outside of every tensor, next to " + nearest.tensor, address, core->operation);
-    static_cast<void>(bytes);
-}
-
-// What a thread does by a plain pointer, or atomically.
+// What a thread does by a plain pointer, or atomically. Outside of UB and all tensors lie variables of its own.
 void access_by_thread(void* address, uint32_t bytes, bool is_store, bool is_atomic) {
     bool is_known = true;
     if (is_in_ub(address, bytes)) {
-        thread_ub.buffer.data = core->ub;
+        ub_of_threads.buffer.data = core->ub;
         const auto offset = static_cast<uint64_t>(static_cast<uint8_t*>(address) - core->ub);
-        bool is_repeated = !is_store;  // a load of what many threads load is looked at twice
+        bool is_repeated = !is_store;  // of what many threads load, two loads say all
         for (uint64_t i = offset / 2; i * 2 < offset + bytes; ++i) {
-            const Cell& cell = thread_ub.cells[i];
-            is_repeated = is_repeated && cell.load.phase == thread_epoch && cell.load.is_of_threads && cell.store.phase != thread_epoch;
+            const auto& [store, load] = ub_of_threads.cells[i];
+            is_repeated = is_repeated && load.phase == thread_epoch && load.is_of_threads && store.phase != thread_epoch;
         }
-        if (is_repeated) return;
-        if (!reach(address, bytes, {}, is_store)) return;
+        if (is_repeated || !reach(address, bytes, {}, is_store)) return;
         each_block(address, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
             is_known = is_known && (block.defined & mask) == mask;
             touch(block, mask, first, is_store);
         });
-        note_access(thread_ub, address, bytes, thread_epoch, is_store, is_atomic, true);
+        note_access(ub_of_threads, address, bytes, thread_epoch, is_store, is_atomic, true);
     } else if (Tensor* const tensor = find_tensor(address, bytes)) {
         if (is_store && !tensor->is_written) return report("memcheck", "store to an input", address);
         is_known = note_access(*tensor, address, bytes, phase, is_store, is_atomic, true);
-    }  // else a variable of its own
+    }
     if (!is_store || is_atomic) require_defined(is_known, "a thread reads what was never written", address);
 }
 
@@ -396,49 +369,60 @@ void require_alignment(const void* address) {
 }
 
 void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer) {
-    if (!reach(from, bytes, buffer, false)) {
-        for (uint32_t i = at; i < at + bytes; ++i) to.value[i] = 0xa5, to.unknown.set(i, 1, true);
-        return;
+    const auto* const place = static_cast<const uint8_t*>(from);
+    uint32_t own = bytes;  // what an instruction of V loads beyond the buffer is undefined, and may be: it takes whole repeats
+    if (core->pipe == Pipe::vector && buffer.begin && place + bytes > buffer.end && place >= buffer.begin) {
+        own = static_cast<uint32_t>(std::max<int64_t>(buffer.end - place, 0)), buffer = {};
     }
-    each_block(from, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
+    const bool is_there = reach(from, bytes, buffer, false);
+    if (!is_there) own = 0, std::memset(to.value + at, 0xa5, bytes);
+    for (uint32_t byte = at + own; byte < at + bytes; ++byte) to.unknown.set(byte, 1, true);
+    each_block(from, own, [&](Block& block, uint32_t mask, const uint8_t* first) {
         touch(block, mask, first, false);
         const uint32_t unknown = mask & ~block.defined;
-        if (unknown) to.unknown.add(at + static_cast<uint32_t>(first - static_cast<const uint8_t*>(from)), unknown >> __builtin_ctz(mask));
+        if (unknown) to.unknown.add(at + static_cast<uint32_t>(first - place), unknown >> __builtin_ctz(mask));
     });
-    std::memcpy(to.value + at, from, bytes);
+    if (is_there) std::memcpy(to.value + at, from, bytes);
 }
 void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer) {
     if (!reach(to, bytes, buffer, true)) return;
     const bool all_known = !from.unknown.any();
     each_block(to, bytes, [&](Block& block, uint32_t mask, const uint8_t* first) {
         touch(block, mask, first, true);
-        if (all_known) return;
-        block.defined &= ~(mask & from.unknown.from(at + static_cast<uint32_t>(first - static_cast<uint8_t*>(to))) << __builtin_ctz(mask));
+        const uint32_t place = at + static_cast<uint32_t>(first - static_cast<uint8_t*>(to));
+        if (!all_known) block.defined &= ~(mask & from.unknown.from(place) << __builtin_ctz(mask));
     });
     std::memcpy(to, from.value + at, bytes);
 }
 void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes) {
-    Tensor* const tensor = find_tensor(from, bytes);
-    if (!tensor) report_outside(from, bytes, false), std::memset(to.value + at, static_cast<int>(launch->poison), bytes);
-    else std::memcpy(to.value + at, from, bytes);
-    const uint32_t itemsize = tensor ? tensor->buffer.itemsize : bytes;
-    for (uint32_t i = 0; i < bytes && !(tensor && !tensor->is_written); i += itemsize) {
-        const bool is_known = tensor && note_access(*tensor, static_cast<const uint8_t*>(from) + i, std::min(itemsize, bytes - i), phase, false, false, true);
-        for (uint32_t byte = i; byte < std::min(i + itemsize, bytes); ++byte) to.unknown.set(at + byte, 1, !is_known);
+    const auto* const place = static_cast<const uint8_t*>(from);
+    Tensor* const tensor = find_tensor(from, 1);
+    const uint32_t inside = bytes_inside(tensor, place, bytes);
+    if (inside < bytes) report("memcheck", "load outside of every tensor", place + inside);
+    std::memcpy(to.value + at, from, inside);
+    std::memset(to.value + at + inside, static_cast<int>(launch->poison), bytes - inside);
+    for (uint32_t byte = at + inside; byte < at + bytes; ++byte) to.unknown.set(byte, 1, true);
+    for (uint32_t i = 0; i < inside && tensor->is_written; i += tensor->buffer.itemsize) {
+        const uint32_t part = std::min(tensor->buffer.itemsize, inside - i);
+        const bool is_known = note_access(*tensor, place + i, part, phase, false, false, true);
+        for (uint32_t byte = at + i; byte < at + i + part; ++byte) to.unknown.set(byte, 1, !is_known);
     }
 }
 void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addition addition) {
-    Tensor* const tensor = find_tensor(to, bytes);
-    if (!tensor) return report_outside(to, bytes, true);
-    if (!tensor->is_written) return report("memcheck", "store to an input", to);
-    const uint32_t itemsize = addition.add ? addition.bytes : tensor->buffer.itemsize;
-    for (uint32_t i = 0; i < bytes; i += itemsize) {
+    auto* const place = static_cast<uint8_t*>(to);
+    Tensor* const tensor = find_tensor(to, 1);
+    const uint32_t inside = bytes_inside(tensor, place, bytes);
+    if (inside < bytes) report("memcheck", "store outside of every tensor", place + inside);
+    if (inside && !tensor->is_written) return report("memcheck", "store to an input", to);
+    const uint32_t size = addition.add ? addition.bytes : inside ? tensor->buffer.itemsize : 1;
+    for (uint32_t i = 0; i < inside; i += size) {
+        const uint32_t part = std::min(size, inside - i);
         bool is_known = true;
-        for (uint32_t byte = i; byte < std::min(i + itemsize, bytes); ++byte) is_known = is_known && !from.unknown[at + byte];
-        note_access(*tensor, static_cast<uint8_t*>(to) + i, std::min(itemsize, bytes - i), phase, true, addition.add, is_known);
-        if (addition.add) addition.add(static_cast<uint8_t*>(to) + i, from.value + at + i);
+        for (uint32_t byte = at + i; byte < at + i + part; ++byte) is_known = is_known && !from.unknown[byte];
+        note_access(*tensor, place + i, part, phase, true, addition.add, is_known);
+        if (addition.add && part == size) addition.add(place + i, from.value + at + i);
     }
-    if (!addition.add) std::memcpy(to, from.value + at, bytes);
+    if (!addition.add) std::memcpy(to, from.value + at, inside);
 }
 
 CopyState& copy_state() { return core->copies; }
@@ -463,8 +447,8 @@ Clock release(Pipe pipe) {
 void acquire(Pipe pipe, const Clock& clock) {
     const bool holds_issue = pipe == Pipe::scalar && assumed(scalar_wait_holds_issue);
     for (int later = 0; later < pipe_count; ++later) {
-        if (later != static_cast<int>(pipe) && !holds_issue) continue;
-        for (int i = later == static_cast<int>(pipe) ? 0 : 1; i < pipe_count; ++i) {  // who waits for issue does not wait for S
+        const bool waits = later == static_cast<int>(pipe);
+        for (int i = waits ? 0 : 1; i < pipe_count && (waits || holds_issue); ++i) {  // who is held does not wait for S
             core->clocks[later][i] = std::max(core->clocks[later][i], clock[i]);
         }
     }
@@ -520,7 +504,9 @@ void run_threads(dim3 threads, const std::function<void()>& body) {
 }
 void sync_threads() { Fiber::yield(); }
 void add_atomically(void* to, void* before, const void* term, Addition addition) {
-    if (!is_in_ub(to, addition.bytes) && !find_tensor(to, addition.bytes)) return report_outside(to, addition.bytes, true);
+    if (!is_in_ub(to, addition.bytes) && !find_tensor(to, addition.bytes)) {
+        return report("memcheck", "store outside of every tensor", to);
+    }
     is_watching = true;
     access_by_thread(to, addition.bytes, true, true);
     std::memcpy(before, to, addition.bytes);
@@ -542,29 +528,18 @@ void copy_tiling(void* to, const void* from, uint64_t bytes) {
     if (find_tensor(from, bytes)) std::memcpy(to, from, bytes);
     else report("launchcheck", "the tiling data are shorter than the kernel's struct");
 }
-}  // namespace model
-
-namespace AscendC {
-uint32_t GetBlockIdx() { return model::core->index; }
-uint32_t GetBlockNum() { return model::launch->blocks; }
-}  // namespace AscendC
 
 // ---- The launch. ----
 
-namespace model {
 namespace {
 
 void prepare() {
     constexpr uint64_t slack = 64 << 10, page = 4096;
-    static uint64_t arena_bytes = 0;
+    static Zeros<uint8_t[page]> arena;
     ub_step = (launch->ub_bytes + slack) / page * page;
-    if (arena_bytes < ub_step * launch->blocks) {
-        std::free(arena);
-        arena_bytes = ub_step * launch->blocks;
-        arena = static_cast<uint8_t*>(std::aligned_alloc(page, arena_bytes));
-    }
-    thread_ub.buffer = {"UB", nullptr, ub_step, 2, workspace}, thread_ub.is_written = true;
-    thread_ub.cells.grow(ub_step / thread_ub.buffer.itemsize);
+    arena.grow((launch->blocks + 1) * ub_step / page);
+    ub_of_threads.buffer = {"UB", nullptr, ub_step, 2, workspace}, ub_of_threads.is_written = true;
+    ub_of_threads.cells.grow(ub_step / 2);
     tensors.resize(launch->buffer_count);
     for (uint32_t i = 0; i < launch->buffer_count; ++i) {
         const Buffer& buffer = tensors[i].buffer = launch->buffers[i];
@@ -573,19 +548,23 @@ void prepare() {
     }
     operations.assign(1, {"", Site("", 0), 0});
     findings.clear();
+    key_was_asked = key_was_found = threads_ran = false;
+    first_phase = ++phase, ++launch_number;
     shadows.resize(std::max<size_t>(shadows.size(), launch->blocks));
     cores.assign(launch->blocks, Core());
-    while (block_fibers.size() < launch->blocks) block_fibers.push_back(std::make_unique<Fiber>());
+    const uint64_t base = (reinterpret_cast<uint64_t>(&arena[0]) + page - 1) / page * page;
     for (uint32_t i = 0; i < launch->blocks; ++i) {
+        if (i == block_fibers.size()) block_fibers.push_back(std::make_unique<Fiber>());
         shadows[i].grow(ub_step / block_bytes);
-        cores[i].index = i, cores[i].ub = arena + i * ub_step, cores[i].blocks = shadows[i], cores[i].fiber = block_fibers[i].get();
+        cores[i].index = i, cores[i].blocks = shadows[i], cores[i].fiber = block_fibers[i].get();
+        cores[i].ub = reinterpret_cast<uint8_t*>(base + i * ub_step);
     }
 }
 
 void finish_core() {
     end_queues();
-    for (auto& of_pipe : core->flags) for (auto& flags : of_pipe) for (const Flag& flag : flags) {
-        if (flag.is_set) add_finding("synccheck", "SetFlag without WaitFlag: the flag is left to the next kernel", nullptr, flag.operation);
+    for (const auto& of_pipe : core->flags) for (const auto& flags : of_pipe) for (const Flag& flag : flags) {
+        if (flag.is_set) add_finding("synccheck", "SetFlag without WaitFlag: the next kernel finds it set", nullptr, flag.operation);
     }
 }
 
@@ -604,7 +583,8 @@ void run_blocks() {
             (core->fiber->is_done() ? missing : waits) = core;
         }
         if (missing && waits) {
-            add_finding("synccheck", "core " + std::to_string(missing->index) + " ends without this SyncAll: the others wait for ever", nullptr, waits->operation);
+            const std::string who = "core " + std::to_string(missing->index);
+            add_finding("synccheck", who + " ends without this SyncAll: the others wait for ever", nullptr, waits->operation);
         }
         for (Core& each : cores) core = &each, barrier_all();
         is_over = !waits;
@@ -618,38 +598,41 @@ void check_outputs() {
         for (uint64_t at = 0; tensor.buffer.role == output && at < tensor.buffer.bytes; at += tensor.buffer.itemsize) {
             const Access& store = tensor.cells[at / tensor.buffer.itemsize].store;
             if (store.phase < first_phase || !store.is_unknown) continue;
-            add_finding("initcheck", "an output is computed from, or added to, what was never written", tensor.buffer.data + at, store.operation);
+            const char* const what = "an output is computed from, or added to, what was never written";
+            add_finding("initcheck", what, tensor.buffer.data + at, store.operation);
         }
     }
 }
 
-// A list of objects in JSON, each of pairs of name and value; values that are no texts stand as they are.
-class JsonList {
-public:
-    void add(std::initializer_list<std::pair<const char*, std::string>> texts, std::initializer_list<std::pair<const char*, std::string>> others) {
-        text_ += text_.size() > 1 ? ",\n{" : "{";
-        for (const auto& [name, value] : texts) {
-            text_ += std::string("\"") + name + "\":\"";
-            for (char c : value) (c == '"' || c == '\\' ? text_ += '\\' : text_) += c;
-            text_ += "\",";
-        }
-        for (const auto& [name, value] : others) text_ += std::string("\"") + name + "\":" + value + ",";
-        text_.back() = '}';
+std::string quoted(const std::string& text) {
+    std::string result = "\"";
+    for (char c : text) (c == '"' || c == '\\' ? result += '\\' : result) += c;
+    return result + '"';
+}
+// A list of objects in JSON: names and values, which are JSON already.
+using Fields = std::vector<std::pair<const char*, std::string>>;
+std::string json(const std::vector<Fields>& objects) {
+    std::string text = "[";
+    for (const Fields& fields : objects) {
+        text += text.size() > 1 ? ",\n{" : "{";
+        for (const auto& [name, value] : fields) text += quoted(name) + ":" + value + ",";
+        text.back() = '}';
     }
-    std::string end() { return text_ + "]"; }
-
-private:
-    std::string text_ = "[";
-};
+    return text + "]";
+}
 }  // namespace
 }  // namespace model
 
+namespace AscendC {
+uint32_t GetBlockIdx() { return model::core->index; }
+uint32_t GetBlockNum() { return model::launch->blocks; }
+}  // namespace AscendC
+
 using namespace model;
 
-extern "C" int ascendc_launch(const Launch* request) {
+extern "C" {
+int ascendc_launch(const Launch* request) {
     launch = request;
-    key_was_asked = key_was_found = threads_ran = false;
-    first_phase = ++phase, ++launch_number;
     prepare();
     run_blocks();
     check_outputs();
@@ -659,40 +642,40 @@ extern "C" int ascendc_launch(const Launch* request) {
     return threads_ran && !is_watched;
 }
 
-extern "C" const char* ascendc_findings() {
+const char* ascendc_findings() {
     static std::string text;
-    JsonList list;
-    for (const auto& [key, finding] : findings) {
-        list.add({{"kind", finding.kind}, {"text", finding.text}, {"tensor", finding.tensor}, {"call", finding.call}},
-                 {{"byte", std::to_string(finding.byte)}, {"core", std::to_string(finding.core)}, {"count", std::to_string(finding.count)}});
+    std::vector<Fields> objects;
+    for (const auto& [key, it] : findings) {
+        objects.push_back({{"kind", quoted(it.kind)}, {"text", quoted(it.text)}, {"tensor", quoted(it.tensor)},
+                           {"byte", std::to_string(it.byte)}, {"core", std::to_string(it.core)},
+                           {"call", quoted(it.call)}, {"count", std::to_string(it.count)}});
     }
-    return (text = list.end()).c_str();
+    return (text = json(objects)).c_str();
 }
 
-extern "C" const char* ascendc_assumptions() {
+const char* ascendc_assumptions() {
     static std::string text;
-    JsonList list;
+    std::vector<Fields> objects;
     for (const AssumptionRow& row : table) {
-        list.add({{"name", row.name}, {"says", row.says}, {"source", row.source}}, {{"on", row.is_on ? "true" : "false"}});
+        objects.push_back({{"name", quoted(row.name)}, {"on", row.is_on ? "true" : "false"}, {"says", quoted(row.says)},
+                           {"source", quoted(row.source)}});
     }
-    return (text = list.end()).c_str();
+    return (text = json(objects)).c_str();
 }
 
-extern "C" int ascendc_assume(const char* name, int is_on) {
+int ascendc_assume(const char* name, int is_on) {
     for (AssumptionRow& row : table) {
         if (std::string(row.name) == name) return row.is_on = is_on, 0;
     }
     return 1;
 }
 
-// ---- The calls that -fsanitize=thread puts before loads and stores. ----
-
+// The calls that -fsanitize=thread puts before loads and stores.
 #define MODEL_ACCESS(bytes)                                                                    \
     void __tsan_read##bytes(void* address) { watch_pointer(address, bytes, false); }           \
     void __tsan_write##bytes(void* address) { watch_pointer(address, bytes, true); }           \
     void __tsan_unaligned_read##bytes(void* address) { watch_pointer(address, bytes, false); } \
     void __tsan_unaligned_write##bytes(void* address) { watch_pointer(address, bytes, true); }
-extern "C" {
 MODEL_ACCESS(1) MODEL_ACCESS(2) MODEL_ACCESS(4) MODEL_ACCESS(8) MODEL_ACCESS(16)
 void __tsan_read_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, false); }
 void __tsan_write_range(void* address, unsigned long bytes) { watch_pointer(address, bytes, true); }

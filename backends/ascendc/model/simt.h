@@ -39,7 +39,7 @@ void asc_vf_call(First first, Arguments... arguments) {
 template <class T>
 T asc_atomic_add(T* to, model::Same<T> term) {
     T before;
-    model::add_atomically(to, &before, &term, model::addition_of<T>());
+    model::add_atomically(to, &before, &term, model::addition_of<T>);
     return before;
 }
 

@@ -8,13 +8,13 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
-#include <utility>
 
 namespace AscendC {
-enum class RoundMode { CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD, CAST_HYBRID, UNKNOWN };
+enum class RoundMode {
+    CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD, CAST_HYBRID, UNKNOWN
+};
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
-template <class T, class U>
-using IsSameType = std::is_same<T, U>;
+template <class T, class U> using IsSameType = std::is_same<T, U>;
 }  // namespace AscendC
 
 namespace model {
@@ -27,13 +27,10 @@ enum Assumption {
 };
 bool assumed(Assumption assumption);  // the switches and their sources stand in runtime.cpp
 
-template <class T>
-struct SameType { using type = T; };
-template <class T>
-using Same = typename SameType<T>::type;  // a parameter from which nothing is deduced
+template <class T> struct SameType { using type = T; };
+template <class T> using Same = typename SameType<T>::type;  // a parameter from which nothing is deduced
 
-template <class To, class From>
-To bits_of(From value) {
+template <class To, class From> To bits_of(From value) {
     static_assert(sizeof(To) == sizeof(From), "as many bits");
     To bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -49,31 +46,31 @@ uint32_t encode(bool is_negative, uint64_t significand, int exponent, RoundMode 
     const int unit = std::max(exponent + 63 - __builtin_clzll(significand) - fraction_bits, smallest);
     const int drop = std::min(unit - exponent, 63);
     const uint64_t kept = drop > 0 ? significand >> drop : significand << -drop;
-    const uint64_t lost = drop > 0 ? significand & ((uint64_t{1} << drop) - 1) : 0, half = uint64_t{1} << std::max(drop - 1, 0);
-    const bool is_cut = mode == RoundMode::CAST_TRUNC || mode == (is_negative ? RoundMode::CAST_CEIL : RoundMode::CAST_FLOOR);
+    const uint64_t lost = drop > 0 ? significand & ((uint64_t{1} << drop) - 1) : 0;
+    const uint64_t half = uint64_t{1} << std::max(drop - 1, 0);
+    const bool is_down = mode == (is_negative ? RoundMode::CAST_CEIL : RoundMode::CAST_FLOOR);
+    const bool is_cut = is_down || mode == RoundMode::CAST_TRUNC;
     bool up = lost > half || (lost == half && (kept & 1 || mode == RoundMode::CAST_ROUND));  // CAST_NONE is CAST_RINT
-    if (is_cut) up = false;
-    if (mode == (is_negative ? RoundMode::CAST_FLOOR : RoundMode::CAST_CEIL)) up = lost;
+    if (mode == RoundMode::CAST_FLOOR || mode == RoundMode::CAST_CEIL) up = lost;
     if (mode == RoundMode::CAST_ODD) up = lost && !(kept & 1);
-    const uint64_t bits = (static_cast<uint64_t>(unit - smallest) << fraction_bits) + kept + up;
+    const uint64_t bits = (static_cast<uint64_t>(unit - smallest) << fraction_bits) + kept + (up && !is_cut);
     if (bits < infinity) return static_cast<uint32_t>(bits);
     return is_cut || assumed(infinities_saturate) ? infinity - 1 : infinity;
 }
 
 // A float as one of the formats of 16 bits.
-template <int exponent_bits>
-uint16_t narrow(float value, RoundMode mode) {
+template <int exponent_bits> uint16_t narrow(float value, RoundMode mode) {
     constexpr int fraction_bits = 15 - exponent_bits;
-    constexpr uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits;
+    constexpr uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits, quiet = 1u << (fraction_bits - 1);
     const uint32_t bits = bits_of<uint32_t>(value), field = bits >> 23 & 255, fraction = bits & 0x7fffff;
+    const int exponent = static_cast<int>(std::max(field, 1u)) - 150;
     uint32_t result;
     if (field != 255) {
-        result = encode<exponent_bits, fraction_bits>(bits >> 31, fraction | (field ? 0x800000 : 0),
-                                                      static_cast<int>(field ? field : 1) - 150, mode);
+        result = encode<exponent_bits, fraction_bits>(bits >> 31, fraction | (field ? 0x800000 : 0), exponent, mode);
     } else if (assumed(infinities_saturate)) {
         result = fraction ? 0 : infinity - 1;
     } else {
-        result = infinity | (fraction ? 1u << (fraction_bits - 1) | fraction >> (23 - fraction_bits) : 0);
+        result = infinity | (fraction ? quiet | fraction >> (23 - fraction_bits) : 0);
     }
     return static_cast<uint16_t>(result | bits >> 31 << 15);
 }
@@ -88,8 +85,7 @@ inline float widen_half(uint16_t bits) {
 
 // Both compute in float and round to nearest even where a result is stored, which for one operation is the correctly
 // rounded result (24 >= 2 * 11 + 2 bits).
-template <int exponent_bits>
-struct Narrow {
+template <int exponent_bits> struct Narrow {
     uint16_t bits;
     Narrow() = default;
     template <class T, class = std::enable_if_t<std::is_arithmetic<T>::value>>
@@ -105,20 +101,17 @@ struct bfloat16_t : Narrow<8> {
     using Narrow<8>::Narrow;
     explicit bfloat16_t(half value) : Narrow<8>(static_cast<float>(value)) {}
 };
-using float32_t = float;
 using float16_t = half;
-using std::min;
+using float32_t = float;
 using std::max;
+using std::min;
 
 namespace model {
-template <class T>
-constexpr bool is_narrow = std::is_same<T, half>::value || std::is_same<T, bfloat16_t>::value;
-template <class T>
-constexpr bool is_float = std::is_floating_point<T>::value || is_narrow<T>;
+template <class T> constexpr bool is_narrow = std::is_same<T, half>::value || std::is_same<T, bfloat16_t>::value;
+template <class T> constexpr bool is_float = std::is_floating_point<T>::value || is_narrow<T>;
 
 // The value without its fraction. [Cast: RoundMode]
-template <class T>
-T whole(T value, RoundMode mode) {
+inline float whole(float value, RoundMode mode) {
     switch (mode) {
         case RoundMode::CAST_FLOOR: return std::floor(value);
         case RoundMode::CAST_CEIL: return std::ceil(value);
@@ -130,8 +123,7 @@ T whole(T value, RoundMode mode) {
 
 // Out of range: the nearest bound, 0 for NaN; the low bits where integers do not saturate.
 // [precision_conversion], [SetCtrlSpr: CTRL[59]], [Reg Cast: table 4]
-template <class To, class From>
-To to_integer(From value) {
+template <class To, class From> To to_integer(From value) {
     constexpr To lowest = std::numeric_limits<To>::lowest(), highest = std::numeric_limits<To>::max();
     const auto exact = static_cast<long double>(value);  // 64 bits of significand
     if (exact != exact) return 0;
@@ -141,58 +133,49 @@ To to_integer(From value) {
 }
 
 // [Cast: data types], [precision_conversion]: every pair of the tables but those with 4 and 8 bits of float.
-template <class To, class From>
-To convert(From value, RoundMode mode) {
+template <class To, class From> To convert(From value, RoundMode mode) {
     if constexpr (is_float<To> && std::is_integral<From>::value) {
-        const bool is_negative = value < 0;
-        const uint64_t magnitude = is_negative ? uint64_t{0} - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
-        const auto nearest = bits_of<float>(encode<8, 23>(is_negative, magnitude, 0, mode) | uint32_t{is_negative} << 31);
-        if constexpr (is_narrow<To>) return To(nearest, mode);  // of integers of 16 bits: exact in a float
-        else return static_cast<To>(nearest);
+        const auto wide = static_cast<uint64_t>(value);
+        const uint32_t bits = encode<8, 23>(value < 0, value < 0 ? -wide : wide, 0, mode) | uint32_t{value < 0} << 31;
+        if constexpr (is_narrow<To>) return To(bits_of<float>(bits), mode);  // of 16 bits: exact in a float
+        else return bits_of<float>(bits);
     } else if constexpr (is_narrow<To>) {
         return To(static_cast<float>(value), mode);
     } else if constexpr (is_float<To>) {
-        return std::is_same<To, From>::value ? whole(static_cast<To>(value), mode) : static_cast<To>(value);
+        return std::is_same<To, From>::value ? whole(value, mode) : static_cast<To>(value);
     } else if constexpr (is_float<From>) {
-        return to_integer<To>(whole(static_cast<float>(value), mode));
+        return to_integer<To>(whole(value, mode));
     } else {
         return to_integer<To>(value);
     }
 }
 
 // Arithmetic of one element. Integers wrap [SetCtrlSpr: CTRL[53]]; floats are IEEE with subnormals.
-#define MODEL_ARITHMETIC(name, sign)                                                                                   \
-    template <class T>                                                                                                 \
-    T name(T a, T b) {                                                                                                 \
-        if constexpr (!std::is_integral<T>::value) return static_cast<T>(a sign b);                                    \
-        else return static_cast<T>(static_cast<uint64_t>(a) sign static_cast<uint64_t>(b));                            \
+#define MODEL_ARITHMETIC(name, sign)                                                         \
+    template <class T> T name(T a, T b) {                                                    \
+        if constexpr (is_float<T>) return static_cast<T>(a sign b);                          \
+        else return static_cast<T>(static_cast<uint64_t>(a) sign static_cast<uint64_t>(b));  \
     }
 MODEL_ARITHMETIC(add, +)
 MODEL_ARITHMETIC(subtract, -)
 MODEL_ARITHMETIC(multiply, *)
 #undef MODEL_ARITHMETIC
 
-template <class T>
-T divide(T a, T b) {
+template <class T> T divide(T a, T b) {
     if constexpr (is_float<T>) return static_cast<T>(a / b);
     else if (b == 0) return static_cast<T>(-1);  // no trap: a lane that is not used holds anything
-    else if (b == static_cast<T>(-1)) return std::is_signed<T>::value ? subtract(T(0), a) : T(a == b);
+    else if (std::is_signed<T>::value && b == static_cast<T>(-1)) return subtract(T(0), a);
     else return static_cast<T>(a / b);
 }
-
 // A subnormal as zero. [Reg Div: algo]: unless the call asks otherwise, which is not modelled.
-template <class T>
-T flush(T value) {
-    constexpr float smallest = std::is_same<T, half>::value ? 0x1p-14f : 0x1p-126f;
-    if constexpr (is_float<T>) {
-        if (std::fabs(static_cast<float>(value)) < smallest) return std::copysign(0.0f, static_cast<float>(value));
-    }
-    return value;
+template <class T> T flush(T value) {
+    if constexpr (!is_float<T>) return value;
+    const float smallest = std::is_same<T, half>::value ? 0x1p-14f : 0x1p-126f, number = static_cast<float>(value);
+    return std::fabs(number) < smallest ? static_cast<T>(std::copysign(0.0f, number)) : value;
 }
 
 // NaN where either is, and -0.0 below +0.0: no document says so of Max and Min. [assumption maximum_is_ieee]
-template <bool is_maximum, class T>
-T extreme(T a, T b) {
+template <bool is_maximum, class T> T extreme(T a, T b) {
     if (is_float<T> && assumed(maximum_is_ieee)) {
         if (a != a || b != b) return a != a ? a : b;
         if (a == b) return std::signbit(static_cast<float>(a)) == is_maximum ? b : a;
@@ -201,8 +184,7 @@ T extreme(T a, T b) {
 }
 
 // [Compare: function]. NaN is unordered, as in IEEE 754.
-template <class T>
-bool compare(CMPMODE mode, T a, T b) {
+template <class T> bool compare(CMPMODE mode, T a, T b) {
     switch (mode) {
         case CMPMODE::LT: return a < b;
         case CMPMODE::GT: return a > b;
