@@ -1,11 +1,19 @@
-"""How the scattering kernel is cut: planes are shared out to cores, and a plane is taken in one piece."""
+"""How the scattering kernel is cut: into pieces of a plane that fit into UB, beside two chunks of its windows."""
 
-from math import prod
+from math import ceil, prod
 
 
 def tiling(call):
     batch, channels, *plane = call.shapes["y"]
-    planes = batch * channels
-    blocks = min(planes, call.blocks)
-    fields = {"planes": planes, "cells": prod(plane), "windows": prod(call.shapes["grad"][2:])}
-    return {"fields": fields, "blocks": blocks}
+    cells, windows = prod(plane), prod(call.shapes["grad"][2:])
+    chunk = min(windows, 2048)
+    piece = min(cells, call.ub_bytes // 4 - 4 * chunk - 512)
+    fields = {
+        "planes": batch * channels,
+        "cells": cells,
+        "windows": windows,
+        "pieces": ceil(cells / piece),
+        "pieceCells": piece,
+        "chunkWindows": chunk,
+    }
+    return {"fields": fields, "blocks": min(batch * channels * fields["pieces"], call.blocks)}
