@@ -95,7 +95,7 @@ def _is_accounted(run: ExecutedCall, name: str) -> bool:
 
 @check(
     "what watches the implementation from inside sees it do nothing wrong",
-    lambda trial: trial.baseline.outcome.sanitizer is not None,
+    is_shown_by=lambda trial: trial.baseline.outcome.sanitizer is not None,
 )
 def sanitizer(trial: Trial) -> Mismatch | None:
     said = next((run.outcome.sanitizer for run in trial.runs if run.outcome.sanitizer), None)
