@@ -170,9 +170,9 @@ def _header_folder(headers: Mapping[str, str], links: Mapping[str, Path]) -> Pat
 def tiling_structs(kernel: Kernel) -> TilingStructs | None:
     """Read the structs that the manifest names, None where it names none."""
     pattern, _, name = kernel.manifest.tiling.struct.partition(":")
-    structs = TilingStructs(kernel.files(pattern)[0]) if pattern else None
+    structs = TilingStructs(kernel.files(pattern)) if pattern else None
     if structs and name and name not in structs.fields:
-        raise kernel.unavailable(f"there is no struct {name} in {structs.path}")
+        raise kernel.unavailable(f"there is no struct {name} in {pattern}")
     return structs
 
 

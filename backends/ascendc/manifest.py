@@ -30,7 +30,7 @@ Tensor = Literal["grad_output", "self", "indices", "grad_input", "out", "workspa
 class TilingSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where tilings come from: exactly one of ``python``, ``cases``, ``host`` and ``cann``.
 
-    ``struct`` is what the kernel reads, as HEADER:NAME, or a HEADER of several structs. ``operator`` is the type that
+    ``struct`` is what the kernel reads, as HEADERS:NAME, or HEADERS of several structs. ``operator`` is the type that
     ``host`` registers, ``attributes`` are those of its definition in their order, ``include`` folders of its headers.
     """
 

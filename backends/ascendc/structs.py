@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,19 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _CONSTANT = re.compile(r"\bconst(?:expr)?\s+\w+\s+(\w+)\s*=\s*(\d+)")
 _MACROS = re.compile(r"BEGIN_TILING_DATA_DEF\((\w+)\)(.*?)END_TILING_DATA_DEF", re.DOTALL)
 _MACRO = re.compile(r"TILING_DATA_FIELD_DEF(?:_STRUCT|_ARR)?\(\s*([\w:]+)\s*,(?:\s*(\w+)\s*,)?\s*(\w+)\s*\)")
-_STRUCTS = re.compile(r"struct\s+(\w+)\s*\{(.*?)\n?\}\s*;", re.DOTALL)
-_FIELD = re.compile(r"^\s*([\w:]+)\s+()(\w+)\s*(?:\[\s*(\w+)\s*\])?\s*(?:=[^;]*|\{[^;]*\})?;", re.MULTILINE)
+_STRUCTS = re.compile(r"struct\s+(\w+)\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*;")
+_FIELD = re.compile(r"(?:^|(?<=;))\s*([\w:]+)\s+()(\w+)\s*(?:\[\s*(\w+)\s*\])?\s*(?:=[^;]*|\{[^;]*\})?;", re.MULTILINE)
 
 _TYPES = {"float": "float32", "double": "float64", "bool": "bool", "int": "int32", "size_t": "uint64"}
 """Types of fields that are not called as numpy calls them, but for ``_t``."""
 
 
 class TilingStructs:
-    """The structs of a header, in its order: the type, name and number of each field, 0 where it is no array."""
+    """The structs of headers, in their order: the type, name and number of each field, 0 where it is no array."""
 
-    def __init__(self, path: Path) -> None:
-        text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
-        self.path, constants = path, dict(_CONSTANT.findall(text))
+    def __init__(self, paths: Iterable[Path]) -> None:
+        text = _COMMENT.sub("", "\n".join(path.read_text(encoding="utf-8") for path in paths))
+        constants = dict(_CONSTANT.findall(text))
         self.are_macros = "BEGIN_TILING_DATA_DEF" in text
         structs, field = (_MACROS, _MACRO) if self.are_macros else (_STRUCTS, _FIELD)
         self.fields = {
@@ -61,7 +61,7 @@ class TilingStructs:
         names = record.dtype.names or ()
         if wrong := sorted({*values} ^ {*names}):
             said = "is missing from the tiling of" if wrong[0] in names else "is no field of"
-            raise ValueError(f"{wrong[0]} {said} {name} ({self.path})")
+            raise ValueError(f"{wrong[0]} {said} {name}")
         for field, value in values.items():
             record[field] = value
         return record.tobytes()

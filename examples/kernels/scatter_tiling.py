@@ -1,19 +1,11 @@
-"""How the scattering kernel is cut: into pieces of a plane that fit into UB, beside two chunks of its windows."""
+"""How the scattering kernel is cut: planes are shared out to cores, and a plane is taken in tiles that UB holds."""
 
-from math import ceil, prod
+from math import prod
 
 
 def tiling(call):
     batch, channels, *plane = call.shapes["y"]
-    cells, windows = prod(plane), prod(call.shapes["grad"][2:])
-    chunk = min(windows, 2048)
-    piece = min(cells, call.ub_bytes // 4 - 4 * chunk - 512)
-    fields = {
-        "planes": batch * channels,
-        "cells": cells,
-        "windows": windows,
-        "pieces": ceil(cells / piece),
-        "pieceCells": piece,
-        "chunkWindows": chunk,
-    }
-    return {"fields": fields, "blocks": min(batch * channels * fields["pieces"], call.blocks)}
+    planes, cells, windows = batch * channels, prod(plane), prod(call.shapes["grad"][2:])
+    tile, chunk = min(cells, call.ub_bytes // 8), min(windows, call.ub_bytes // 24)
+    fields = {"planes": planes, "cells": cells, "windows": windows, "tile": tile, "chunk": chunk}
+    return {"fields": fields, "blocks": min(planes, call.blocks)}

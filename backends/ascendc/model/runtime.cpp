@@ -225,7 +225,7 @@ void check_order(Pipe earlier, uint32_t window, uint32_t operation, bool was_sto
 // Each block that holds some of the bytes, with a bit for each of those and the place of the first.
 template <class Visit> void each_block(const void* address, uint64_t bytes, Visit visit) {
     const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - core->ub), end = offset + bytes;
-    for (uint64_t begin = offset / block_bytes * block_bytes; begin < end; begin += block_bytes) {
+    for (uint64_t begin = offset / block_bytes * block_bytes; bytes && begin < end; begin += block_bytes) {
         const uint64_t first = std::max(offset, begin) - begin, last = std::min(end - begin, uint64_t{block_bytes});
         Block& block = core->blocks[begin / block_bytes];
         if (block.launch != launch_number) {
