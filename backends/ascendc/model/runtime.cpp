@@ -313,6 +313,8 @@ bool note_access(Tensor& tensor, const void* address, uint64_t bytes, uint32_t i
         if (is_store) {
             check_access(load, now, tensor.buffer.data + i * size);
             now.is_unknown = !is_known || (is_atomic && !is_defined);
+            const bool is_same_part = store.phase == in_phase && (!thread_number || store.window == now.window);
+            now.is_atomic = is_atomic && (store.is_atomic || !is_same_part);  // a copy before it is not forgotten
         } else if (load.phase == in_phase) {
             now.is_of_cores = load.is_of_cores || load.core != now.core;
             now.is_of_threads = load.window == now.window && (load.is_of_threads || load.thread != now.thread);
@@ -526,7 +528,7 @@ bool is_tiling_key(uint64_t key) {
 }
 void copy_tiling(void* to, const void* from, uint64_t bytes) {
     if (find_tensor(from, bytes)) std::memcpy(to, from, bytes);
-    else report("launchcheck", "the tiling data are shorter than the kernel's struct");
+    else add_finding("launchcheck", "the tiling data are shorter than the kernel's struct", nullptr, 0);
 }
 
 // ---- The launch. ----
