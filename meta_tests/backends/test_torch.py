@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 import forked
-from finding_programs import Ended, Program, programs, run_afresh
+from finding_programs import EndedProcess, Program, programs, run_afresh
 from forked import Command
 from places import ROOT
 from poolproof.backends.base import Call, Outcome
@@ -181,12 +181,12 @@ def test_a_pool_gives_its_outputs_other_strides_or_ignores_those_of_what_it_writ
 PROGRAMS = programs("torch 2.13.0, CPU") + programs("torch 2.13.0, tensors of oneDNN")
 
 
-def run_forked(program: Program) -> Ended:
+def run_forked(program: Program) -> EndedProcess:
     """In a process that has torch already: to load it takes longer than any of the programs."""
     return forked.run(Command("python", [program.whole], ROOT, surroundings()))
 
 
 @pytest.mark.parametrize(("program", "run"), [(PROGRAMS[0], run_afresh), *((each, run_forked) for each in PROGRAMS)])
-def test_the_plain_program_still_shows_it(program: Program, run: Callable[[Program], Ended]) -> None:
+def test_the_plain_program_still_shows_it(program: Program, run: Callable[[Program], EndedProcess]) -> None:
     ended = run(program)
     assert program.still_shows(ended), (ended.returncode, ended.stdout, ended.stderr)

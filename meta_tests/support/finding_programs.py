@@ -18,7 +18,7 @@ from sessions import surroundings
 _PAGE = (ROOT / "FINDINGS.md").read_text(encoding="utf-8")
 
 
-class Ended(Protocol):
+class EndedProcess(Protocol):
     """A process that has ended."""
 
     returncode: int
@@ -47,11 +47,11 @@ class Program:
         """Whether a signal is said to end it."""
         return "# dies" in self.text
 
-    def still_shows(self, ended: Ended) -> bool:
+    def still_shows(self, ended: EndedProcess) -> bool:
         return printed(ended) == self.said and (ended.returncode < 0) == self.dies
 
 
-def printed(ended: Ended) -> list[str]:
+def printed(ended: EndedProcess) -> list[str]:
     """The lines of a process, and the last of its traceback, if it has one."""
     traceback = ended.stderr.splitlines()[-1:] if ended.returncode > 0 else []
     return ended.stdout.splitlines() + traceback

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
@@ -170,7 +171,7 @@ class Sandbox:
         gc.set_threshold(_GARBAGE)
         self._build_for(questions)
         try:
-            for question, following in zip(questions, [*questions[1:], None], strict=True):
+            for question, following in zip_longest(questions, questions[1:]):
                 yield self._row(question, following)
         finally:
             if self._begun:

@@ -203,7 +203,7 @@ public:
     void SetBlockDim(uint32_t count) { blocks = count; }
     int32_t GetDeterministic() const { return is_deterministic; }
     void SetScheduleMode(uint32_t) {}
-    void SetLocalMemorySize(uint32_t) {}
+    ge::graphStatus SetLocalMemorySize(uint32_t) { return ge::GRAPH_SUCCESS; }
     void SetNeedAtomic(bool) {}
 
 private:
@@ -290,8 +290,12 @@ uint64_t tiling_key(const int (&bits)[COUNT], const std::vector<uint64_t>& value
 #define OP_LOGI(...)
 #define OP_LOGW(...)
 #define OP_LOGE(context, ...) STUB_SAY(stub::text_of(__VA_ARGS__))
+#define OP_LOGE_WITHOUT_REPORT(context, ...) OP_LOGE(context, __VA_ARGS__)
+#define REPORT_INNER_ERR_MSG(...)
 #define VECTOR_INNER_ERR_REPORT_TILIING(context, ...) OP_LOGE(context, __VA_ARGS__)
 #define CUBE_INNER_ERR_REPORT(context, ...) OP_LOGE(context, __VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_ATTR(...) STUB_SAY("invalid attribute: " #__VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_INPUT(...) STUB_SAY("invalid input: " #__VA_ARGS__)
 #define OP_LOGE_FOR_INVALID_SHAPESIZE(...) STUB_SAY("invalid shape size: " #__VA_ARGS__)
 #define OP_LOGE_FOR_INVALID_SHAPEDIM(...) STUB_SAY("invalid number of axes: " #__VA_ARGS__)
 #define OP_LOGE_FOR_INVALID_SHAPE(...) STUB_SAY("invalid shape: " #__VA_ARGS__)
@@ -314,6 +318,7 @@ uint64_t tiling_key(const int (&bits)[COUNT], const std::vector<uint64_t>& value
 #define OP_CHECK_IF(condition, log, ...) do { if (condition) { log; __VA_ARGS__; } } while (0)
 #define OP_TILING_CHECK(condition, log, ...) OP_CHECK_IF(condition, log, __VA_ARGS__)
 #define OP_CHECK_NULL_WITH_CONTEXT(context, pointer) do { if ((pointer) == nullptr) return ge::GRAPH_FAILED; } while (0)
+namespace AscendC {}  // which host code opens though it uses nothing of it
 namespace Ops {
 namespace Base {
 template <class T, class U>

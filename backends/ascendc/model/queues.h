@@ -34,6 +34,7 @@ struct Queue {
 // What the core's TPipe has handed out.
 struct Buffers {
     uint64_t used = 0;  // bytes
+    std::vector<uint8_t*> ends;
     std::deque<Queue> queues;
     int taken[16] = {};  // tensors by position
 };
@@ -74,7 +75,7 @@ public:
         model::begin(model::Pipe::scalar, "EnQue", site);
         model::QueueBuffer* const buffer = queue_->find(tensor.buffer().begin);
         if (!buffer) return model::report("synccheck", "EnQue of a tensor that is not of the queue"), false;
-        if (queue_->waiting.size() >= std::max(depth, 1)) model::report("synccheck", "EnQue beyond the depth of the queue");
+        if (queue_->waiting.size() >= std::max<size_t>(depth, 1)) model::report("synccheck", "EnQue beyond the depth of the queue");
         buffer->filled = model::release(filler_of(from));
         queue_->waiting.push_back(buffer);
         return true;

@@ -313,6 +313,8 @@ bool note_access(Tensor& tensor, const void* address, uint64_t bytes, uint32_t i
         if (is_store) {
             check_access(load, now, tensor.buffer.data + i * size);
             now.is_unknown = !is_known || (is_atomic && !is_defined);
+            const bool is_same_part = store.phase == in_phase && (!thread_number || store.window == now.window);
+            now.is_atomic = is_atomic && (store.is_atomic || !is_same_part);  // a copy before it is not forgotten
         } else if (load.phase == in_phase) {
             now.is_of_cores = load.is_of_cores || load.core != now.core;
             now.is_of_threads = load.window == now.window && (load.is_of_threads || load.thread != now.thread);
@@ -368,9 +370,17 @@ void require_alignment(const void* address) {
     if (reinterpret_cast<uint64_t>(address) % block_bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
 }
 
+// The buffer that a plain address lies in; none if it lies in none.
+Extent buffer_at(const uint8_t* address) {
+    const auto& ends = core->buffers.ends;
+    const auto end = std::upper_bound(ends.begin(), ends.end(), address);
+    if (end == ends.end() || address < core->ub) return {};
+    return {end == ends.begin() ? core->ub : end[-1], *end};
+}
 void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer) {
     const auto* const place = static_cast<const uint8_t*>(from);
     uint32_t own = bytes;  // what an instruction of V loads beyond the buffer is undefined, and may be: it takes whole repeats
+    if (core->pipe == Pipe::vector && !buffer.begin) buffer = buffer_at(place);
     if (core->pipe == Pipe::vector && buffer.begin && place + bytes > buffer.end && place >= buffer.begin) {
         own = static_cast<uint32_t>(std::max<int64_t>(buffer.end - place, 0)), buffer = {};
     }
@@ -436,7 +446,8 @@ Extent take_buffer(uint64_t bytes) {
     uint8_t* const begin = core->ub + std::min(core->buffers.used, ub_step);
     core->buffers.used += (bytes + block_bytes - 1) / block_bytes * block_bytes;  // [InitBuffer: len]
     if (core->buffers.used > launch->ub_bytes) report("memcheck", "InitBuffer takes more than UB has", begin);
-    return {begin, core->ub + core->buffers.used};
+    core->buffers.ends.push_back(core->ub + core->buffers.used);
+    return {begin, core->buffers.ends.back()};
 }
 
 Clock release(Pipe pipe) {
@@ -526,7 +537,7 @@ bool is_tiling_key(uint64_t key) {
 }
 void copy_tiling(void* to, const void* from, uint64_t bytes) {
     if (find_tensor(from, bytes)) std::memcpy(to, from, bytes);
-    else report("launchcheck", "the tiling data are shorter than the kernel's struct");
+    else add_finding("launchcheck", "the tiling data are shorter than the kernel's struct", nullptr, 0);
 }
 
 // ---- The launch. ----

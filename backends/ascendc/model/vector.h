@@ -168,17 +168,18 @@ Register select(const Choice& mask, const Register& a, const Register& b) {
 namespace AscendC {
 
 // Each function in its two forms: so many elements side by side; repeats with mask and strides. [Add, Adds, ...: prototypes]
-#define MODEL_BINARY(Name, spread, operation)                                                                                     \
-    template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,              \
-                                 model::Mask mask, uint8_t repeats, const BinaryRepeatParams& p) {                        \
-        using View = model::View<T>;                                                                                      \
-        model::map<model::Spread::spread>(#Name, model::Plan(mask, repeats, model::Lanes<T>::count), [](T x, T y) -> T { return operation; },    \
-                   View{to, p.dstBlkStride, p.dstRepStride}, View{a, p.src0BlkStride, p.src0RepStride},                   \
-                   View{b, p.src1BlkStride, p.src1RepStride});                                                            \
-    }                                                                                                                     \
-    template <class T>                                                                                                    \
-    void Name(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b, model::Count count) {           \
-        model::map<model::Spread::spread>(#Name, count, [](T x, T y) -> T { return operation; }, to, a, b);                                      \
+#define MODEL_BINARY(Name, spread, operation)                                                                          \
+    template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,           \
+                                 model::Mask mask, uint8_t repeats, const BinaryRepeatParams& p) {                     \
+        using View = model::View<T>;                                                                                   \
+        const model::Plan plan(mask, repeats, model::Lanes<T>::count);                                                 \
+        model::map<model::Spread::spread>(#Name, plan, [](T x, T y) -> T { return operation; },                        \
+                   View{to, p.dstBlkStride, p.dstRepStride}, View{a, p.src0BlkStride, p.src0RepStride},                \
+                   View{b, p.src1BlkStride, p.src1RepStride});                                                         \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    void Name(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b, model::Count count) {        \
+        model::map<model::Spread::spread>(#Name, count, [](T x, T y) -> T { return operation; }, to, a, b);            \
     }
 MODEL_BINARY(Add, lanes, model::add(x, y))
 MODEL_BINARY(Sub, lanes, model::subtract(x, y))
@@ -190,15 +191,16 @@ MODEL_BINARY(And, bytes, static_cast<T>(x & y))
 MODEL_BINARY(Or, bytes, static_cast<T>(x | y))
 #undef MODEL_BINARY
 
-#define MODEL_UNARY(Name, spread, argument, operation)                                                                            \
-    template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& from argument, model::Mask mask,         \
-                                 uint8_t repeats, const UnaryRepeatParams& p) {                                           \
-        using View = model::View<T>;                                                                                      \
-        model::map<model::Spread::spread>(#Name, model::Plan(mask, repeats, model::Lanes<T>::count), [=](T x) -> T { return operation; },        \
-                   View{to, p.dstBlkStride, p.dstRepStride}, View{from, p.srcBlkStride, p.srcRepStride});                 \
-    }                                                                                                                     \
-    template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& from argument, model::Count count) {     \
-        model::map<model::Spread::spread>(#Name, count, [=](T x) -> T { return operation; }, to, from);                                          \
+#define MODEL_UNARY(Name, spread, argument, operation)                                                                 \
+    template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& from argument, model::Mask mask,      \
+                                 uint8_t repeats, const UnaryRepeatParams& p) {                                        \
+        using View = model::View<T>;                                                                                   \
+        const model::Plan plan(mask, repeats, model::Lanes<T>::count);                                                 \
+        model::map<model::Spread::spread>(#Name, plan, [=](T x) -> T { return operation; },                            \
+                   View{to, p.dstBlkStride, p.dstRepStride}, View{from, p.srcBlkStride, p.srcRepStride});              \
+    }                                                                                                                  \
+    template <class T> void Name(const LocalTensor<T>& to, const LocalTensor<T>& from argument, model::Count count) {  \
+        model::map<model::Spread::spread>(#Name, count, [=](T x) -> T { return operation; }, to, from);                \
     }
 #define MODEL_SCALAR , model::Same<T> scalar
 MODEL_UNARY(Adds, lanes, MODEL_SCALAR, model::add(x, scalar))
@@ -255,10 +257,12 @@ template <class Bit, class T> void compare(const LocalTensor<Bit>& to, const Loc
     constexpr uint32_t bytes = model::Lanes<T>::count / 8;
     const model::View<T> first{a, p.src0BlkStride, p.src0RepStride}, second{b, p.src1BlkStride, p.src1RepStride};
     const auto compute = [&](uint32_t repeat, const model::Bits& mask) {
-        const model::Choice choice = model::compare({mask}, mode, first.load(repeat, mask), second.load(repeat, mask));
+        const model::Choice choice = model::compare({mask, {}}, mode, first.load(repeat, mask), second.load(repeat, mask));
         model::Bytes packed;
         std::memcpy(packed.value, choice.on.words, bytes);
-        for (uint32_t byte = 0; byte < bytes; ++byte) packed.unknown.set(byte, 1, (choice.unknown.from(byte * 8) & 255) == 255);
+        for (uint32_t byte = 0; byte < bytes; ++byte) {
+            packed.unknown.set(byte, 1, (choice.unknown.from(byte * 8) & 255) == 255);
+        }
         model::store(to.address() + repeat * bytes, packed, 0, bytes, to.buffer());
     };
     model::each_repeat("Compare", plan, compute, to, a, b);
@@ -268,7 +272,8 @@ template <class Bit, class T> void Compare(const LocalTensor<Bit>& to, const Loc
     constexpr uint32_t most = model::Lanes<T>::count;
     const uint64_t whole = count.lanes / most * most;
     compare(to, a, b, mode, model::Plan(model::Count(whole, count.site), most), BinaryRepeatParams());
-    if (count.lanes != whole) model::report("memcheck", "Compare takes whole repeats of 256 bytes: the rest of its count is left out");
+    if (count.lanes == whole) return;
+    model::report("memcheck", "Compare takes whole repeats of 256 bytes: the rest of its count is left out");
 }
 template <class Bit, class T> void Compare(const LocalTensor<Bit>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,
                                            CMPMODE mode, model::Mask mask, uint8_t repeats, const BinaryRepeatParams& p) {
@@ -302,8 +307,9 @@ void select(const LocalTensor<T>& to, const LocalTensor<Bit>& bits, const LocalT
     };
     model::each_repeat("Select", plan, compute, to, bits, a);
 }
-template <class T, class Bit, class Second> void Select(const LocalTensor<T>& to, const LocalTensor<Bit>& bits,
-                                                        const LocalTensor<T>& a, const Second& b, SELMODE mode, model::Count count) {
+template <class T, class Bit, class Second>
+void Select(const LocalTensor<T>& to, const LocalTensor<Bit>& bits, const LocalTensor<T>& a, const Second& b, SELMODE mode,
+            model::Count count) {
     select(to, bits, a, b, mode, model::Plan(count, model::Lanes<T>::count), BinaryRepeatParams());
 }
 template <class T, class Bit, class Second>

@@ -50,7 +50,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 
 @dataclass
-class Step:
+class Link:
     """One session of a chain: how it ended, what it said, and the folder as it left it."""
 
     status: int
@@ -67,7 +67,7 @@ def told_to(*options: str) -> list[str]:
     return [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
 
 
-def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Step]:
+def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Link]:
     """Sessions of one run, made once for all workers: each that has a test of this module would make them all again."""
 
     def make(folder: Path) -> None:
@@ -77,7 +77,7 @@ def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str
 
     folder = made_once(factory, name, make)
     said = [(folder / f"said-{number}").read_text(encoding="utf-8").partition("\n") for number in range(len(steps))]
-    return [Step(int(status), text, folder / f"after-{number}") for number, (status, _, text) in enumerate(said)]
+    return [Link(int(status), text, folder / f"after-{number}") for number, (status, _, text) in enumerate(said)]
 
 
 def session(
@@ -101,7 +101,7 @@ def session(
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Step]:
+def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Link]:
     """The sessions of one run: at each limit, with each fault behind the last row, and undisturbed."""
     limited = [{"limit": limit} for limit in LIMITS]
     steps = [{"more": [], **step} for step in (*limited, *FAULTS.values(), {})]
@@ -111,12 +111,12 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Step]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Step:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Link:
     (step,) = sessions_of(tmp_path_factory, "undisturbed", [{}])
     return step
 
 
-def told_once(step: Step, sentence: str) -> None:
+def told_once(step: Link, sentence: str) -> None:
     """The sentence is told, and no traceback."""
     assert step.status == Overall.COULD_NOT_RUN, step.output
     assert sentence in " ".join(step.output.split()), step.output
@@ -124,7 +124,7 @@ def told_once(step: Step, sentence: str) -> None:
     assert "INTERNALERROR" not in step.output
 
 
-def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: list[Step], undisturbed: Step) -> None:
+def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: list[Link], undisturbed: Link) -> None:
     before: Counter[tuple[str, ...]] = Counter()
     told, counts = set(), set()
     for step in chain[: len(LIMITS)]:
@@ -144,7 +144,7 @@ def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: 
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Step], undisturbed: Step, fault: str) -> None:
+def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Link], undisturbed: Link, fault: str) -> None:
     step = chain[len(LIMITS) + [*FAULTS].index(fault)]
     if fault in ("sessionfinish", "terminal_summary", "unconfigure"):
         told_once(step, f"a plugin failed at the end of the session: LookupError: no server to upload to, in {fault}")
@@ -167,7 +167,7 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
     said = subprocess.run(asked, cwd=tmp_path, env=surroundings(), text=True, stdout=PIPE, stderr=STDOUT).stdout
     (full, status), (again, last) = re.findall(r"(.*?)^=== (-?\d+)\n", said, flags=re.MULTILINE | re.DOTALL)
     told_once(
-        Step(int(status), full, tmp_path / "full"), "No space left on device; make room for it, and go on with --resume"
+        Link(int(status), full, tmp_path / "full"), "No space left on device; make room for it, and go on with --resume"
     )
     assert "replacing crashed worker" not in full
     assert int(last) == Overall.VIOLATES, again

@@ -52,7 +52,7 @@ class Made:
         return replace(self, id=extension_id(root, index), index=index) if self.endless else None
 
 
-class Clock:
+class SimulatedProcesses:
     """Processes that take turns: each has a time of its own, and whose is least goes on."""
 
     def __init__(self, folder: Path, made: list[Any], seconds: float, workers: int, extends_plan: bool = False):
@@ -136,7 +136,7 @@ UNEVEN: list[Any] = [Made(f"{number}", 40 + 40 * (number % 5), 0.05 * (1 + numbe
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("seconds", [100.0, 300.0])
 def test_a_budget_is_spent_to_its_end_and_all_blocks_get_as_much(tmp_path: Path, seconds: float, workers: int) -> None:
-    clock = Clock(tmp_path, UNEVEN, seconds, workers)
+    clock = SimulatedProcesses(tmp_path, UNEVEN, seconds, workers)
     clock.spend()
     assert all(0.9 * seconds <= time <= seconds for time in clock.times)
     taken = clock.taken()
@@ -145,7 +145,7 @@ def test_a_budget_is_spent_to_its_end_and_all_blocks_get_as_much(tmp_path: Path,
 
 
 def test_a_plan_that_fits_is_asked_whole(tmp_path: Path) -> None:
-    clock = Clock(tmp_path, UNEVEN, 2000.0, 1)
+    clock = SimulatedProcesses(tmp_path, UNEVEN, 2000.0, 1)
     clock.spend()
     assert clock.taken() == {block.id: block.count for block in UNEVEN}
     assert time_budget.partial_counts(tmp_path, UNEVEN) == {}
@@ -154,14 +154,14 @@ def test_a_plan_that_fits_is_asked_whole(tmp_path: Path) -> None:
 def test_the_least_is_asked_whatever_the_budget(tmp_path: Path) -> None:
     """And a few cases of each block while there is time."""
     slow = [Made(f"{number}", 80, 3.0) for number in range(10)]
-    clock = Clock(tmp_path, slow, 10.0, 1)
+    clock = SimulatedProcesses(tmp_path, slow, 10.0, 1)
     clock.spend()
     assert [clock.taken()[block.id] for block in slow] == [4, *[1] * 9]
     assert clock.times == [39.0]
 
 
 def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
-    clock = Clock(tmp_path, [Made("quick", 10_000, 0.01), Made("slow", 100, 15.0)], 130.0, 1)
+    clock = SimulatedProcesses(tmp_path, [Made("quick", 10_000, 0.01), Made("slow", 100, 15.0)], 130.0, 1)
     clock.spend()
     assert 117.0 <= clock.times[0] <= 130.0
     assert clock.taken()["slow"] == 4
@@ -198,7 +198,7 @@ def test_turns_outlast_a_time_and_tell_of_it_often(seconds: float) -> None:
 
 def test_what_workers_ask_beyond_a_plan_is_counted(tmp_path: Path) -> None:
     made: list[Any] = [Made(f"{name}", 40, 0.05, endless=name > 2) for name in range(1, 5)]
-    clock = Clock(tmp_path, made, 60.0, 3, extends_plan=True)
+    clock = SimulatedProcesses(tmp_path, made, 60.0, 3, extends_plan=True)
     clock.spend()
     beyond = time_budget.extension_counts(tmp_path, made)
     assert set(beyond) == {"3", "4"}
@@ -208,11 +208,11 @@ def test_what_workers_ask_beyond_a_plan_is_counted(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_spent_goes_on_where_it_can(tmp_path: Path) -> None:
     made = [Made("1", 20, 0.05), Made("2", 20, 0.05, endless=True)]
-    clock = Clock(tmp_path, made, 50.0, 1, extends_plan=True)
+    clock = SimulatedProcesses(tmp_path, made, 50.0, 1, extends_plan=True)
     clock.spend()
     assert 45.0 <= clock.times[0] <= 50.0
     assert clock.taken()["1"] == 20
-    again = Clock(tmp_path, made, 0.1, 1, extends_plan=True)
+    again = SimulatedProcesses(tmp_path, made, 0.1, 1, extends_plan=True)
     assert sum(p.stop - p.start for p in again.portions) == clock.taken().total()
 
 
