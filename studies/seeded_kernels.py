@@ -16,11 +16,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from math import prod
 from pathlib import Path
 
 import click
 
+from poolproof.backends.base import Backend
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import EVERYTHING
@@ -84,15 +86,14 @@ def faults(most: int, seed: int, only: str | None) -> None:
     raise SystemExit(missed > 0)
 
 
-def _hunted(backend, dtype: str, seed: int, most: int) -> tuple[int, str]:  # type: ignore[no-untyped-def]
+def _hunted(backend: Backend, dtype: str, seed: int, most: int) -> tuple[int, str]:
     """(cases judged, what was said of the one that failed): the checks that it violates, and the watch's sentence."""
-    for number, question in enumerate(smoke_plan(backend, dtype, seed), start=1):
+    number = 0
+    for number, question in enumerate(islice(smoke_plan(backend, dtype, seed), most), start=1):
         row = question.judge(backend)
         if row["verdict"] in FAILED:
             found = {each["check"]: each["message"] for each in json.loads(row["findings"])}
             return number, f"{row['aspect']}: {', '.join(found)}: {found.get('sanitizer') or row['reason']}"
-        if number == most:
-            break
     return number, ""
 
 
