@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_080,
-    "backends": 4_570,
-    "suites": 14_000,
+    "backends": 5_390,
+    "suites": 14_090,
     "suites/cases": 4_430,
-    "suites/judging": 3_020,
+    "suites/judging": 3_040,
     "suites/plan": 1_210,
-    "suites/isolation": 1_460,
+    "suites/isolation": 1_490,
     "suites/run": 980,
-    "suites/probe": 830,
+    "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 8_970,
-    "meta_tests": 22_230,
+    "meta_tests": 22_560,
 }
 
 CLASSES, FRAMES = 24, 18
