@@ -330,8 +330,9 @@ void races() {
           Duplicate(x, 1.0f, 8); all(); DataCopy(gy, x, 8);
           if (!bad) SetFlag<HardEvent::MTE3_V>(EVENT_ID0), WaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
           Duplicate(x, 2.0f, 8);)
-    FAULT("racecheck: load by V is not ordered after the store by MTE2", "Adds", DataCopy(x, gx, 8);
-          bad ? PipeBarrier<PIPE_MTE2>() : PipeBarrier<PIPE_ALL>(); Adds(y, x, 1.0f, 8);)
+    FAULT("racecheck: load by V is not ordered after the store by MTE2", "Adds",
+          if (bad) SetFlag<HardEvent::MTE2_V>(0); DataCopy(x, gx, 8);
+          if (!bad) SetFlag<HardEvent::MTE2_V>(0); WaitFlag<HardEvent::MTE2_V>(0); Adds(y, x, 1.0f, 8);)
     FAULT("racecheck: store by MTE2 is not ordered after the store by V", "DataCopy", Duplicate(x, 1.0f, 8);
           if (!bad) DataSyncBarrier<MemDsbT::ALL>(); DataCopy(x, gx, 8);)
     FAULT("racecheck: store by MTE3 is not ordered after the store by MTE3", "DataCopy",

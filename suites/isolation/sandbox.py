@@ -24,7 +24,7 @@ from typing import BinaryIO
 from poolproof.backends.abilities import ALL
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.host.protocol import Description, ProtocolError
-from poolproof.backends.registry import UnknownBackend, check_name, prepare
+from poolproof.backends.registry import KERNELS, UnknownBackend, check_name, prepare
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.checks import NEIGHBOURS
@@ -57,6 +57,9 @@ _GARBAGE = 5000
 """New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
+_MODEL_SLOWNESS = 4.0
+"""How many times the usual time limit a kernel may take on a model, which runs all its cores on one."""
+
 _WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up."""
 
@@ -256,7 +259,8 @@ class Sandbox:
             self._begin(question, self._prepare(question))
         prepared, self._begun = self._prepared, None
         after = self._prepare(following) if prepared and following else None
-        self._host.allow(self._timeout * question.timeout_scale)
+        scale = question.timeout_scale * (_MODEL_SLOWNESS if self.backend.startswith(KERNELS) else 1.0)
+        self._host.allow(self._timeout * scale)
         try:
             if prepared:
                 self._remote.receive()

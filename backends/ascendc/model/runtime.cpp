@@ -365,7 +365,10 @@ void begin(Pipe pipe, const char* name, Site site) {
     operations.push_back({name, site, core->index});
 }
 uint32_t current_operation() { return core->operation; }
-void report(const char* kind, const char* what, const void* address) { add_finding(kind, what, address, core->operation); }
+void report(const char* kind, const char* what, const void* address) {
+    const bool is_of_ub = core->pipe == Pipe::vector && !thread_number;  // of an instruction of V, however wild
+    add_finding(kind, what, address, core->operation, is_of_ub);
+}
 void require_alignment(const void* address) {
     if (reinterpret_cast<uint64_t>(address) % block_bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
 }

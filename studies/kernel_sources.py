@@ -1,12 +1,11 @@
-"""Recorded results of the operator library's kernels, held against those of today, or against the emulator.
+"""Recorded results of the operator library's kernels, held against what their sources give today.
 
-    python studies/kernel_bits.py --sources ops-nn [--product A2] [--every 1]
-    python studies/kernel_bits.py --emulator
+    python studies/kernel_sources.py --sources ops-nn [--product A2] [--dtype float32] [--every 1]
 
-`kernel_bits.jsonl.gz` has 2,249 cases, with the sha256 of grad_input as the kernels of ops-nn at e5c3fa93 gave it on
-another model of Ascend C, cores and threads in their own order. Of a case the bits are one (the kernel can give no
-others), one of those that an order of additions gives, or undefined. The table counts by product and template. Exits
-with 1 if bits differ that are one, which the emulator's are where it adds in another order or rightly what they lose.
+`meta_tests/golden/kernel_bits.jsonl.gz` has 2,249 cases, with the sha256 of grad_input as the kernels of ops-nn at
+e5c3fa93 gave it on another model of Ascend C, cores and threads in their own order. Of a case the bits are the only
+ones that the kernel can give, one of those that an order of additions gives, or undefined. The table counts by product
+and template. Exits with 1 if bits differ that are the only ones.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from poolproof.backends.registry import create, prepare
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.trial import Trial
 
-RECORDED = Path(__file__).with_name("kernel_bits.jsonl.gz")
+RECORDED = Path(__file__).parents[1] / "meta_tests" / "golden" / "kernel_bits.jsonl.gz"
 ON_950 = {
     "AdaptiveMaxPool2dBackward": "adaptive_max_pool3d_grad-950",
     "AdaptiveMaxPool3dBackward": "adaptive_max_pool3d_grad-950",
@@ -39,23 +38,19 @@ ON_950 = {
 
 
 @click.command()
-@click.option("--sources", type=click.Path(path_type=Path), help="A checkout of ops-nn.")
-@click.option("--emulator", is_flag=True, help="The emulator of the product, in place of the kernels.")
+@click.option("--sources", type=click.Path(path_type=Path), required=True, help="A checkout of ops-nn.")
 @click.option("--product", type=click.Choice(["A2", "950"]), help="Only its rows.")
 @click.option("--dtype", help="Only its rows.")
 @click.option("--every", default=1, show_default=True, help="Every n-th row.")
-def main(sources: Path | None, emulator: bool, product: str | None, dtype: str | None, every: int) -> None:
-    if (sources is None) != emulator:
-        raise click.UsageError("name either --sources or --emulator")
-    if sources is not None:
-        os.environ[SOURCES_VARIABLE] = str(sources.absolute())
+def main(sources: Path, product: str | None, dtype: str | None, every: int) -> None:
+    os.environ[SOURCES_VARIABLE] = str(sources.absolute())
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for row in list(rows())[::every]:
         case = Case.from_json(json.dumps(row["case"]))
         if product in (None, row["product"]) and dtype in (None, case.dtype):
-            counts[row["product"], row["template"]].update(compared(row, case, emulator))
+            counts[row["product"], row["route"].strip()].update(compared(row, case))
     print_table(counts)
-    raise SystemExit(sum(count["differ, are one"] for count in counts.values()) > 0)
+    raise SystemExit(sum(count["differ, only"] for count in counts.values()) > 0)
 
 
 def rows() -> Iterator[Mapping[str, Any]]:
@@ -64,27 +59,26 @@ def rows() -> Iterator[Mapping[str, Any]]:
 
 
 @cache
-def backend_of(product: str, template: str, operator: str, dtype: str, emulator: bool) -> Backend:
-    kernel = ON_950[operator] if product == "950" else f"{template.partition(' ')[0]}-a2"
-    name = f"emulator-{product.lower()}" if emulator else f"ascendc:ops-nn/{kernel}"
+def backend_of(product: str, route: str, operator: str, dtype: str) -> Backend:
+    name = f"ascendc:ops-nn/{ON_950[operator] if product == '950' else route.partition(' ')[0] + '-a2'}"
     prepare(name, print, dtype)
     return create(name)
 
 
-def compared(row: Mapping[str, Any], case: Case, emulator: bool) -> list[str]:
+def compared(row: Mapping[str, Any], case: Case) -> list[str]:
     """Return what a row counts as: asked or not, and whether its bits are those that were recorded."""
-    backend = backend_of(row["product"], row["template"], case.api.name, case.dtype, emulator)
+    backend = backend_of(row["product"], row["route"], case.api.name, case.dtype)
     outcome = (run := Trial(case, backend).baseline).outcome
     if outcome.status is not Status.COMPLETED:
         return ["not asked"]
     bits = hashlib.sha256(run.output("grad_input").tobytes()).hexdigest()
     how = "same" if bits == row["sha256"] else "differ"
     seen = ["seen from inside"] if outcome.sanitizer else []
-    return ["rows", f"{how}, are {'one' if row['bits'] == 'one' else 'several'}", *seen]
+    return ["rows", f"{how}, {'only' if row['bits_are'] == 'only' else 'several'}", *seen]
 
 
 def print_table(counts: Mapping[tuple[str, str], Counter[str]]) -> None:
-    columns = ("rows", "same, are one", "differ, are one", "same, are several", "differ, are several")
+    columns = ("rows", "same, only", "differ, only", "same, several", "differ, several")
     columns += ("seen from inside", "not asked")
     print(f"{'product and template':72s}", *columns, sep="  ")
     total: Counter[str] = Counter()
