@@ -135,6 +135,9 @@ class Outcome:
     guard_violations
         Out-of-bounds writes that the backend itself found in memory that the caller cannot see (guard bands of a
         workspace), in words.
+    sanitizer
+        What was seen from inside that the implementation does wrong, such as a race, each in a sentence. None where
+        nobody watches it.
     changed
         What the call left otherwise than it was in its process, each as (what, before, after). None where nobody
         looked: who runs the backend's process says it, never a backend.
@@ -147,6 +150,7 @@ class Outcome:
     results: Mapping[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     guard_violations: tuple[str, ...] = ()
+    sanitizer: tuple[str, ...] | None = None
     changed: tuple[tuple[str, str, str], ...] | None = None
 
 

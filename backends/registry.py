@@ -14,6 +14,9 @@ from poolproof.references.products import PRODUCTS, Product
 
 ENTRY_POINT_GROUP = "poolproof.backends"
 
+KERNELS = "ascendc:"
+"""How names of kernels in Ascend C begin; a manifest follows."""
+
 _DEVICES = ("cpu", "cuda", "npu")
 
 _ON_DEVICES = {
@@ -92,11 +95,16 @@ def create(name: str) -> Backend:
     return made
 
 
-def prepare(name: str, tell: Callable[[str], object]) -> None:
+def prepare(name: str, tell: Callable[[str], object], dtype: str = "") -> None:
     """Build what a backend needs once, and ``tell`` what takes long; `BackendUnavailable` if that fails.
 
-    Otherwise creating the backend builds it, in silence.
+    What only calls of a dtype need is built where that is named. What is not prepared is built in silence, by whoever
+    creates the backend or makes a call.
     """
+    if name.startswith(KERNELS):
+        from poolproof.backends.ascendc.backend import prepare_kernel
+
+        prepare_kernel(name, tell, dtype)
     if name in _EMULATED:
         from poolproof.backends.emulator import library
 
@@ -106,18 +114,24 @@ def prepare(name: str, tell: Callable[[str], object]) -> None:
 def check_name(name: str) -> None:
     """Raise `UnknownBackend` unless ``name`` can be created in principle; imports nothing heavy."""
     family, colon, device = name.partition(":")
+    if name.startswith(KERNELS):
+        return
     if colon and family in _ON_DEVICES:
         if device not in _DEVICES:
             raise UnknownBackend(f"backend {name!r}: {family} runs on {', '.join(_DEVICES)}, such as {family}:cuda")
     elif not colon and name not in BUILT_IN and name not in names():  # those of all packages are read last
         raise UnknownBackend(
             f"unknown backend {name!r}: choose from {', '.join(names())}, torch:DEVICE, "
-            "or name your own as module:attribute"
+            f"or name your own as module:attribute, or a kernel in Ascend C by its manifest, as {KERNELS}KERNEL.toml"
         )
 
 
 def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
+    if name.startswith(KERNELS):
+        from poolproof.backends.ascendc.backend import AscendC
+
+        return partial(AscendC, name)
     if name in _EMULATED:
         from poolproof.backends.emulator.backend import Emulated
 

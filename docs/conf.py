@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).parents[1]
 PAGES = (  # in their order; Sphinx warns of one that is missing
     "docs/backends",
+    "docs/kernels",
     "docs/host",
     "docs/reports",
     "docs/precision",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, canonical
+from poolproof.backends.registry import UnknownBackend, canonical, prepare
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
@@ -29,7 +29,7 @@ from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
-from poolproof.suites.isolation.sandbox import Sandbox, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, say, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
 from poolproof.suites.plan.aspects import ASPECTS
@@ -85,8 +85,11 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         selection = _selection(config)
         surveys, loaded, pool = _survey_all(config)
         selection = replace(selection, surveys=surveys)
-        if not selection.mandatory():
+        planned = {(group["backend"], group["dtype"]): None for group in selection.mandatory()}
+        if not planned:
             stop("nothing to judge: no backend has an operator and dtypes that the options leave")
+        for name, dtype in planned:
+            prepare(name, say, dtype)
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
         done = recorder.finished_work(folder)
         plugins += formats_of_packages().records if config.getoption("case_list") else ()

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
+import click
 import pytest
 
-from poolproof.backends.registry import names
+from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT
+from poolproof.reports.terminal.command_line import MAX_SECONDS, PATH
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_sources
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
+
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+_SOURCES = "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)"
 
 
 class OutOfRange(BadInput):
@@ -30,7 +38,8 @@ def add_options(parser: pytest.Parser) -> None:
         "--backend",
         metavar="NAME",
         help=f"implementation under test, repeatable: {', '.join(names())}, "
-        "torch:DEVICE, or your own as module:attribute (default: torch-cpu)",
+        f"torch:DEVICE, your own as module:attribute, or {KERNELS}KERNEL.toml, the manifest of a kernel in Ascend C "
+        "(default: torch-cpu)",
     )
     add(
         "--plan",
@@ -117,6 +126,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",
     )
+    add("--sources", metavar="DIR", help=_SOURCES)
     add(
         "--probe",
         action="store_true",
@@ -174,3 +184,14 @@ def check_ranges(config: pytest.Config) -> None:
         raise OutOfRange(
             f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
         )
+
+
+def sources_option(command: _Command) -> _Command:
+    """Add to a command of click the option that says where sources of kernels lie."""
+    return click.option(
+        "--sources",
+        type=PATH,
+        expose_value=False,
+        callback=lambda _context, _option, value: set_sources(value),
+        help=_SOURCES,
+    )(command)

@@ -141,7 +141,7 @@ class CopyingBackend(Backend):
             is_batched = array.ndim == call.operator.spatial_rank + 2
             arrays[name] = np.ascontiguousarray(array if is_batched else array[np.newaxis])
         given = arrays["self"], arrays.get("grad_output"), None, call.index_dtype
-        made = ArrayCall(call.operator, *given, **_full_length(call))
+        made = ArrayCall(call.operator, *given, **full_length(call))
         if "indices" not in arrays:
             return made
         scale, starts = self._places(made)
@@ -165,7 +165,7 @@ class CopyingBackend(Backend):
         return channels, np.arange(channels).reshape(1, channels, *ones)
 
 
-def _full_length(call: Call) -> dict[str, Any]:
+def full_length(call: Call) -> dict[str, Any]:
     windows, rank = call.attributes, call.operator.spatial_rank
     if isinstance(windows, Adaptive):
         return {"output_size": expand(windows.output_size, rank)}

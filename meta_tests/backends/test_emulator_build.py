@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from poolproof.backends import building
 from poolproof.backends.emulator import build, library
 from sessions import ENVIRONMENT, words
 
@@ -63,12 +64,12 @@ def test_every_source_is_compiled_once_and_a_missing_compiler_named(monkeypatch:
     assert library() == library() and library().is_file()
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
-    build._compiler.cache_clear()
+    building.compiler.cache_clear()
     try:
-        with pytest.raises(build.CompilerMissing, match="install g"):
-            build._compiler()
+        with pytest.raises(building.CompilerMissing, match="install g"):
+            building.compiler()
     finally:
-        build._compiler.cache_clear()
+        building.compiler.cache_clear()
 
 
 def test_two_builders_at_once_agree(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_two_builders_at_once_agree(tmp_path: Path) -> None:
         barrier.wait()
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(build._once, [tmp_path / "built"] * 2, [fill] * 2))
+        list(pool.map(building.once, [tmp_path / "built"] * 2, [fill] * 2))
     assert [path.name for path in tmp_path.iterdir()] == ["built"]
     assert (tmp_path / "built" / "file").read_text() == "complete"
 
@@ -88,11 +89,11 @@ def test_who_waits_for_another_says_so_once_and_goes_on_after_it(tmp_path: Path)
     said: list[str] = []
 
     def enter() -> None:
-        with build._alone(tmp_path / "build", said.append):
+        with building.alone(tmp_path / "build", "the emulator", said.append):
             said.append("entered")
 
     with ThreadPoolExecutor(1) as pool:
-        with build._alone(tmp_path / "build", said.append):
+        with building.alone(tmp_path / "build", "the emulator", said.append):
             waiting = pool.submit(enter)
             while not said and not waiting.done():
                 time.sleep(0.01)

@@ -150,6 +150,8 @@ def test_records_come_back() -> None:
     for outcome in (
         Outcome(Status.COMPLETED, seconds=1e-300, results={"out": ((1, 2), "float32")}, strides={"out": (2, 1)}),
         Outcome(Status.REFUSED, code=-(1 << 31), message='"\n\ud800', guard_violations=("a", "b")),
+        Outcome(Status.COMPLETED, sanitizer=("racecheck: two cores",)),
+        Outcome(Status.COMPLETED, sanitizer=()),
         Outcome(Status.UNAVAILABLE),
     ):
         expected = replace(outcome, message=outcome.message.replace("\ud800", "?"), changed=())

@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_080,
-    "backends": 4_570,
-    "suites": 14_050,
+    "backends": 5_390,
+    "suites": 14_140,
     "suites/cases": 4_470,
-    "suites/judging": 3_020,
+    "suites/judging": 3_040,
     "suites/plan": 1_220,
-    "suites/isolation": 1_470,
+    "suites/isolation": 1_490,
     "suites/run": 980,
-    "suites/probe": 830,
+    "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 8_970,
-    "meta_tests": 22_220,
+    "meta_tests": 22_800,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -45,7 +45,8 @@ class Scatter(Backend):
             self.backward(call)
         else:
             self.forward(call)
-        return Outcome(Status.COMPLETED, seconds=time.perf_counter() - started, results=self.results(call))
+        seconds = time.perf_counter() - started
+        return Outcome(Status.COMPLETED, seconds=seconds, results=self.results(call), sanitizer=())
 
     def results(self, call: Call) -> dict[str, tuple[tuple[int, ...], str]]:
         return {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}

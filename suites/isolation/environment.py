@@ -15,7 +15,8 @@ from pathlib import Path
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.registry import is_python_variable
+from poolproof.backends.ascendc import SOURCES_VARIABLE
+from poolproof.backends.registry import KERNELS, is_python_variable
 from poolproof.reports.rows.text import visible
 
 USUAL_TIMEOUT = 60.0
@@ -37,6 +38,9 @@ def replay_arguments(backend: str, environment: Mapping[str, str], import_folder
         if name == DEVICE_VARIABLE or name.startswith(_EMULATOR) or is_python_variable(name)
     )
     libraries = _options("--aclnn-library", _entries(environment, LIBRARY_VARIABLE))
+    if backend.startswith(KERNELS):
+        sources = _options("--sources", [str(Path(environment.get(SOURCES_VARIABLE, "")).absolute())])
+        return tuple(map(visible, (*variables, *libraries, *sources)))
     folders = _options("--pythonpath", import_folders if ":" in backend else ())
     return tuple(map(visible, (*variables, *libraries, *folders)))
 
@@ -50,6 +54,12 @@ def set_libraries(paths: Iterable[object]) -> None:
     """Name libraries to all backends that this process and its children create from here on."""
     if named := os.pathsep.join(map(str, paths)):
         os.environ[LIBRARY_VARIABLE] = named
+
+
+def set_sources(folder: object) -> None:
+    """Say where sources of kernels lie, if it is said."""
+    if folder is not None:
+        os.environ[SOURCES_VARIABLE] = str(Path(str(folder)).absolute())
 
 
 def set_import_folders(folders: Iterable[object]) -> None:

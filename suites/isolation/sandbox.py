@@ -24,7 +24,7 @@ from typing import BinaryIO
 from poolproof.backends.abilities import ALL
 from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.backends.host.protocol import Description, ProtocolError
-from poolproof.backends.registry import UnknownBackend, check_name, prepare
+from poolproof.backends.registry import KERNELS, UnknownBackend, check_name, prepare
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.checks import NEIGHBOURS
@@ -57,6 +57,9 @@ _GARBAGE = 5000
 """New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
+_MODEL_SLOWNESS = 4.0
+"""How many times the usual time limit a kernel may take on a model, which runs all its cores on one."""
+
 _WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up."""
 
@@ -108,6 +111,7 @@ class Sandbox:
         self._survives_first_calls: bool | None = None
         self._zygote_is_warm = False
         self._oom_kills: int | None = None
+        self._dtype = "float32"
         self.take(scratch, name, timeout)
 
     def take(self, scratch: Path, name: str, timeout: float) -> None:
@@ -122,7 +126,7 @@ class Sandbox:
 
     def start(self) -> Survey:
         """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
-        prepare(self.backend, lambda sentence: print(f"poolproof: {sentence}", file=sys.stderr, flush=True))  # noqa: T201
+        prepare(self.backend, say)
         self._host.start()
         compile_all()  # while the host loads the backend
         gc.freeze()
@@ -168,6 +172,7 @@ class Sandbox:
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
+        self._build_for(questions)
         try:
             for question, following in zip_longest(questions, questions[1:]):
                 yield self._row(question, following)
@@ -175,6 +180,12 @@ class Sandbox:
             if self._begun:
                 self._end_worker()
             self._in_flight.clear()
+
+    def _build_for(self, questions: Sequence[Question]) -> None:
+        """Have what their calls need built, which takes longer than calls may."""
+        for dtype in {question.built_for: None for question in questions if question.built_for}:
+            prepare(self.backend, say, dtype)
+            self._dtype = dtype
 
     def judge_alone(self, question: Question) -> Row:
         """Judge a question in a fresh process."""
@@ -248,7 +259,8 @@ class Sandbox:
             self._begin(question, self._prepare(question))
         prepared, self._begun = self._prepared, None
         after = self._prepare(following) if prepared and following else None
-        self._host.allow(self._timeout * question.timeout_scale)
+        scale = question.timeout_scale * (_MODEL_SLOWNESS if self.backend.startswith(KERNELS) else 1.0)
+        self._host.allow(self._timeout * scale)
         try:
             if prepared:
                 self._remote.receive()
@@ -337,7 +349,7 @@ class Sandbox:
         self._host.allow(_WARM_UP_SECONDS)
         self._survives_first_calls = False
         for operator in OPERATORS.values():
-            answer(CaseQuestion(Case.smallest(operator), _WARM_UP), self._remote)
+            answer(CaseQuestion(Case.smallest(operator, self._dtype), _WARM_UP), self._remote)
         self._survives_first_calls = True
 
     @property
@@ -370,6 +382,10 @@ class _InFlightFile:
             self._file.close()
             self._path.unlink(missing_ok=True)
         self._file, self._length = None, 0
+
+
+def say(sentence: str) -> None:
+    print(f"poolproof: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def may_be_damaged(row: Row) -> bool:

@@ -57,6 +57,10 @@ class CaseQuestion(Question):
         return self.case.id
 
     @property
+    def built_for(self) -> str:
+        return self.case.dtype
+
+    @property
     def timeout_scale(self) -> float:
         """More than once the usual time limit, because a huge plane takes long to judge."""
         return 1.0 + prod(self.case.shape) // (1 << 20)

@@ -63,6 +63,11 @@ class Question(ABC):
         return None
 
     @property
+    def built_for(self) -> str:
+        """The dtype of its calls, where backends are built for each."""
+        return ""
+
+    @property
     def timeout_scale(self) -> float:
         """How many times the usual time limit the answer may take."""
         return 1.0

@@ -131,6 +131,10 @@ class ProbeQuestion(Question):
     def id(self) -> str:
         return f"{self.operator}-{self.dtype}-{self.index_dtype}-{self.memory_format}"
 
+    @property
+    def built_for(self) -> str:
+        return self.dtype
+
     def to_line(self) -> str:
         return json.dumps({"operator": self.operator, "dtype": self.dtype, "memory_format": self.memory_format})
 

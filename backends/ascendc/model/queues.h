@@ -34,6 +34,7 @@ struct Queue {
 // What the core's TPipe has handed out.
 struct Buffers {
     uint64_t used = 0;  // bytes
+    std::vector<uint8_t*> ends;
     std::deque<Queue> queues;
     int taken[16] = {};  // tensors by position
 };

@@ -373,9 +373,17 @@ void require_alignment(const void* address) {
     if (reinterpret_cast<uint64_t>(address) % block_bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
 }
 
+// The buffer that a plain address lies in; none if it lies in none.
+Extent buffer_at(const uint8_t* address) {
+    const auto& ends = core->buffers.ends;
+    const auto end = std::upper_bound(ends.begin(), ends.end(), address);
+    if (end == ends.end() || address < core->ub) return {};
+    return {end == ends.begin() ? core->ub : end[-1], *end};
+}
 void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer) {
     const auto* const place = static_cast<const uint8_t*>(from);
     uint32_t own = bytes;  // what an instruction of V loads beyond the buffer is undefined, and may be: it takes whole repeats
+    if (core->pipe == Pipe::vector && !buffer.begin) buffer = buffer_at(place);
     if (core->pipe == Pipe::vector && buffer.begin && place + bytes > buffer.end && place >= buffer.begin) {
         own = static_cast<uint32_t>(std::max<int64_t>(buffer.end - place, 0)), buffer = {};
     }
@@ -441,7 +449,8 @@ Extent take_buffer(uint64_t bytes) {
     uint8_t* const begin = core->ub + std::min(core->buffers.used, ub_step);
     core->buffers.used += (bytes + block_bytes - 1) / block_bytes * block_bytes;  // [InitBuffer: len]
     if (core->buffers.used > launch->ub_bytes) report("memcheck", "InitBuffer takes more than UB has", begin);
-    return {begin, core->ub + core->buffers.used};
+    core->buffers.ends.push_back(core->ub + core->buffers.used);
+    return {begin, core->buffers.ends.back()};
 }
 
 Clock release(Pipe pipe) {

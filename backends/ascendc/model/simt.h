@@ -3,6 +3,7 @@
 // seen where the kernel is compiled with -fsanitize=thread, whose calls runtime.cpp answers instead of that sanitizer's library.
 #pragma once
 #include <functional>
+#include <limits>
 
 #include "registers.h"
 
@@ -51,8 +52,13 @@ void GetUintDivMagicAndShift(T& magic, T& shift, model::Same<T> divisor) {
     for (shift = 0; divisor && (Wide{1} << shift) < divisor;) ++shift;
     magic = divisor ? static_cast<T>((((Wide{1} << shift) - divisor) << sizeof(T) * 8) / divisor + 1) : 0;
 }
+template <class T>
+struct NumericLimits {  // [NumericLimits]
+    static T NegativeInfinity() { return static_cast<T>(-std::numeric_limits<float>::infinity()); }
+};
 namespace Simt {
 using Dim3 = dim3;
+inline bool IsNan(float value) { return value != value; }  // [IsNan]
 inline uint32_t GetBlockIdx() { return ::blockIdx.x; }
 inline uint32_t GetBlockNum() { return ::gridDim.x; }
 inline uint32_t GetThreadNum() { return ::blockDim.x * ::blockDim.y * ::blockDim.z; }

@@ -22,7 +22,7 @@ _ORDER = (
     *("results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "memory_untouched", "repeat"),
     *("layout_invariance", "modes", "variants", "streams", "state", "round_trip", "memory_kept"),
     *("index_dtype_invariance", "scale_equivariance", "maximum", "index_rule", "index_points", "empty_window"),
-    "process_untouched",
+    *("process_untouched", "sanitizer"),
 )
 """The order in which checks judge and rows name them; `results` decides whether there is anything to judge."""
 

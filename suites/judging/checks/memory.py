@@ -22,6 +22,9 @@ from poolproof.suites.judging.comparing import (
 from poolproof.suites.judging.findings import Mismatch, element_text, first_element, mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
+_MOST_SAID = 4
+"""How many of the things that were seen from inside are told."""
+
 
 @check("outputs keep the shape, dtype and strides they were given")
 def results(trial: Trial) -> Mismatch | None:
@@ -88,6 +91,18 @@ def _is_accounted(run: ExecutedCall, name: str) -> bool:
     if strides == tensor.strides:
         return False
     return not bool((out_of_bounds_writes(tensor) & guard_and_gap_mask(tensor.restrided(strides))).any())
+
+
+@check(
+    "what watches the implementation from inside sees it do nothing wrong",
+    is_shown_by=lambda trial: trial.baseline.outcome.sanitizer is not None,
+)
+def sanitizer(trial: Trial) -> Mismatch | None:
+    said = next((run.outcome.sanitizer for run in trial.runs if run.outcome.sanitizer), None)
+    if not said:
+        return None
+    more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
+    return Mismatch("; ".join(said[:_MOST_SAID]) + more, got=said[0])
 
 
 @check(

@@ -87,8 +87,8 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
     """Find what is wrong with a run that was made as ``context`` says; None of one that could not be made, too."""
     if run is None:
         return None
-    if run.outcome.guard_violations:
-        return Mismatch(f"{context}: {'; '.join(run.outcome.guard_violations)}")
+    if said := run.outcome.guard_violations or run.outcome.sanitizer:
+        return Mismatch(f"{context}: {'; '.join(said)}")
     return other_values(trial, run, trial.baseline, context, "as the plain call gave")
 
 

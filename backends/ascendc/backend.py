@@ -1,0 +1,207 @@
+"""Kernel sources as a backend: each call is a launch of the model, with the tiling that the kernel would get."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import random
+import time
+import zlib
+from collections.abc import Mapping
+from ctypes import c_char_p, c_uint32, c_uint64, c_void_p
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.ascendc.library import host_library, kernel_library
+from poolproof.backends.ascendc.manifest import Kernel
+from poolproof.backends.ascendc.tilings import KernelCall, KernelTiling, NoTiling, tilings_of
+from poolproof.backends.base import Backend, Call, Outcome, Status, dtype_name
+from poolproof.backends.building import Tell
+from poolproof.backends.frameworks.copying import full_length
+from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.forward_rule import ForwardRule
+from poolproof.references.operators import Operator
+from poolproof.references.products import PRODUCTS
+
+Arrays = Mapping[str, NDArray]
+"""Tensors by their names, as a kernel gets them: contiguous, with a batch axis, in the order of axes of their tag."""
+
+_ORDERS = 3
+_ALIGNMENT = 512
+_POISONS = (0xA5, 0x5A, 0xFF)
+"""What UB and workspace hold before a launch, by turns."""
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = (("name", c_char_p), ("data", c_void_p), ("bytes", c_uint64), ("itemsize", c_uint32), ("role", c_uint32))
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        *(("blocks", c_uint32), ("order", ctypes.POINTER(c_uint32)), ("thread_seed", c_uint64)),
+        *(("tiling_key", c_uint64), ("ub_bytes", c_uint64), ("poison", c_uint32)),
+        *(("buffer_count", c_uint32), ("buffers", ctypes.POINTER(_Buffer))),
+    )
+
+
+_INPUT, _OUTPUT, _WORKSPACE, _TILING = range(4)
+
+
+def prepare_kernel(name: str, tell: Tell, dtype: str) -> None:
+    """Build what all calls need and, where a dtype is named, what its calls need."""
+    kernel = Kernel(name)
+    if kernel.manifest.tiling.host:
+        host_library(kernel, tell)
+    for stored in kernel.manifest.index_dtypes if dtype in kernel.manifest.dtypes else ():
+        kernel_library(kernel, (dtype, stored), tell)
+
+
+class AscendC(Backend):
+    """A kernel of a manifest. A call that is repeated runs its cores and threads in another order each time."""
+
+    survives_fork = True
+    modes = tuple(f"order {number}" for number in range(1, _ORDERS + 1))
+
+    def __init__(self, name: str) -> None:
+        self.kernel = Kernel(name)
+        self.manifest = self.kernel.manifest
+        self.tags = self.manifest.tags
+        self._tiling_of = tilings_of(self.kernel)
+        self._last_call, self._route = (0, 0), ""
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        has_dtypes = dtype in self.manifest.dtypes and index_dtype in self.manifest.index_dtypes
+        if operator.name in self.kernel.operators and has_dtypes:
+            return None
+        return f"{self.manifest.entry} is no kernel of it{' in these dtypes' if not has_dtypes else ''}"
+
+    def abilities(self, operator: Operator) -> Abilities:
+        return self.kernel.abilities
+
+    def accumulation(self, call: Call) -> AccumulationModel:
+        product = PRODUCTS[self.manifest.product]
+        return self.kernel.accumulation or product.accumulation(call.operator.name, call.dtype)
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        return self.kernel.forward_rule
+
+    def route(self, call: Call) -> str:
+        return self._route
+
+    def is_deterministic(self, call: Call) -> bool:
+        said = self.manifest.deterministic
+        return not call.operator.is_backward or said == "always" or (said == "asked" and call.deterministic)
+
+    def environment(self) -> Mapping[str, str]:
+        return {"kernel": self.manifest.entry, "product": self.manifest.product, "sources": self.kernel.digest()}
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        self._route = ""
+        if any(0 in call.tensors[name].shape for name in call.operator.outputs):
+            return Outcome(Status.COMPLETED)
+        arrays = {name: _aligned(self._axes(call, tensor.array)) for name, tensor in call.tensors.items()}
+        try:
+            tiling = self._tiling_of(self._kernel_call(call, arrays))
+        except NoTiling as error:
+            return Outcome(Status.REFUSED if error.is_refused else Status.UNAVAILABLE, message=str(error))
+        self._route = f"tiling key {tiling.key}"
+        library = _load(kernel_library(self.kernel, (call.dtype, call.index_dtype)))
+        started = time.perf_counter()
+        findings = self._launch(library, call, arrays, tiling, self._seed(call, arrays, mode))
+        seconds = time.perf_counter() - started
+        for name in call.operator.outputs:
+            self._axes(call, call.tensors[name].array)[...] = arrays[name]
+        said = tuple(_sentence(finding, arrays) for finding in findings)
+        return Outcome(Status.COMPLETED, seconds=seconds, sanitizer=said)
+
+    def _axes(self, call: Call, array: NDArray) -> NDArray:
+        """View an array with the axes that the kernel has."""
+        if array.ndim == call.operator.spatial_rank + 1:
+            array = array[np.newaxis]
+        if self.manifest.depth and array.ndim == 4:
+            array = array[:, :, np.newaxis]
+        return np.moveaxis(array, 1, -1) if call.tensors["self"].tag else array
+
+    def _kernel_call(self, call: Call, arrays: Arrays) -> KernelCall:
+        names = [(argument, name) for argument, name in self.kernel.arguments.items() if name in arrays]
+        names.sort(key=lambda pair: pair[1] in call.operator.outputs)
+        lists, plane = full_length(call), call.tensors["self"].shape[-call.operator.spatial_rank :]
+        outputs = lists.get("output_size", ())
+        if outputs and all(size % out == 0 for size, out in zip(plane, outputs)):  # its windows are all alike
+            size = tuple(size // out for size, out in zip(plane, outputs))
+            lists |= {"kernel_size": size, "stride": size, "padding": (0,) * len(size), "dilation": (1,) * len(size)}
+        if self.manifest.depth and len(plane) == 2:
+            lists |= {name: (int(name != "padding"), *each) for name, each in lists.items() if name != "ceil_mode"}
+        return KernelCall(
+            operator=call.operator.name,
+            shapes={argument: arrays[name].shape for argument, name in names},
+            dtypes={argument: dtype_name(arrays[name].dtype) for argument, name in names},
+            inputs=sum(name in call.operator.inputs for _, name in names),
+            format=call.tensors["self"].tag or ("NCDHW" if arrays["self"].ndim == 5 else "NCHW"),
+            deterministic=call.deterministic,
+            blocks=self.kernel.blocks,
+            ub_bytes=self.kernel.ub_bytes,
+            **lists,
+        )
+
+    def _seed(self, call: Call, arrays: Arrays, mode: str) -> int:
+        """Return 0, for cores and threads as they are numbered, of a call that differs from the last; else another."""
+        if mode:
+            return 1 + self.modes.index(mode)
+        checksum = zlib.crc32(repr((call.operator.name, call.attributes, call.deterministic)).encode())
+        for name in call.operator.inputs:
+            checksum = zlib.crc32(arrays[name].tobytes(), checksum)
+        last, times = self._last_call
+        self._last_call = checksum, times + 1 if checksum == last else 0
+        return self._last_call[1]
+
+    def _launch(self, library: Any, call: Call, arrays: Arrays, tiling: KernelTiling, seed: int) -> list[Any]:
+        """Launch the kernel on arrays; return what the model saw it do wrong."""
+        poison = _POISONS[seed % len(_POISONS)]
+        workspace = _aligned(np.full(max(tiling.workspace, 32), poison, np.uint8))
+        memory = {**arrays, "workspace": workspace, "tiling": _aligned(np.frombuffer(tiling.data, np.uint8))}
+        roles = {"workspace": _WORKSPACE, "tiling": _TILING, **dict.fromkeys(call.operator.outputs, _OUTPUT)}
+        buffers = (_Buffer * len(self.kernel.arguments))()
+        for number, name in enumerate(self.kernel.arguments.values()):
+            array, size = memory[name], arrays[name].itemsize if name in arrays else 4
+            role = roles.get(name, _INPUT)
+            buffers[number] = _Buffer(name.encode(), array.ctypes.data, array.nbytes, size, role)
+        order = random.Random(seed).sample(range(tiling.blocks), tiling.blocks)
+        numbers = (c_uint32 * tiling.blocks)(*order) if seed else None
+        given = tiling.blocks, numbers, seed, tiling.key, self.kernel.ub_bytes, poison, len(buffers)
+        library.ascendc_launch(ctypes.byref(_Launch(*given, buffers)))
+        return json.loads(library.ascendc_findings())
+
+
+def _aligned(array: NDArray) -> NDArray:
+    """Copy an array to memory as a device aligns it."""
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@lru_cache(None)
+def _load(path: Path) -> Any:
+    library = ctypes.CDLL(str(path))
+    library.ascendc_findings.restype = c_char_p
+    return library
+
+
+def _sentence(finding: Mapping[str, Any], arrays: Arrays) -> str:
+    """Tell a finding in words: what, in which element, on which core, in which call of the API."""
+    where, byte = finding["tensor"], finding["byte"]
+    if where in arrays and 0 <= byte < arrays[where].nbytes:
+        element = np.unravel_index(byte // arrays[where].itemsize, arrays[where].shape)
+        where = f"{where}{[*map(int, element)]}"
+    elif where:
+        where = f"byte {byte} of {where}"
+    times = f" ({finding['count']} times)" if finding["count"] > 1 else ""
+    parts = (finding["text"], where and f"at {where}", f"on core {finding['core']}", f"in {finding['call']}{times}")
+    return f"{finding['kind']}: {', '.join(filter(None, parts))}"

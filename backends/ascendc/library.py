@@ -1,0 +1,195 @@
+"""Libraries of a kernel: the text that calls it, compiled with its source and the model; each is built once.
+
+An object file is kept by its text, its flags, and the content of all files that it is made of, which the compiler
+names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from poolproof.backends.ascendc.manifest import Kernel
+from poolproof.backends.ascendc.structs import TilingStructs
+from poolproof.backends.building import (
+    BuildFailed,
+    Tell,
+    alone,
+    cache_folder,
+    compile_unit,
+    once,
+    run_compiler,
+    side_by_side,
+)
+
+HOST_STUB = Path(__file__).with_name("host_stub")
+_MODEL = Path(__file__).with_name("model")
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
+_WATCHES_THREADS = ("-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")
+"""For kernels that may have threads: what these call is the model's."""
+
+_SECONDS = 12
+"""Time of compiling one unit on one idle core."""
+
+_TEMPLATES = "#define ASCENDC_TPL_ARGS_DECL(...)\n#define ASCENDC_TPL_SEL(...)\n"
+"""What declares to the toolkit's build which template arguments there are."""
+
+DTYPES = {
+    "float32": ("float", "DT_FLOAT", 0),
+    "float16": ("half", "DT_FLOAT16", 1),
+    "bfloat16": ("bfloat16_t", "DT_BF16", 27),
+    "int32": ("int32_t", "DT_INT32", 3),
+    "int64": ("int64_t", "DT_INT64", 9),
+}
+"""What a dtype is called in kernels and in the framework, and its number there."""
+
+Unit = tuple[Sequence[str], str]
+"""The flags and the text of what is compiled to one object file."""
+
+
+def kernel_library(kernel: Kernel, dtypes: tuple[str, str], tell: Tell = lambda _: None) -> Path:
+    """Build the library of a kernel for a pair of dtypes; `BuildFailed` with the compiler's first error."""
+    architecture = f"-D__CCE_AICORE__={kernel.architecture}"
+    usual = (*_FLAGS, architecture, "-I", str(_MODEL))
+    flags = (*usual, *_defines(kernel, dtypes), *_includes(kernel))
+    flags += _WATCHES_THREADS if kernel.architecture == 310 else ()
+    units = {f"part {number}": (flags, text) for number, text in enumerate(_launchers(kernel))}
+    units["runtime"] = usual, (_MODEL / "runtime.cpp").read_text()
+    return build(kernel, f"{kernel.manifest.entry} for {' and '.join(dtypes)}", units, tell)
+
+
+def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:
+    """Build the library of an operator's own host code, against our stub of the host framework."""
+    tiling = kernel.manifest.tiling
+    headers = dict.fromkeys(_cann_headers(), '#include "host.h"\n')
+    folders = [HOST_STUB, _header_folder(headers, {}), *kernel.files(*tiling.include)]
+    flags = (*_FLAGS, *(word for path in folders for word in ("-I", str(path))))
+    units = {str(path): (flags, f'#include "{path}"\n') for path in kernel.files(*tiling.host)}
+    units["stub"] = flags, (HOST_STUB / "host.cpp").read_text()
+    return build(kernel, f"the host code of {tiling.operator}", units, tell)
+
+
+def build(kernel: Kernel, what: str, units: Mapping[str, Unit], tell: Tell) -> Path:
+    """Build a library of units, each of which is compiled once."""
+    folder = cache_folder("ascendc")
+    try:
+        objects = [folder / "objects" / _key(unit) for unit in units.values()]
+        made = folder / _digest(path.name for path in objects)
+        if not (made / "library").exists():
+            with alone(made, what, tell):
+                parts = zip(objects, units.values())
+                jobs = [partial(once, path, partial(_compile, unit)) for path, unit in parts if not path.exists()]
+                if jobs:
+                    side_by_side(jobs, what, _SECONDS * len(jobs), tell)
+                once(made / "library", partial(_link, objects))
+    except BuildFailed as error:
+        errors = re.findall(r".*(?:error: |undefined reference).*", str(error)) or ["the compiler does not say why"]
+        raise BuildFailed(f"{kernel.path}: {what} does not compile: {errors[0]}") from None
+    except OSError as error:
+        raise BuildFailed(f"kernels cannot be kept in {error.filename}: {error.strerror}") from error
+    return made / "library" / "kernel.so"
+
+
+def _compile(unit: Unit, folder: Path) -> None:
+    compile_unit(folder / "unit.o", *unit)
+
+
+def _link(objects: Iterable[Path], folder: Path) -> None:
+    """Link units, of which several may hold a function of one header."""
+    inputs = [str(path / "unit.o") for path in objects]
+    run_compiler(["-shared", "-Wl,--allow-multiple-definition", "-o", str(folder / "kernel.so"), *inputs])
+
+
+def _key(unit: Unit) -> str:
+    """Digest all that an object is made of; the compiler names the files, unless those it named last time made it."""
+    flags, text = unit
+    asked, folder = _digest([run_compiler(["--version"]), *flags, text]), cache_folder("ascendc")
+    listing = folder / "files" / asked
+    if listing.exists() and (folder / "objects" / (key := _digest_files(asked, listing))).exists():
+        return key
+    made = run_compiler([*flags, "-MM", "-x", "c++", "-"], text).partition(":")[2]
+    listing.parent.mkdir(parents=True, exist_ok=True)
+    listing.write_text("\n".join(sorted({*shlex.split(made.replace("\\\n", " "))} - {"-"})))
+    return _digest_files(asked, listing)
+
+
+def _digest_files(asked: str, listing: Path) -> str:
+    paths = filter(Path.exists, map(Path, listing.read_text().splitlines()))
+    return _digest([asked, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)])
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
+
+
+def _defines(kernel: Kernel, dtypes: tuple[str, str]) -> list[str]:
+    defines: dict[str, object] = {name: number for _, name, number in DTYPES.values()}
+    for argument, tensor in kernel.manifest.arguments.items():
+        kind, name, _ = DTYPES[dtypes[tensor == "indices"]]
+        defines |= {f"DTYPE_{argument.upper()}": kind, f"ORIG_DTYPE_{argument.upper()}": name}
+    if struct := kernel.manifest.tiling.struct.partition(":")[2]:
+        defines["ASCENDC_TILING_STRUCT"] = struct
+    return [f"-D{name}={value}" for name, value in defines.items()]
+
+
+def _includes(kernel: Kernel) -> list[str]:
+    """Name the folders of headers: those that are made for the kernel, the manifest's, and those of its sources."""
+    manifest, structs = kernel.manifest, tiling_structs(kernel)
+    headers = dict.fromkeys(_cann_headers(), '#include "kernel_operator.h"\n')
+    headers["ascendc/host_api/tiling/template_argument.h"] += _TEMPLATES
+    headers["kernel_tiling/kernel_tiling.h"] += structs.declarations() if structs else ""
+    made = _header_folder(headers, {name: kernel.files(path)[0] for name, path in manifest.links.items()})
+    given = [*kernel.files(*manifest.include), *(path.parent for path in kernel.files(*manifest.sources))]
+    return [word for path in (made / "links", made, *given) for word in ("-I", str(path))]
+
+
+def _cann_headers() -> list[str]:
+    """List the headers of CANN that sources include: our one of the kernel, or of its host code, has what they have."""
+    return (HOST_STUB / "headers.txt").read_text().split()
+
+
+def _header_folder(headers: Mapping[str, str], links: Mapping[str, Path]) -> Path:
+    """Make a folder of headers, and in it one from which linked folders are ``../NAME``."""
+
+    def fill(folder: Path) -> None:
+        (folder / "links").mkdir()
+        for name, path in links.items():
+            (folder / name).symlink_to(path)
+        for name, text in headers.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"#pragma once\n{text}")
+
+    key = _digest([*headers, *headers.values(), *links, *map(str, links.values())])
+    return once(cache_folder("ascendc") / "headers" / key, fill)
+
+
+def tiling_structs(kernel: Kernel) -> TilingStructs | None:
+    """Read the structs that the manifest names, None where it names none."""
+    pattern, _, name = kernel.manifest.tiling.struct.partition(":")
+    structs = TilingStructs(kernel.files(pattern)) if pattern else None
+    if structs and name and name not in structs.fields:
+        raise kernel.unavailable(f"there is no struct {name} in {pattern}")
+    return structs
+
+
+def _launchers(kernel: Kernel) -> list[str]:
+    """Write the units that call a kernel: one, or one for each branch of a template and one that chooses."""
+    entry, branches = kernel.manifest.entry, kernel.manifest.branches
+    sources = "".join(f'#include "{path}"\n' for path in kernel.files(*kernel.manifest.sources))
+    head = f'#include "kernel_operator.h"\n#include "kernel_tiling/kernel_tiling.h"\n{sources}'
+    given = ", ".join(f"arguments[{number}]" for number in range(len(kernel.arguments)))
+    if not branches:
+        return [f'{head}extern "C" void ascendc_entry(uint8_t** arguments) {{ {entry}({given}); }}\n']
+    functions = [f"void ascendc_branch_{key}(uint8_t** arguments)" for key in branches]
+    parts = [
+        f"{head}{function} {{ {entry}<{template}>({given}); }}\n"
+        for function, template in zip(functions, branches.values())
+    ]
+    choices = "".join(f"if (TILING_KEY_IS({key})) return ascendc_branch_{key}(arguments);\n" for key in branches)
+    declared = "".join(f"{function};\n" for function in functions)
+    chooser = f'extern "C" void ascendc_entry(uint8_t** arguments) {{\n{choices}}}\n'
+    return [*parts, f'#include "kernel_operator.h"\n{declared}{chooser}']

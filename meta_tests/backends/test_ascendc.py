@@ -1,0 +1,330 @@
+"""Kernel sources as backends: from manifest, source and tiling to a verdict, and what is said where one is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sessions
+from holding import holding
+from places import ROOT
+from poolproof.backends.ascendc import SOURCES_VARIABLE
+from poolproof.backends.ascendc.manifest import Kernel
+from poolproof.backends.ascendc.structs import TilingStructs
+from poolproof.backends.ascendc.tilings import KernelCall, KernelTiling, NoTiling, tilings_of
+from poolproof.backends.base import Backend, BackendUnavailable
+from poolproof.backends.registry import UnknownBackend, create, prepare
+from poolproof.references.operators import find_operator
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.case_question import CaseQuestion
+
+EXAMPLES = ROOT / "examples" / "kernels"
+BACKWARD = "MaxPool2dWithIndicesBackward"
+ASKED = ("--operator", BACKWARD, "--dtype", "float32", "--no-shrink", "--cases")
+
+
+def made_ready(name: str) -> Backend:
+    prepare(name, lambda _: None, "float32")
+    return create(name)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a copy of the scattering kernel, in which names of kernels begin."""
+    for path in EXAMPLES.glob("scatter*"):
+        shutil.copy(path, tmp_path)
+    monkeypatch.setenv(SOURCES_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def changed(path: Path, *changes: tuple[str, str]) -> None:
+    text = path.read_text(encoding="utf-8")
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    path.write_text(text, encoding="utf-8")
+
+
+def judged(backend: Backend, *checks: str, **fields: Any) -> Row:
+    case = Case.of(
+        **{"operator": BACKWARD, "index_dtype": "int32", "shape": (2, 3, 4, 4), "kernel_size": (2,)} | fields
+    )
+    return CaseQuestion(case, holding("results", "interval", "sanitizer", *checks)).judge(backend)
+
+
+# The whole way
+
+
+def test_a_kernel_is_judged_by_its_source(tmp_path: Path) -> None:
+    asked = (*ASKED, "4", "--aspect", "values")
+    ended = sessions.run_session(tmp_path / "run", "ascendc:scatter.toml", "--sources", str(EXAMPLES), asked=asked)
+    assert ended.status == Overall.CONFORMS, ended.output
+    rows = read_rows(ended.folder, ["route", "checks_judged"]).to_pylist()
+    assert [row["route"] for row in rows] == ["tiling key 0"] * 4 + [None]
+    assert all("sanitizer" in row["checks_judged"] for row in rows[:4])
+    environment = json.loads((ended.folder / "run.json").read_text(encoding="utf-8"))["backends"]
+    assert environment["ascendc:scatter.toml"]["sources"].startswith("sha256:")
+
+
+def test_what_is_seen_from_inside_is_held_against_a_kernel_and_its_replay_line_holds(kernel: Path) -> None:
+    """Values are right: what is copied too much is not used."""
+    changed(kernel / "scatter.cpp", ("windows * sizeof(DTYPE_GRAD)", "(windows + 8) * sizeof(DTYPE_GRAD)"))
+    asked = (*ASKED, "1", "--aspect", "values")
+    ended = sessions.run_session(kernel / "run", "ascendc:scatter.toml", "--sources", str(kernel), asked=asked)
+    assert ended.status == Overall.VIOLATES, ended.output
+    (reason, *_) = read_rows(ended.folder, ["reason"])["reason"].to_pylist()
+    said = (
+        "memcheck: load outside of every tensor, at byte 4 of grad_output, on core 0, in DataCopyPad (scatter.cpp:76)"
+    )
+    assert said in reason
+    line = next(line.strip() for line in ended.output.splitlines() if "poolproof replay" in line)
+    assert f"--backend ascendc:scatter.toml --sources {kernel} " in line
+    (kernel / "away").mkdir()
+    again = sessions.replay(line, kernel / "away")
+    assert (again.returncode, said in again.stdout) == (1, True), again.stdout + again.stderr
+
+
+def test_findings_name_element_core_and_call(kernel: Path) -> None:
+    changed(kernel / "scatter.cpp", ("DataCopyPad(y_[first], y, row)", "DataCopyPad(y_[first + 8], y, row)"))
+    row = judged(create("ascendc:scatter.toml"))
+    assert "sanitizer" in row["checks_violated"]
+    said = next(found["message"] for found in json.loads(row["findings"]) if found["check"] == "sanitizer")
+    place = "at byte 384 of grad_input, on core 5, in DataCopyPad (scatter.cpp:103)"
+    assert said == f"memcheck: store outside of every tensor, {place}"
+
+
+def test_repeated_calls_and_modes_run_cores_in_other_orders(kernel: Path) -> None:
+    """A sum that hangs on the order of cores is told apart by repetitions, unless the manifest says that it may be."""
+    changed(
+        kernel / "scatter.cpp",
+        ("plane * tiling_.cells + first", "uint64_t{first}"),
+        ("DataCopyPad(y_[first], y, row)", "SetAtomicAdd<float>(); AscendC::DataCopyPad(y_[first], y, row)"),
+    )
+    asked = {"shape": (1, 6, 2, 2), "gradient": "wide", "indices": "crowded", "deterministic": True}
+    assert "repeat" in judged(create("ascendc:scatter.toml"), "repeat", **asked)["checks_violated"]
+    changed(kernel / "scatter.toml", ('deterministic = "always"', 'deterministic = "never"'))
+    assert "repeat" not in judged(create("ascendc:scatter.toml"), "repeat", **asked)["checks_judged"]
+
+
+def test_a_backend_says_what_it_has(kernel: Path) -> None:
+    backend = create("ascendc:scatter.toml")
+    windowed, adaptive = find_operator(BACKWARD), find_operator("AdaptiveMaxPool2dBackward")
+    entry = "max_pool_backward_scatter is no kernel of it"
+    assert backend.unsupported(windowed, "float32", "int32") is None
+    assert backend.unsupported(windowed, "float16", "int32") == f"{entry} in these dtypes"
+    assert backend.unsupported(adaptive, "float32", "int32") == entry
+    before = backend.environment()["sources"]
+    (kernel / "helper.h").write_text("// another\n", encoding="utf-8")
+    assert backend.environment()["sources"] != before
+
+
+# Tilings
+
+CALL = KernelCall(
+    operator=BACKWARD,
+    shapes={"grad": (2, 3, 2, 2), "argmax": (2, 3, 2, 2), "y": (2, 3, 4, 4)},
+    dtypes={"grad": "float32", "argmax": "int32", "y": "float32"},
+    inputs=2,
+    format="NCHW",
+    deterministic=True,
+    blocks=48,
+    ub_bytes=196_608,
+    kernel_size=(2, 2),
+    stride=(2, 2),
+)
+FIELDS = {"planes": 6, "cells": 16, "windows": 4, "tile": 16, "chunk": 4}
+DATA = np.array([*FIELDS.values()], np.uint32).tobytes()
+
+HOST = """
+#include "register/op_def_registry.h"
+#include "register/tilingdata_base.h"
+#include "tiling/platform/platform_ascendc.h"
+
+BEGIN_TILING_DATA_DEF(ScatterTilingData)
+TILING_DATA_FIELD_DEF(uint32_t, planes);
+TILING_DATA_FIELD_DEF_ARR(uint32_t, 4, sizes);
+END_TILING_DATA_DEF;
+
+static ge::graphStatus Tiling(gert::TilingContext* context)
+{
+    const auto grad = context->GetInputShape(0)->GetStorageShape(), y = context->GetOutputShape(0)->GetStorageShape();
+    const auto strides = context->GetAttrs()->GetListInt(1);
+    const long stride = strides->GetData()[0];
+    OP_CHECK_IF(stride > 2, OP_LOGE(context, "a stride of %ld", stride), return ge::GRAPH_FAILED);
+    const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
+    const uint32_t cells = y.GetDim(2) * y.GetDim(3), windows = grad.GetDim(2) * grad.GetDim(3);
+    ScatterTilingData data;
+    data.set_planes(y.GetDim(0) * y.GetDim(1));
+    const uint32_t sizes[4] = {cells, windows, cells, windows};
+    data.set_sizes(sizes);
+    data.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());
+    context->GetRawTilingData()->SetDataSize(data.GetDataSize());
+    context->SetTilingKey(context->GetDeterministic() ? 7 : 8);
+    context->SetBlockDim(std::min<uint32_t>(data.get_planes(), platform.GetCoreNumAiv()));
+    context->GetWorkspaceSizes(1)[0] = 64;
+    return ge::GRAPH_SUCCESS;
+}
+IMPL_OP_OPTILING(Scatter).Tiling(Tiling);
+"""
+
+
+def tiling_from(kernel: Path, source: str) -> Any:
+    """The function that a manifest with another source of tilings leads to."""
+    changed(kernel / "scatter.toml", ('python = "scatter_tiling.py:tiling"', source))
+    return tilings_of(Kernel("ascendc:scatter.toml"))
+
+
+def test_tilings_of_a_python_function_and_of_recorded_cases_are_the_same(kernel: Path) -> None:
+    by_function = tilings_of(Kernel("ascendc:scatter.toml"))(CALL)
+    assert by_function == KernelTiling(key=0, blocks=6, workspace=0, data=DATA)
+    case = {"call": {"operator": BACKWARD, "kernel_size": [2, 2]}, "key": 3, "blocks": 6, "fields": FIELDS}
+    (kernel / "cases.json").write_text(json.dumps([case]), encoding="utf-8")
+    recorded = tiling_from(kernel, 'cases = "cases.json"')
+    assert recorded(CALL) == replace(by_function, key=3)
+    with pytest.raises(NoTiling, match=r'no tiling of this call is recorded: .*"kernel_size": \[3, 3\]'):
+        recorded(replace(CALL, kernel_size=(3, 3)))
+
+
+def test_an_operators_own_host_code_makes_its_tilings_or_says_why_not(kernel: Path) -> None:
+    (kernel / "host.cpp").write_text(HOST, encoding="utf-8")
+    tiling_of = tiling_from(kernel, 'host = ["host.cpp"]\noperator = "Scatter"\nattributes = ["ksize", "strides"]')
+    assert tiling_of(CALL) == KernelTiling(key=7, blocks=6, workspace=64, data=DATA)
+    assert tiling_of(replace(CALL, deterministic=False, blocks=4)) == KernelTiling(8, 4, 64, DATA)
+    with pytest.raises(NoTiling, match=r"a stride of 3 \(host.cpp:16\)") as told:
+        tiling_of(replace(CALL, stride=(3, 2)))
+    assert told.value.is_refused
+
+
+def test_tilings_of_a_toolkit_are_asked_as_it_documents(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiling_of = tiling_from(kernel, 'cann = "Scatter"\nattributes = ["ksize", "data_format"]')
+    with pytest.raises(BackendUnavailable, match=r"tilings of CANN need its toolkit: source its set_env\.sh"):
+        tiling_of(CALL)
+    asked: list[Any] = []
+
+    def do_op_tiling(*given: Any, **attrs: Any) -> dict[str, Any]:
+        asked.append((given, attrs))
+        return {"tiling_key": 7, "block_dim": 6, "workspaces": [32, 32], "tiling_data": DATA}
+
+    monkeypatch.setitem(sys.modules, "tbe.common.utils.op_tiling", SimpleNamespace(do_op_tiling=do_op_tiling))
+    for name in ("tbe", "tbe.common", "tbe.common.utils"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace())
+    assert tiling_of(CALL) == KernelTiling(7, 6, 64, DATA)
+    ((operator, _, inputs, outputs), attributes) = asked[0]
+    assert (operator, [tensor["dtype"] for tensor in inputs], outputs[0]["shape"]) == (
+        "Scatter",
+        ["float32", "int32"],
+        (2, 3, 4, 4),
+    )
+    assert attributes["attrs"][0] == {"name": "ksize", "dtype": "list_int", "value": (2, 2)}
+
+
+STRUCTS = """
+constexpr uint32_t MOST = 3;
+struct Part { uint8_t flag = 0; int64_t offset; /* bytes */ };
+struct Whole {
+    float scale{1.0f};  // of all
+    Part parts[2];
+    uint16_t sizes[MOST];
+};
+"""
+
+
+def test_structs_have_the_layout_of_the_compiler(tmp_path: Path) -> None:
+    header = tmp_path / "tiling.h"
+    header.write_text(STRUCTS, encoding="utf-8")
+    structs = TilingStructs([header])
+    given = {"scale": 0.5, "parts": [(1, 2), (3, 4)], "sizes": [5, 6, 7]}
+    packed = structs.pack("Whole", given)
+    assert struct.unpack("<f4xB7xqB7xqHHH2x", packed) == (0.5, 1, 2, 3, 4, 5, 6, 7)
+    for wrong, said in (
+        ({"scale": 1}, "parts is missing from the tiling of Whole"),
+        ({**given, "x": 1}, "x is no field"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            structs.pack("Whole", wrong)
+
+
+# Manifests, sources and compilers that are wrong
+
+SAID: Mapping[str, tuple[tuple[str, str], str]] = {
+    "no TOML": (("product =", "product"), "no manifest of a kernel"),
+    "an unknown field": (("product =", "size = 5\nproduct ="), "unknown field `size`"),
+    "a missing field": (('entry = "max_pool_backward_scatter"\n', ""), "missing required field `entry`"),
+    "another product": (('"A2"', '"A5"'), "Invalid enum value 'A5'"),
+    "an unknown operator": (("MaxPool3d", "MinPool3d"), "MinPool3dWithArgmaxBackward"),
+    "an unknown tensor": (('"grad_input"', '"dx"'), "Invalid enum value 'dx'"),
+    "an unknown ability": (("[tiling]", 'without = ["wings"]\n[tiling]'), "wings"),
+    "no accumulation": (("[tiling]", 'accumulation = "acc7"\n[tiling]'), "acc7"),
+    "two tilings": (("[tiling]", '[tiling]\ncases = "x"'), "needs exactly one of python, cases, host and cann"),
+    "a missing source": (("scatter.cpp", "gather.cpp"), "there is no gather.cpp in "),
+    "a missing tiling": (("scatter_tiling.py", "other.py"), "there is no other.py in "),
+    "a missing function": ((":tiling", ":cut"), "there is no function 'cut' in "),
+    "a missing struct": (("ScatterTiling", "GatherTiling"), "there is no struct GatherTiling in "),
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_a_wrong_manifest_is_told_in_a_sentence(what: str, kernel: Path) -> None:
+    change, said = SAID[what]
+    changed(kernel / "scatter.toml", change)
+    with pytest.raises(BackendUnavailable) as told:
+        made_ready("ascendc:scatter.toml")
+    (text,) = told.value.args
+    assert text.startswith(f"{kernel / 'scatter.toml'}: ")
+    assert said in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("ascendc:none.toml", BackendUnavailable, "there is no manifest .*none.toml: name one"),
+        ("ascendc:ops-nn/none", UnknownBackend, "choose from ops-nn/adaptive_max_pool3d_grad-950, "),
+        ("ascendc:ops-nn/max_pool3d_grad_with_argmax-a2", BackendUnavailable, "has to be a checkout of the library"),
+    ],
+)
+def test_what_is_not_there_is_named(name: str, error: type[Exception], said: str, kernel: Path) -> None:
+    with pytest.raises(error, match=said):
+        made_ready(name)
+
+
+def test_sources_of_the_library_have_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SOURCES_VARIABLE, raising=False)
+    with pytest.raises(BackendUnavailable, match="needs a checkout of ops-nn: name its folder by --sources"):
+        create("ascendc:ops-nn/max_pool3d_grad_with_argmax-a2")
+
+
+@pytest.mark.parametrize("wrong", ["source", "compiler", "manifest"])
+def test_a_session_that_cannot_begin_says_why_and_ends_with_3(
+    wrong: str, kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if wrong == "source":
+        changed(kernel / "scatter.cpp", ("kernel.Process();", "kernel.Proceed();"))
+        said = (
+            f"scatter.toml: max_pool_backward_scatter for float32 and int32 does not compile: {kernel}/scatter.cpp:123:"
+        )
+    elif wrong == "compiler":
+        monkeypatch.setitem(sessions.ENVIRONMENT, "PATH", str(kernel))
+        said = "the emulator and kernels need a C++17 compiler: install g++ or clang++, or name one in CXX"
+    else:
+        (kernel / "scatter.toml").write_text("product = 5", encoding="utf-8")
+        said = "scatter.toml: no manifest of a kernel: Expected `str`, got `int` - at `$.product`"
+    given = ("--backend", "ascendc:scatter.toml", "--sources", kernel, *ASKED, "1", "--report", "out")
+    ended = sessions.run(*given, cwd=kernel)
+    text = ended.stdout + ended.stderr
+    assert ended.returncode == 3, text
+    assert "Traceback" not in text
+    assert len([line for line in text.splitlines() if said in line]) == 1, text
