@@ -100,7 +100,7 @@ _OTHER_NAMES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", 
 def _attributes(kernel: Kernel, call: KernelCall) -> dict[str, Any]:
     """Return the attributes of the operator definition, in its order."""
     stored = next(dtype for dtype in call.dtypes.values() if dtype.startswith("int"))
-    values = asdict(call) | {"data_format": call.format, "dtype": DTYPES[stored][2]}
+    values = asdict(call) | {"data_format": call.format, **dict.fromkeys(("dtype", "indices_dtype"), DTYPES[stored][2])}
     return {name: values[_OTHER_NAMES.get(name, name)] for name in kernel.manifest.tiling.attributes}
 
 

@@ -292,7 +292,7 @@ def test_a_wrong_manifest_is_told_in_a_sentence(what: str, kernel: Path) -> None
     ("name", "error", "said"),
     [
         ("ascendc:none.toml", BackendUnavailable, "there is no manifest .*none.toml: name one"),
-        ("ascendc:ops-nn/none", UnknownBackend, "choose from ops-nn/adaptive_max_pool3d_grad-950, "),
+        ("ascendc:ops-nn/none", UnknownBackend, "choose from ops-nn/adaptive_max_pool2d-950, "),
         ("ascendc:ops-nn/max_pool3d_grad_with_argmax-a2", BackendUnavailable, "has to be a checkout of the library"),
     ],
 )
