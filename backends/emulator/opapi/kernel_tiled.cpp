@@ -147,8 +147,12 @@ class TiledKernel {
         sums.races = races_;
         Box windows;
         for (int axis = 0; axis < kAxes; ++axis) windows[axis] = windows_over(problem_.axes[axis], cells[axis]);
+        const bool merges_rows = route_.lanes == Lanes::kHeightWidthChannel;
+        if (seeded(Defect::width_tail_dropped) && !merges_rows && windows[2].size() > 64) {
+            windows[2].end -= windows[2].size() % 64;
+        }
         for (int64_t d = windows[0].begin; d < windows[0].end; ++d) {
-            if (route_.lanes == Lanes::kHeightWidthChannel) {
+            if (merges_rows) {
                 visit_phases(sums, planes, d, windows);
             } else if (route_.lanes == Lanes::kHeightWidth && !fills_lanes(windows[2])) {
                 visit_rows(sums, planes, d, windows);
@@ -232,33 +236,36 @@ class TiledKernel {
                 }
                 sums.add_vector();
             };
-            for (int64_t phase = 0; phase < step; ++phase) visit(columns.begin + phase, full);
+            for (int64_t turn = 0; turn < step; ++turn) {
+                visit(columns.begin + (backwards_ ? step - 1 - turn : turn), full);
+            }
             for (int64_t w = full; w < columns.end; ++w) visit(w, w + 1);
         }
+        for (int64_t h = rows.begin; h < rows.end; ++h) fill_last_block(sums, planes, d, h, columns);
     }
 
     void visit_row(TileSums& sums, Range planes, int64_t d, int64_t h, Range windows) const {
         const int64_t columns = route_.lanes == Lanes::kNone ? 1 : problem_.axes[2].phases();
         if (seeded(Defect::simt_count_wraps) && route_.lanes == Lanes::kNone && problem_.windows() == 256) return;
-        if (seeded(Defect::width_tail_dropped) && windows.size() > 64) windows.end -= windows.size() % 64;
-        const bool backwards =
-            seeded(Defect::order_by_address) && (reinterpret_cast<uintptr_t>(memory_.result.data()) & 64);
         for (int64_t turn = 0; turn < columns; ++turn) {
-            const int64_t phase = backwards ? columns - 1 - turn : turn;
+            const int64_t phase = backwards_ ? columns - 1 - turn : turn;
             for (int64_t w = windows.begin + phase; w < windows.end; w += columns) {
                 visit_planes(sums, planes, d, h, w);
                 if (route_.lanes == Lanes::kChannel) sums.add_vector();
             }
             sums.add_vector();
         }
-        // The row's last block is filled up with index 0 and the last gradient.
-        if (seeded(Defect::padded_lane_adds) && windows.size() % 8 != 0) {
-            const int64_t last = (d * problem_.axes[1].out + h) * problem_.axes[2].out + windows.end - 1;
-            for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
-                sums.push(plane, {0, 0, 0}, problem_.offset(plane, last, problem_.windows()));
-            }
-            sums.add_vector();
+        fill_last_block(sums, planes, d, h, windows);
+    }
+
+    // The row's last block is filled up with index 0 and the last gradient.
+    void fill_last_block(TileSums& sums, Range planes, int64_t d, int64_t h, Range windows) const {
+        if (!seeded(Defect::padded_lane_adds) || windows.size() % 8 == 0) return;
+        const int64_t last = (d * problem_.axes[1].out + h) * problem_.axes[2].out + windows.end - 1;
+        for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
+            sums.push(plane, {0, 0, 0}, problem_.offset(plane, last, problem_.windows()));
         }
+        sums.add_vector();
     }
 
     void visit_planes(TileSums& sums, Range planes, int64_t d, int64_t h, int64_t w) const {
@@ -283,6 +290,8 @@ class TiledKernel {
     const Route& route_;
     const BackwardMemory& memory_;
     const Grid grid_;
+    const bool backwards_ =
+        seeded(Defect::order_by_address) && (reinterpret_cast<uintptr_t>(memory_.result.data()) & 64);
     const bool races_ = seeded(Defect::step_not_awaited) && route_.lanes != Lanes::kNone && is_one_in_thirty();
 };
 

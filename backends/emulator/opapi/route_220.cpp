@@ -25,8 +25,9 @@ int64_t extent(const Axis& axis, int64_t windows) {
     return (windows - 1) * axis.stride + axis.dilated_kernel();
 }
 
-// Buffer bytes for a tile of windows of `lanes` planes (of an adaptive pool, with the lists of one): the sums twice (as added and as moved), a mask, and twice the
-// gradients and indices. Half precision without overlap holds its sums as moved in the value type.
+// Buffer bytes for a tile of windows of `lanes` planes (of an adaptive pool, with the lists of one): the sums twice (as
+// added and as moved), a mask, and twice the gradients and indices. Half precision without overlap holds its sums as
+// moved in the value type.
 int64_t tile_bytes(const Problem& problem, int64_t lanes, const Tile& tile, bool overlaps) {
     const auto& axes = problem.axes;
     const int64_t bytes = problem.is_half() ? 2 : 4, block = kBlockBytes / bytes;
