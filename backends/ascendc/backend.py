@@ -202,6 +202,7 @@ def _sentence(finding: Mapping[str, Any], arrays: Arrays) -> str:
         where = f"{where}{[*map(int, element)]}"
     elif where:
         where = f"byte {byte} of {where}"
+    call = finding["call"] and f"in {finding['call']}"
+    parts = (finding["text"], where and f"at {where}", f"on core {finding['core']}", call)
     times = f" ({finding['count']} times)" if finding["count"] > 1 else ""
-    parts = (finding["text"], where and f"at {where}", f"on core {finding['core']}", f"in {finding['call']}{times}")
-    return f"{finding['kind']}: {', '.join(filter(None, parts))}"
+    return f"{finding['kind']}: {', '.join(filter(None, parts))}{times}"

@@ -60,7 +60,7 @@ class TilingStructs:
         record = np.zeros((), self.dtype(name))
         names = record.dtype.names or ()
         if wrong := sorted({*values} ^ {*names}):
-            said = "is missing from the tiling of" if wrong[0] in names else "is no field of"
+            said = "is missing from the tiling of" if wrong[0] in names else "is no field (one a line is read) of"
             raise ValueError(f"{wrong[0]} {said} {name}")
         for field, value in values.items():
             record[field] = value

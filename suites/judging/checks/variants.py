@@ -87,7 +87,8 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
     """Find what is wrong with a run that was made as ``context`` says; None of one that could not be made, too."""
     if run is None:
         return None
-    if said := run.outcome.guard_violations or run.outcome.sanitizer:
+    seen = () if trial.baseline.outcome.sanitizer else run.outcome.sanitizer  # the check `sanitizer` says the first's
+    if said := run.outcome.guard_violations or seen:
         return Mismatch(f"{context}: {'; '.join(said)}")
     return other_values(trial, run, trial.baseline, context, "as the plain call gave")
 
