@@ -45,7 +45,7 @@ class TilingSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kernel on one product, as docs/backends.md tells it field by field."""
+    """One kernel on one product, as docs/kernels.md tells it field by field."""
 
     product: Literal["A2", "A3", "950"]
     sources: tuple[str, ...]
