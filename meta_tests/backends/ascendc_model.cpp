@@ -121,6 +121,15 @@ void arithmetic() {
            LIST(2, nan, 0.0f, 0.0f, nan), Max(y, x, x[8], 5);)
     VALUES("Min: NaN, and +0.0 above -0.0", float, float, LIST(1, nan, 0.0f, -0.0f, 2, 0, 0, 0, 2, 1, -0.0f, 0.0f, nan),
            LIST(1, nan, -0.0f, -0.0f, nan), Min(y, x, x[8], 5);)
+    VALUES("ReduceMax: the first place of the greatest", float, float, LIST(1, 7, 3, 7, 9), LIST(7, model::bits_of<float>(1)),
+           ReduceMax(y, x, z, 4, true);)
+    VALUES("ReduceMax: the place counts on from repeat to repeat", half, half, {}, LIST(300.0f, h(299)),
+           ReduceMax(y, x, z, 300, true);)
+    VALUES("ReduceMax: the first NaN", float, float, LIST(1, nan, 9, nan), LIST(nan, model::bits_of<float>(1)),
+           ReduceMax(y, x, z, 4, true);)
+    VALUES("ReduceMax without a place", float, float, LIST(-4, -3), LIST(-3), ReduceMax(y, x, z, 2);)
+    VALUES("ScalarCast", float, int32_t, LIST(2.5f, -2.5f, 0.4f), LIST(3, -3), for (int i = 0; i < 3; ++i)
+           y.SetValue(i, ScalarCast<float, int32_t, RoundMode::CAST_ROUND>(x.GetValue(i)));)
     const auto compares = [](const char* name, CMPMODE mode, uint8_t first, uint8_t others) {
         const std::vector<float> given = {1, nan, 0.0f, -0.0f, 2};
         values<float, uint8_t>(name, given, {first, others, others, others, others, others, others, others}, [=](auto& k) {
@@ -321,6 +330,7 @@ void memory() {
     FAULT("initcheck: a thread reads what was never written", "SIMT function", if (!bad) Duplicate(x, 1.0f, 8);
           asc_vf_call<add_one>(dim3(2), words(x));)
     FAULT("launchcheck: a tiling key that no branch serves: 7", "", TILING_KEY_IS(bad ? 8 : 7);)
+    FAULT("launchcheck: the model does not have this function", "Floor", if (bad) Floor(y, x, 8);)
     FAULT("launchcheck: the tiling data are shorter than the kernel's struct", "",
           GET_TILING_DATA(data, (bad ? tiling + 8 : tiling));)
 }

@@ -77,6 +77,7 @@ ASSUMED = [
     ("integers_saturate", False, "int32 by RINT"),
     ("infinities_saturate", True, "half by RINT"),
     ("maximum_is_ieee", False, "Max: NaN, and +0.0 above -0.0"),
+    ("maximum_is_ieee", False, "ReduceMax: the first NaN"),
     ("vector_pipe_in_order", False, "all lanes are loaded before the first is stored"),
 ]
 

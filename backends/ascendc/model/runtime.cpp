@@ -38,8 +38,8 @@ struct AssumptionRow {
      "SetCtrlSpr: CTRL[48] saturates at reset; CANN 8.5, set_device_sat_mode: A2 and A3 run in Inf/NaN mode", false},
     {"integers_saturate", "a cast to an integer that does not hold the value gives the nearest bound",
      "precision conversion: overflow saturates; SetCtrlSpr: CTRL[59] is 0 and CTRL[60] 1 at reset", true},
-    {"maximum_is_ieee", "Max and Min give NaN where an operand is NaN, and order -0.0 below +0.0",
-     "none for Max and Min; Reg Reduce: max(-0, +0) is +0, a maximum with NaN is NaN", true},
+    {"maximum_is_ieee", "Max, Min and ReduceMax give NaN where an operand is NaN; Max and Min order -0.0 below +0.0",
+     "none for these; Reg Reduce: max(-0, +0) is +0, a maximum with NaN is NaN", true},
 };
 
 // ---- Coroutines. ----

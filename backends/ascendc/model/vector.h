@@ -6,6 +6,7 @@
 namespace AscendC {
 
 constexpr uint64_t MASK_PLACEHOLDER = 0;
+constexpr uint8_t MAX_REPEAT_TIMES = 255;  // [repeats and strides: repeatTime]
 constexpr int NCHW_CONV_ADDR_LIST_SIZE = 16;
 
 // [UnaryRepeatParams], [BinaryRepeatParams], [Copy: CopyRepeatParams]: strides in blocks; those of 8 bits wrap.
@@ -105,6 +106,10 @@ template <class T> struct View {
     }
 };
 
+inline void not_modelled(const char* name, Site site) {
+    begin(Pipe::scalar, name, site);
+    report("launchcheck", "the model does not have this function: what the kernel computes from here is not its own");
+}
 // Calls compute(repeat, mask) for each repeat.
 template <class Compute, class... Operands>
 void each_repeat(const char* name, const Plan& plan, Compute compute, const Operands&... operands) {
@@ -250,6 +255,45 @@ void Cast(const LocalTensor<To>& to, const LocalTensor<From>& from, RoundMode mo
 }
 inline float ToFloat(bfloat16_t value) { return value; }
 
+// [ReduceMax]: the greatest and the first place where it is, in the bits of the type; the first NaN [assumption
+// maximum_is_ieee]. A2 and A3 put what the rounds give, two elements a repeat, into the working space.
+template <class T> void ReduceMax(const LocalTensor<T>& to, const LocalTensor<T>& from, const LocalTensor<T>& work,
+                                  int32_t count, bool with_index = false, model::Site site = {}) {
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4, "b16 or b32");
+    constexpr uint32_t most = model::Lanes<T>::count, per_block = model::block_bytes / sizeof(T);
+    const auto all = static_cast<uint32_t>(count);
+    if (count <= 0) return;
+    model::Lanes<T> result;
+    uint32_t place = 0;
+    bool is_known = true;
+    const auto compute = [&](uint32_t repeat, const model::Bits& mask) {
+        const model::Lanes<T> lanes = model::View<T>{from}.load(repeat, mask);
+        for (uint32_t lane = 0; lane < most && mask[lane]; ++lane) {
+            const T value = lanes.get(lane), best = result.get(0);
+            const bool is_first_nan = value != value && best == best && model::assumed(model::maximum_is_ieee);
+            is_known &= lanes.knows(lane);
+            if (!(value > best || is_first_nan) && repeat + lane) continue;
+            result.set(0, value), place = repeat * most + lane;
+        }
+    };
+    model::each_repeat("ReduceMax", model::Plan(model::Count(all, site), most), compute, from, work);
+    uint32_t used = 0;
+    for (uint32_t made = all / most * 2;; made = (made + most - 1) / most * 2) {
+        used += (made + per_block - 1) / per_block * per_block;
+        if (made <= 2 || !with_index) break;
+    }
+    model::Bytes garbage;
+    garbage.unknown = model::Bits::first(model::repeat_bytes);
+    for (uint32_t at = 0; at < used && __CCE_AICORE__ == 220; at += per_block) {
+        model::store(work[at].address(), garbage, 0, model::block_bytes, work.buffer());
+    }
+    result.set(0, result.get(0), is_known);
+    result.set(1, model::bits_of<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>>(place)), is_known);
+    model::store(to.address(), result, 0, sizeof(T) << with_index, to.buffer());
+}
+// [Cast (float to half and int32_t)], by its former name.
+template <class From, class To, RoundMode mode> To ScalarCast(From value) { return model::convert<To>(value, mode); }
+
 // [Compare]: a bit a lane, lowest first. Only 950 heeds the mask (lanes without a bit give 0); A2 and A3 take all lanes.
 // A byte of bits is undefined where all of its lanes are: bit by bit would be exact.
 template <class Bit, class T> void compare(const LocalTensor<Bit>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,
@@ -267,7 +311,7 @@ template <class Bit, class T> void compare(const LocalTensor<Bit>& to, const Loc
     };
     model::each_repeat("Compare", plan, compute, to, a, b);
 }
-template <class Bit, class T> void Compare(const LocalTensor<Bit>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,
+template <class T, class Bit> void Compare(const LocalTensor<Bit>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,
                                            CMPMODE mode, model::Count count) {
     constexpr uint32_t most = model::Lanes<T>::count;
     const uint64_t whole = count.lanes / most * most;
@@ -275,9 +319,11 @@ template <class Bit, class T> void Compare(const LocalTensor<Bit>& to, const Loc
     if (count.lanes == whole) return;
     model::report("memcheck", "Compare takes whole repeats of 256 bytes: the rest of its count is left out");
 }
-template <class Bit, class T> void Compare(const LocalTensor<Bit>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,
-                                           CMPMODE mode, model::Mask mask, uint8_t repeats, const BinaryRepeatParams& p) {
+template <class T, class Bit, bool sets_mask = true>
+void Compare(const LocalTensor<Bit>& to, const LocalTensor<T>& a, const LocalTensor<T>& b, CMPMODE mode, model::Mask mask,
+             uint8_t repeats, const BinaryRepeatParams& p) {
     constexpr uint32_t most = model::Lanes<T>::count;
+    if (!sets_mask) return model::not_modelled("Compare without isSetMask", mask.site);
     compare(to, a, b, mode, model::Plan(__CCE_AICORE__ == 310 ? mask : model::Mask(most, mask.site), repeats, most), p);
 }
 
@@ -349,5 +395,34 @@ template <class T> void TransDataTo5HD(const LocalTensor<T> (&to)[NCHW_CONV_ADDR
     uint64_t addresses[2][NCHW_CONV_ADDR_LIST_SIZE];
     for (int i = 0; i < 16; ++i) addresses[0][i] = to[i].GetPhyAddr(), addresses[1][i] = from[i].GetPhyAddr();
     TransDataTo5HD<T>(addresses[0], addresses[1], p, site);
+}
+
+// Named, so that kernels compile, and not modelled: what templates use that no call of the library reaches.
+enum class MaskMode : uint8_t { NORMAL = 0, COUNTER };
+inline void SetMaskCount(model::Site site = {}) { model::not_modelled("SetMaskCount", site); }
+template <class T, MaskMode> void SetVectorMask(int32_t, model::Site site = {}) { model::not_modelled("SetVectorMask", site); }
+template <class T> void SetAtomicMax(model::Site site = {}) { model::not_modelled("SetAtomicMax", site); }
+template <class T> void Floor(const LocalTensor<T>&, const LocalTensor<T>&, uint32_t, model::Site site = {}) {
+    model::not_modelled("Floor", site);
+}
+template <class T>
+void ArithProgression(const LocalTensor<T>&, model::Same<T>, model::Same<T>, int32_t, model::Site site = {}) {
+    model::not_modelled("ArithProgression", site);
+}
+struct BrcbRepeatParams {
+    uint16_t dstBlkStride = 1, dstRepStride = 8;
+};
+template <class T>
+void Brcb(const LocalTensor<T>&, const LocalTensor<T>&, uint8_t, const BrcbRepeatParams&, model::Site site = {}) {
+    model::not_modelled("Brcb", site);
+}
+struct DataCopyPadParams {
+    bool isPad = false;
+    uint8_t leftPadding = 0, rightPadding = 0;
+    uint64_t paddingValue = 0;
+};
+template <class T> void DataCopyPad(const LocalTensor<T>&, const GlobalTensor<T>&, const DataCopyParams&,
+                                    const DataCopyPadParams&, model::Site site = {}) {
+    model::not_modelled("DataCopyPad with DataCopyPadParams", site);
 }
 }  // namespace AscendC
