@@ -85,7 +85,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         selection = _selection(config)
         surveys, loaded, pool = _survey_all(config)
         selection = replace(selection, surveys=surveys)
-        planned = {(group["backend"], group["dtype"]): None for group in selection.mandatory()}
+        planned = {(group["backend"], group.get("dtype", "")): None for group in selection.mandatory()}
         if not planned:
             stop("nothing to judge: no backend has an operator and dtypes that the options leave")
         for name, dtype in planned:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.reports.terminal.command_line import MAX_SECONDS, PATH
+from poolproof.reports.terminal.command_line import MAX_SECONDS
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_sources
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
@@ -126,7 +128,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",
     )
-    add("--sources", metavar="DIR", help=_SOURCES)
+    add("--sources", metavar="DIR", type=_folder, help=_SOURCES)
     add(
         "--probe",
         action="store_true",
@@ -186,12 +188,25 @@ def check_ranges(config: pytest.Config) -> None:
         )
 
 
+def _folder(text: str) -> str:
+    if not os.path.isdir(text):  # noqa: PTH112, Path.is_dir raises for a name that is too long
+        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
+    return text
+
+
+def _take_sources(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    try:
+        set_sources(None if value is None else _folder(value))
+    except argparse.ArgumentTypeError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def sources_option(command: _Command) -> _Command:
     """Add to a command of click the option that says where sources of kernels lie."""
     return click.option(
         "--sources",
-        type=PATH,
+        metavar="DIR",
         expose_value=False,
-        callback=lambda _context, _option, value: set_sources(value),
+        callback=_take_sources,
         help=_SOURCES,
     )(command)

@@ -25,6 +25,8 @@ _DAY = str(date.today() + timedelta(days=30))
 _INPUTS = ("missing", "a-file", "a-folder", "a-device", "a-loop", "a-pipe", _LONG, "")
 """Paths of what cannot be read as what it should be."""
 
+_NO_FOLDERS = tuple(value for value in _INPUTS if value != "a-folder")
+
 _OUTPUTS = ("a-file/out", "a-device/out", "a-loop", _LONG)
 """Paths that cannot be written. All lie in the folder of the input: the test may be run by somebody who may do all."""
 
@@ -79,7 +81,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "--fail-under": ("x", "-1", "nan", "101"),
     "--fingerprint": ("00", "", "fingerprint"),
     "history add folder": ("a-file", *_OUTPUTS, ""),
-    "history list folder": tuple(value for value in _INPUTS if value != "a-folder"),
+    "history list folder": _NO_FOLDERS,
     "export --format": ("nonsense", ""),
     "--issue": (),
     "--markdown": ("a-folder", *_OUTPUTS),
@@ -102,6 +104,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "--shrink": ("x", "-1", "nan", "inf"),
     "--sign": _INPUTS,
     "--signer": _INPUTS,
+    "--sources": _NO_FOLDERS,
     "sql": ("SELEC", "", "SELECT * FROM nowhere", "SELECT runs.beauty FROM runs", "COPY runs TO 'a-file/x'"),
     "--timeout": _SECONDS,
     "replay --timeout": (*_SECONDS, "1e400"),
@@ -214,6 +217,7 @@ _SESSION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "--dtype": (("float8", ""), ()),
     "--aspect": (("beauty", ""), ()),
     "--waivers": ((), ("missing", "a-file", "a-folder", "", "a-loop", "a-device", _LONG)),
+    "--sources": (_NO_FOLDERS, ()),
     "--case-timeout": (("x",), ("0", "-1", "nan", "inf", "-inf", "1e400")),
     "--diagnose": (("x",), ("-1", "nan", "inf", "-inf", "1e400")),
     "--budget": ((), ("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "9" * 400 + "h")),
