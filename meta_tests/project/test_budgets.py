@@ -18,7 +18,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_080,
     "backends": 5_390,
-    "suites": 14_160,
+    "suites": 14_150,
     "suites/cases": 4_470,
     "suites/judging": 3_040,
     "suites/plan": 1_220,

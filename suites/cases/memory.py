@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
-from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import BITS, Form, MemoryLayout
 from poolproof.suites.cases.operands import CaseOperands
 
@@ -80,8 +79,9 @@ def allocate(
     take = allocator if beyond else _in_one_piece([2 * guard + forms[name].nbytes for name in names])
     tensors = {name: _input(forms[name], operands, name, poison, guard, take) for name in case.api.inputs}
     if tempting and case.api.is_backward and not case.has_bit_mask and not beyond:
-        _tempt(tensors["indices"], _last_cells(case))
-        _tempt(tensors["grad_output"], np.asarray([TEMPTING]))
+        _elements_behind(tensors["grad_output"])[...] = TEMPTING
+        places, step = _elements_behind(tensors["indices"]), max(1, case.plane_size // 61)
+        places[...] = case.plane_size - 1 - np.arange(len(places)) % -(-case.plane_size // step) * step
     for name in case.api.outputs:
         tensors[name] = output = _tensor(forms[name], guard, GAP_FILL, take, beyond)
         output.array.view(forms[name].bits).fill(_pattern(poison, output.dtype.itemsize))
@@ -168,16 +168,11 @@ def _input(form: Form, operands: CaseOperands, name: str, poison: int, guard: in
     return tensor
 
 
-def _tempt(tensor: Tensor, values: NDArray[Any]) -> None:
-    """Repeat ``values`` in the guard band behind a tensor."""
+def _elements_behind(tensor: Tensor) -> NDArray[Any]:
+    """View the guard band behind a tensor as elements of it."""
+    width = tensor.dtype.itemsize
     band = tensor.buffer[len(tensor.buffer) - tensor.guard :]
-    elements = np.resize(values, tensor.guard // tensor.dtype.itemsize).astype(tensor.dtype)
-    band[: elements.nbytes] = elements.view(np.uint8)
-
-
-def _last_cells(case: Case) -> NDArray[np.int64]:
-    """Return flat indices of the plane's end, where windows that it has no more of would point."""
-    return np.arange(case.plane_size - 1, -1, -max(1, case.plane_size // 61))
+    return band[: tensor.guard // width * width].view(tensor.dtype)
 
 
 _SHORT = 1 << 12
