@@ -1,12 +1,15 @@
-"""Bits and tiling keys of the vendor's kernels, as their sources compute on a CPU, against those of the emulator.
+"""Recorded bits and tiling keys of the vendor's kernels against those of the emulator, or of the sources of today.
 
-    python studies/kernel_bits.py [FILE] [--product A2] [--seeded] [--show 5]
+    python studies/kernel_bits.py [--product A2] [--dtype float32] [--seeded] [--show 5]
+    python studies/kernel_bits.py --sources ops-nn [--product A2] [--dtype float32]
 
-FILE holds one JSON object a line (.jsonl.gz): ``product``; ``case``; ``route``, the tiling and its key; ``sha256`` of
-grad_input; ``verdict``; and ``bits_are``: "only" where the kernel can give no others, "one of several" where atomic
-additions come in the order of cores or threads, and "undefined" where the device chooses. Exits with 1 where bits that
-are the only ones differ, but for kernels that violate: the emulator is right there, and ``--seeded`` gives it the fault
-of these kernels. Cases of a dtype that aclnn refuses in 2-D are computed as planes of depth 1 in 3-D.
+The recording (`meta_tests/golden`) is of ops-nn at e5c3fa93 on another model of Ascend C, one JSON object a line:
+``product``; ``case``; ``route``, the tiling and its key; ``sha256`` of grad_input; ``verdict``; and ``bits_are``:
+"only" where the kernel can give no others, "one of several" where atomic additions come in the order of cores or
+threads, and "undefined" where the device chooses. Exits with 1 where bits that are the only ones differ, but for
+kernels that violate: the emulator is right there, and ``--seeded`` gives it the fault of these kernels. Cases of a
+dtype that aclnn refuses in 2-D are computed as planes of depth 1 in 3-D. With ``--sources`` kernels are compiled from a
+checkout; their keys are not compared, since how a template's key is encoded is up to the host framework.
 """
 
 from __future__ import annotations
@@ -19,15 +22,17 @@ import re
 import sys
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import click
 
-from poolproof.backends.base import Call, Status, Tensor
+from poolproof.backends.ascendc import SOURCES_VARIABLE
+from poolproof.backends.base import Backend, Call, Status, Tensor
 from poolproof.backends.emulator.defects import VARIABLE
-from poolproof.backends.registry import create
+from poolproof.backends.registry import create, prepare
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
@@ -47,39 +52,67 @@ FAULTS = {"A2": "dilation_blind_overlap", "950": ""}
 """The seeded defects by which the emulator of a product does what the recorded kernels do wrong, value for value."""
 
 
+KERNELS_950 = {
+    "AdaptiveMaxPool2dBackward": "adaptive_max_pool3d_grad-950",
+    "AdaptiveMaxPool3dBackward": "adaptive_max_pool3d_grad-950",
+    "MaxPool2dWithIndicesBackward": "max_pool_grad_with_argmax_v3-950",
+    "MaxPool3dWithArgmaxBackward": "max_pool3d_grad_with_argmax-950",
+}
+
+
 @click.command()
-@click.argument("path", metavar="FILE", default=RECORDED, type=click.Path(exists=True, path_type=Path))
+@click.option("--sources", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A checkout of ops-nn.")
 @click.option("--product", "products", multiple=True, default=("A2", "950"), show_default=True)
+@click.option("--dtype", help="Only its rows.")
 @click.option("--seeded", is_flag=True, help="Give the emulator the seeded defects that stand for the kernels' faults.")
 @click.option("--show", default=5, show_default=True, help="Differences to print of each product and kind.")
-def main(path: Path, products: tuple[str, ...], seeded: bool, show: int) -> None:
-    with gzip.open(path, "rt") as lines:
-        rows = [row for row in map(json.loads, lines) if row["product"] in products]
+def main(sources: Path | None, products: tuple[str, ...], dtype: str | None, seeded: bool, show: int) -> None:
+    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if dtype in (None, row["case"].get("dtype", "float32"))]
+    if sources is not None:
+        os.environ[SOURCES_VARIABLE] = str(sources.absolute())
     must_differ = 0
     for product in products:
         own = [row for row in rows if row["product"] == product]
+        given = product, own, FAULTS[product] if seeded else "", sources is not None
         with get_context("spawn").Pool(1) as pool:  # a process can have one emulator
-            found = pool.apply(compute, (product, own, FAULTS[product] if seeded else ""))
+            found = pool.apply(compute, given)
         must_differ += report(product, list(zip(own, found, strict=True)), show)
     sys.exit(must_differ > 0)
 
 
-def compute(product: str, rows: list[dict[str, Any]], defects: str) -> list[tuple[str, str]]:
-    """(sha256 of grad_input, route) of each row on the emulator."""
+def compute(product: str, rows: list[dict[str, Any]], defects: str, from_sources: bool) -> list[tuple[str, str]]:
+    """(sha256 of grad_input, route or "") of each row on the emulator or on kernels."""
     os.environ[VARIABLE] = defects
-    backend = create(f"emulator-{product.lower()}")
     found = []
     for row in rows:
         case = Case.from_record(row["case"])
+        backend = kernel(product, row["route"], case) if from_sources else emulator(product)
         call = allocate(make_operands(case), POISONS[0])
-        if unsupported(backend, case.api, case.dtype, case.index_dtype) is not None:
+        if not from_sources and unsupported(backend, case.api, case.dtype, case.index_dtype) is not None:
             call = lifted(call)
         outcome = backend.run(call)
         if outcome.status is not Status.COMPLETED:
             raise click.ClickException(f"{product} {case.to_json()}: {outcome.message}")
         result = call.tensors["grad_input"].array.tobytes()
-        found.append((hashlib.sha256(result).hexdigest(), backend.route(call)))
+        found.append((hashlib.sha256(result).hexdigest(), "" if from_sources else backend.route(call)))
     return found
+
+
+@cache
+def emulator(product: str) -> Backend:
+    return create(f"emulator-{product.lower()}")
+
+
+def kernel(product: str, route: str, case: Case) -> Backend:
+    name = KERNELS_950[case.api.name] if product == "950" else f"{route.partition(' ')[0]}-a2"
+    return compiled(f"ascendc:ops-nn/{name}", case.dtype)
+
+
+@cache
+def compiled(name: str, dtype: str) -> Backend:
+    prepare(name, print, dtype)
+    return create(name)
 
 
 def lifted(call: Call) -> Call:
@@ -108,19 +141,19 @@ def report(product: str, compared: list[tuple[dict[str, Any], tuple[str, str]]],
     must_differ = 0
     for row, (digest, route) in compared:
         template, key = template_and_key(row["route"])
-        same_bits, same_key = digest == row["sha256"], key == template_and_key(route)[1]
+        same_bits = digest == row["sha256"]
+        has_key = route and not (template.startswith(NO_KEY) or route.startswith(NO_KEY))
+        same_key = not has_key or key == template_and_key(route)[1]
         must = row["bits_are"] == "only" and row["verdict"] == "conforms"
         must_differ += must and not same_bits
         kind = row["bits_are"] if row["verdict"] == "conforms" else "violates"
-        if not (template.startswith(NO_KEY) or route.startswith(NO_KEY)):
+        if has_key:
             counts.update({(template, "keys"): 1, (template, "same key"): same_key})
-        else:
-            same_key = True
         counts.update({(template, kind): 1, (template, f"same {kind}"): same_bits})
         for what, agrees in ((f"bits ({kind})", same_bits), ("key", same_key)):
             shown[what] += not agrees
             if not agrees and shown[what] <= show:
-                print(f"{product} {what} differ: {row['route']}; emulator {route}; {json.dumps(row['case'])}")
+                print(f"{product} {what} differ: {row['route']}; here {route or '-'}; {json.dumps(row['case'])}")
     kinds = ("only", "one of several", "violates")
     print(f"\n{product:<45} {'keys':>15} " + " ".join(f"{kind:>15}" for kind in kinds))
     templates = sorted({template for template, _ in counts})
