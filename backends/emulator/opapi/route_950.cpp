@@ -153,12 +153,33 @@ Route v3_channels_last(const Problem& problem) {
     return route;
 }
 
+// Parts of rows, then of columns, of a plane whose windows cross the borders of tiles: as many as give every core one
+// that fits. A vector of a row is not cut.
+Tile unaligned(const Problem& problem) {
+    const int64_t lanes = kVectorBytes / index_bytes(problem);
+    Tile tile = all_cells(problem);
+    int64_t rows = 1, columns = 1;
+    while (tile[1] != 1 || tile[2] > lanes) {
+        const Grid grid(problem.planes(), 1, all_cells(problem), tile);
+        if (grid.blocks() * grid.tiles() >= product().vector_cores && tiles_fit(problem, 1, tile)) return tile;
+        const int axis = tile[1] > 1 ? 1 : 2;
+        tile[axis] = ceil_divide(problem.axes[axis].in, ++(axis == 1 ? rows : columns));
+    }
+    tile[2] = std::min(problem.axes[2].in, lanes);
+    return tile;
+}
+
 Route v3_vector(const Problem& problem) {
     Route route;
     set_tile(problem, route);
     route.name = "vector";
     route.lanes = Lanes::kHeightWidth;
-    route.key = checks_range(undilated(problem), problem.planes()) ? 101 : 100;
+    route.key = 100;
+    if (checks_range(undilated(problem), problem.planes())) {
+        route.key = 101;
+        route.tile = unaligned(problem);
+        set_cores(problem, route);
+    }
     if (passes_int32(problem.cells()) && problem.index == ACL_INT64) route.key += 10;
     return route;
 }
