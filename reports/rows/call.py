@@ -104,7 +104,7 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> tuple[Me
 
     if device == "npu":
         import torch_npu  # noqa: F401
-    torch.use_deterministic_algorithms(call["deterministic"])
+    torch.set_deterministic_debug_mode(2 * call["deterministic"])  # the usual setter imports a compiler
     storages = {name: torch.from_numpy(content.copy()).to(device) for name, content in memory.items()}
     views = {
         name: storages[name]
