@@ -15,6 +15,7 @@ import pytest
 
 from poolproof.backends import building
 from poolproof.backends.emulator import build, library
+from poolproof.references.kernels.compiled import VARIABLE
 from sessions import ENVIRONMENT, words
 
 COMPILER = """#!/bin/bash
@@ -33,12 +34,13 @@ COMPILES = "compiling the emulator, once: about "
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """An empty cache, a compiler, and the file in which it tells when it begins and ends."""
+    """An empty cache, a compiler, and the file in which it tells when it begins and ends; loops are not compiled."""
     compiler = tmp_path / "c++"
     compiler.write_text(COMPILER)
     compiler.chmod(0o755)
     (tmp_path / "log").touch()
-    return ENVIRONMENT | {"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler), "LOG": str(tmp_path / "log")}
+    changed = {"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler), "LOG": str(tmp_path / "log"), VARIABLE: "1"}
+    return ENVIRONMENT | changed
 
 
 def test_of_several_processes_one_compiles_side_by_side_and_the_others_wait(environment: dict[str, str]) -> None:
