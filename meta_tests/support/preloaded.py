@@ -1,4 +1,7 @@
-"""What commands import and compile late, done once in the fork server; sandboxes are forked from its children."""
+"""What commands import, compile and plan late, done once in the fork server; sandboxes are forked from its children.
+
+Every session on the emulator counts the cases of the whole plan, most of whose time goes into the contract of all APIs.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 import forked
+from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.kernels.compiled import compile_all
+from poolproof.references.products import PRODUCTS
 from poolproof.reports.pages.render import _environment as page_environment
 from poolproof.reports.rows.environment import suite_identity
+from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.isolation import supervision
 
 _LATE = (
@@ -27,6 +33,8 @@ for _name in _LATE:
     import_module(_name)
 compile_all()
 suite_identity()
+for _api in SIGNATURES:
+    list(call_parts(PRODUCTS["A2"], _api, cases=1, seed=0))
 for _template in page_environment().list_templates(extensions=["j2"]):
     page_environment().get_template(_template)
 assert "launched" in vars(supervision), "what starts a host has moved, and would not be forked"
