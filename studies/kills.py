@@ -176,14 +176,16 @@ class Session:
         """Make a kill; None where the session ends before."""
         deadline = time.monotonic() + SESSION_SECONDS
         while not self.ended and time.monotonic() < deadline:
+            time.sleep(0.02)
+            if _recorded(self._folder) < kill.rows:
+                continue  # before anybody is looked for: that reads a file of every process of the machine
             family = self.family()
             chosen = [one for one in family.values() if ROLES[kill.role](family, one)]
-            if chosen and _recorded(self._folder) >= kill.rows:
+            if chosen:
                 time.sleep(kill.seconds)
                 killed = self._kill(kill, random.choice(chosen))
                 if killed is not None:
                     return killed
-            time.sleep(0.02)
         return None
 
     def _kill(self, kill: Kill, victim: Seen) -> Killed | None:
