@@ -255,7 +255,7 @@ BACKEND = "scatter_backends:Lost"
 
 
 @pytest.fixture
-def judging_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def judging_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_sandboxes: None) -> None:
     """Have judges of this process leave it as it was."""
     monkeypatch.syspath_prepend(str(SUPPORT))
     monkeypatch.setenv("POOLPROOF_WORKER", "0")
