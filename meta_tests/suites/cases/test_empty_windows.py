@@ -77,6 +77,7 @@ OVER_A_ROW = (
 )
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
     (row,) = rows_of_sandbox("scatter_backends:writes_where_it_points", [OVER_A_ROW.format(5)], tmp_path)
     assert (row["verdict"], row["checks_violated"]) == (Verdict.CRASHED, ["survival"])
@@ -88,6 +89,7 @@ def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
     assert row["checks_violated"] == ["memory_untouched"]
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_torch_writes_outside_and_dies_of_it(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     near, far = rows_of_sandbox("torch-cpu", [OVER_A_ROW.format(5), OVER_A_ROW.format(2000)], tmp_path)

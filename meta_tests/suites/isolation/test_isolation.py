@@ -318,6 +318,7 @@ def test_a_sandbox_that_was_surveyed_goes_on_elsewhere_with_what_it_has_loaded(t
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("forked_sandboxes")
 def test_a_backend_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnknownBackend, match="nowhere"):
         Sandbox("nowhere:backend", tmp_path, "sandbox", 1.0).start()
