@@ -289,7 +289,7 @@ def test_a_sample_is_judged_again(digest: Digest, monkeypatch: pytest.MonkeyPatc
 def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp_path: Path) -> None:
     """One worker of two judges; 0 seconds turn it off; what is resumed later has them all the same."""
     folder = tmp_path / "run"
-    ended = judged(folder, "--diagnose", "0", "-n", "2")
+    ended = judged(folder, "--diagnose", "0")
     assert ended.status == Overall.VIOLATES, ended.output
     assert not read_digest(folder).conclusion.further
     for pair in ((diagnosed / "run", folder), (folder, diagnosed / "run")):
