@@ -31,9 +31,9 @@ RACING = ("streams",)
 TODAY = date.today()
 
 every_kind = pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
-COMPARED = ("value", "forward", "contract", "phases", "crash")
+COMPARED = ("value", "forward", "contract", "phases", "crash", "hang")
 """Of kinds of failures whose rows differ in the names of checks alone, one: of cases in both directions, of calls, of
-phases, and of a process. Each of the others would cost a session of the honest library, too."""
+phases, and of a process by each verdict. Each of the others would cost a session of the honest library, too."""
 
 
 def poolproof(*arguments: object) -> Result:
