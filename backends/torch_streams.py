@@ -34,7 +34,7 @@ class TorchSequences:
 
     def run(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
         placed = [self._eager.place(call) for call in calls]
-        interpreter = Interpreter(self._eager.module, placed, self._block)
+        interpreter = TorchInterpreter(self._eager.module, placed, self._block)
         refusal, _ = self._eager.attempt(lambda: interpreter.perform_all(actions))
         if refusal:
             return SequenceResult((-1,), refusal.message)
@@ -49,7 +49,7 @@ class TorchSequences:
         return torch.empty((2, BLOCK), dtype=torch.uint8, device=self._eager.device)
 
 
-class Interpreter:
+class TorchInterpreter:
     """One sequence on calls that are placed on the device; each method does the action of its name."""
 
     def __init__(self, module: Any, placed: Sequence[Placed], block: torch.Tensor) -> None:
