@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
+from poolproof.references.sequences import Actions
 from poolproof.references.text_enum import TextEnum
 from poolproof.references.windows import Windows
 
@@ -172,25 +172,25 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class ScenarioResult:
-    """The outcome of a scenario of `poolproof.references.contract.scenarios`.
+class SequenceResult:
+    """What comes of a sequence of actions on calls (`poolproof.references.sequences`).
 
-    ``status`` is what the function in question returned; None where it was not called, because the scenario is not
-    ``applicable`` to the call, or the environment is at fault. ``text`` is the reason, or the library's own error
-    message. ``ran`` counts the calls, from the first on, whose tensors hold what phase two computed.
+    ``statuses`` has one for each action that was performed, -1 for a failure without a number; none where the sequence
+    is not ``applicable`` to the calls, or the environment is at fault. ``text`` is the reason, or the library's own
+    error message. ``computed`` are the numbers of the calls whose tensors hold what was computed, ``guard_violations``
+    are as in `Outcome`.
     """
 
-    status: int | None
+    statuses: tuple[int, ...] = ()
     text: str = ""
-    ran: int = 0
+    computed: tuple[int, ...] = ()
+    guard_violations: tuple[str, ...] = ()
     applicable: bool = True
 
-
-class Phases(Protocol):
-    """Unusual scenarios of the two phases of a backend's calls."""
-
-    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        """Run a scenario with ``call``, and ``other`` of the same operator where it takes two."""
+    @property
+    def status(self) -> int | None:
+        """The last that is not success; None where nothing can be concluded."""
+        return next((status for status in reversed(self.statuses) if status), 0) if self.statuses else None
 
 
 class ContractBackend(Protocol):
@@ -198,32 +198,6 @@ class ContractBackend(Protocol):
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         """Make a low-level call that may be illegal in any way; phase two only if it ``runs``."""
-
-
-class Hazard(TextEnum):
-    """Other work on streams around one call, which must not change its result; the words say how it was made."""
-
-    INPUTS_BEING_MADE = "its inputs still being made by work queued before it on its stream"
-    INPUTS_OVERWRITTEN = "its inputs overwritten by work queued behind it on its stream"
-    OUTPUTS_READ = "its outputs read by work queued behind it on its stream"
-    WORKSPACE_SHARED = "the workspace of the call queued before it on its stream"
-    EVENT = "its inputs made on another stream, for whose event its stream waits"
-
-
-class Streams(Protocol):
-    """Calls among other work on the streams of a device, with the host waiting for the end only.
-
-    ``hazards`` names those that the backend can make. Outcomes are those of `Backend.run`.
-    """
-
-    @property
-    def hazards(self) -> tuple[Hazard, ...]: ...
-
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        """Execute ``call`` in the tensors' own memory, with that other work around it."""
-
-    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        """Execute two calls on two streams at the same time; both are deterministic, or neither is."""
 
 
 class Backend(ABC):
@@ -246,8 +220,9 @@ class Backend(ABC):
         The interface that it implements, where its documentation says which calls may be refused
         (`poolproof.references.refusals`). Without contract and interface a refusal accuses nobody and leaves a run
         incomplete.
-    streams, phases
-        Calls among other work, where the device has streams; scenarios of a call's two phases, where it has two.
+    actions
+        What `run_sequence` can do: verbs of `poolproof.references.sequences`, besides "workspace" where calls can be
+        given each other's, and "thread".
     """
 
     product: Product | None = None
@@ -256,8 +231,7 @@ class Backend(ABC):
     modes: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    streams: Streams | None = None
-    phases: Phases | None = None
+    actions: tuple[str, ...] = ()
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -285,6 +259,10 @@ class Backend(ABC):
             if outcomes[-1].status is not Status.COMPLETED:
                 break
         return outcomes
+
+    def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        """Do these on calls of one operator and mode of determinism, in the tensors' own memory."""
+        raise NotImplementedError
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """Declare how gradients that meet in one cell are added for that call's operator, dtype and memory formats."""

@@ -57,7 +57,7 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "interface": (lambda value: isinstance(value, str), "a text"),
     "survives_fork": (lambda value: isinstance(value, bool), "True or False"),
 } | dict.fromkeys(
-    ("modes", "variants", "tags"),
+    ("modes", "variants", "tags", "actions"),
     (lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value), "a tuple of texts"),
 )
 """Attributes that a backend declares: a check of the value, and its type in words."""

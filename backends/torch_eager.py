@@ -9,15 +9,25 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from poolproof.backends.base import Backend, BackendUnavailable, Call, Outcome, Status, Tensor, dtype_name
-from poolproof.backends.torch_streams import TorchStreams
+from poolproof.backends.base import (
+    Backend,
+    BackendUnavailable,
+    Call,
+    Outcome,
+    SequenceResult,
+    Status,
+    Tensor,
+    dtype_name,
+)
+from poolproof.backends.torch_streams import ACTIONS, TorchSequences
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.operators import Operator
+from poolproof.references.sequences import Actions
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +44,8 @@ class TorchEager(Backend):
         self.module = None if device == "cpu" else getattr(self.torch, device)
         self.interface = f"torch-{device}"
         self.survives_fork = self.module is None
-        self.streams = None if self.module is None else TorchStreams(self)
+        self.actions = () if self.module is None else ACTIONS
+        self._sequences = TorchSequences(self)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if operator.aten is None:
@@ -84,6 +95,9 @@ class TorchEager(Backend):
         placed = self.place(call)
         refusal, seconds = self.attempt(placed.compute)
         return refusal or placed.outcome(seconds)
+
+    def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        return self._sequences.run(actions, calls)
 
     def attempt(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
         """Queue ``work`` on an idle device and wait for it; return torch's refusal, if any, and the seconds it took."""

@@ -1,20 +1,23 @@
-"""Torch's calls among other work on the streams of a device, as `backends.aclnn.streams` has aclnn's.
+"""Sequences of actions on the streams of a device through torch, as `backends.aclnn.sequences` has aclnn's.
 
-Torch owns its workspaces, so that two calls cannot be made to share one.
+Torch has no executors, and owns its workspaces, so that two calls cannot be made to share one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from poolproof.backends.base import Call, Hazard, Outcome
+from poolproof.backends.base import Call, SequenceResult
+from poolproof.references.sequences import DEFAULT_STREAM, Action, Actions
 
 if TYPE_CHECKING:
     import torch
 
     from poolproof.backends.torch_eager import Placed, TorchEager
+
+ACTIONS = ("prepare", "run", "fill", "copy", "erase", "hold_up", "record", "wait", "synchronise")
 
 BLOCK = 1 << 26
 """Bytes of one copy of a delay."""
@@ -22,95 +25,23 @@ BLOCK = 1 << 26
 _COPIES = 32
 """Copies of one delay: a millisecond or more on any device."""
 
-_ROUNDS = 16
-"""How often each of two concurrent calls is queued."""
 
-
-class TorchStreams:
-    """`poolproof.backends.base.Streams` of one device."""
+class TorchSequences:
+    """Sequences on one device, with the memory for its delays."""
 
     def __init__(self, eager: TorchEager) -> None:
         self._eager = eager
 
-    @property
-    def _module(self) -> Any:
-        return self._eager.module
-
-    @property
-    def hazards(self) -> tuple[Hazard, ...]:
-        return tuple(_HAZARDS)
-
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        placed = self._eager.place(call)
-        refusal, _ = self._eager.attempt(partial(_HAZARDS[hazard], self, placed, self._module.Stream()))
-        return refusal or placed.outcome(0.0)
-
-    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        one, other = self._eager.place(first), self._eager.place(second)
-        refusal, _ = self._eager.attempt(partial(self._at_once, one, other))
-        return refusal or one.outcome(0.0), refusal or other.outcome(0.0)
-
-    def inputs_being_made(self, placed: Placed, stream: Any) -> None:
-        made = self._unmade(placed)
-        with self._module.stream(stream):
-            self._produce(placed, made)
-            placed.compute()
-
-    def event_to_wait_for(self, placed: Placed, stream: Any) -> None:
-        made, event = self._unmade(placed), self._module.Event()
-        with self._module.stream(self._module.Stream()):
-            self._produce(placed, made)
-            event.record()
-        with self._module.stream(stream):
-            event.wait()
-            placed.compute()
-
-    def inputs_overwritten(self, placed: Placed, stream: Any) -> None:
-        self._hold_up()
-        with self._module.stream(stream):
-            placed.compute()
-            for name in placed.call.operator.inputs:
-                placed.buffers[name].zero_()
-
-    def outputs_read(self, placed: Placed, stream: Any) -> None:
-        self._hold_up()
-        with self._module.stream(stream):
-            placed.compute()
-            read = {name: placed.buffers[name].clone() for name in placed.call.operator.outputs}
-        self._module.synchronize()
-        for name, copied in read.items():
-            placed.buffers[name].copy_(copied)
-
-    def _at_once(self, one: Placed, other: Placed) -> None:
-        streams, event = (self._module.Stream(), self._module.Stream()), self._module.Event()
-        with self._module.stream(streams[0]):
-            self._hold_up()
-            event.record()
-        with self._module.stream(streams[1]):
-            event.wait()
-        for _ in range(_ROUNDS):
-            for stream, placed in zip(streams, (one, other)):
-                with self._module.stream(stream):
-                    placed.compute()
-
-    def _unmade(self, placed: Placed) -> dict[str, torch.Tensor]:
-        """Copy the inputs and fill them with zeros, which are indices in any plane."""
-        made = {name: placed.buffers[name].clone() for name in placed.call.operator.inputs}
-        for name in made:
-            placed.buffers[name].zero_()
-        self._module.synchronize()
-        return made
-
-    def _produce(self, placed: Placed, made: Mapping[str, torch.Tensor]) -> None:
-        """Queue the production of the inputs on the current stream: a delay, and copies from where they lie ready."""
-        self._hold_up()
-        for name, ready in made.items():
-            placed.buffers[name].copy_(ready)
-
-    def _hold_up(self) -> None:
-        """Keep the current stream busy for one delay."""
-        for _ in range(_COPIES):
-            self._block[0].copy_(self._block[1])
+    def run(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        placed = [self._eager.place(call) for call in calls]
+        interpreter = TorchInterpreter(self._eager.module, placed, self._block)
+        refusal, _ = self._eager.attempt(lambda: interpreter.perform_all(actions))
+        if refusal:
+            return SequenceResult((-1,), refusal.message)
+        interpreter.take_copied_outputs()
+        for each in placed:
+            each.outcome(0.0)
+        return SequenceResult((0,) * len(actions), computed=tuple(sorted(interpreter.computed)))
 
     @cached_property
     def _block(self) -> torch.Tensor:
@@ -118,9 +49,71 @@ class TorchStreams:
         return torch.empty((2, BLOCK), dtype=torch.uint8, device=self._eager.device)
 
 
-_HAZARDS: dict[Hazard, Callable[[TorchStreams, Placed, Any], None]] = {
-    Hazard.INPUTS_BEING_MADE: TorchStreams.inputs_being_made,
-    Hazard.INPUTS_OVERWRITTEN: TorchStreams.inputs_overwritten,
-    Hazard.OUTPUTS_READ: TorchStreams.outputs_read,
-    Hazard.EVENT: TorchStreams.event_to_wait_for,
-}
+class TorchInterpreter:
+    """One sequence on calls that are placed on the device; each method does the action of its name."""
+
+    def __init__(self, module: Any, placed: Sequence[Placed], block: torch.Tensor) -> None:
+        self._module, self._placed, self._block = module, placed, block
+        self._streams: dict[int, Any] = {}
+        self._event = module.Event()
+        self._executors: dict[int, int] = {}
+        self._elsewhere: dict[tuple[int, str], torch.Tensor] = {}
+        self.computed: set[int] = set()
+
+    def perform_all(self, actions: Actions) -> None:
+        for action in actions:
+            if action.stream == DEFAULT_STREAM:
+                getattr(self, action.do)(action)
+            else:
+                if action.stream not in self._streams:
+                    self._streams[action.stream] = self._module.Stream()
+                with self._module.stream(self._streams[action.stream]):
+                    getattr(self, action.do)(action)
+
+    def take_copied_outputs(self) -> None:
+        for (number, name), copied in self._elsewhere.items():
+            if name in self._placed[number].call.operator.outputs:
+                self._placed[number].buffers[name].copy_(copied)
+
+    def prepare(self, action: Action) -> None:
+        self._executors[action.executor] = action.call
+
+    def run(self, action: Action) -> None:
+        number = self._executors[action.executor]
+        self._placed[number].compute()
+        self.computed.add(number)
+
+    def fill(self, action: Action) -> None:
+        """Put zeros, which are indices in any plane, into tensors, of which a copy of inputs is kept."""
+        placed = self._placed[action.call]
+        for name in getattr(placed.call.operator, action.what):
+            if action.what == "inputs":
+                self._elsewhere[action.call, name] = placed.buffers[name].clone()
+            placed.buffers[name].zero_()
+        self._module.synchronize()
+
+    def copy(self, action: Action) -> None:
+        placed = self._placed[action.call]
+        for name in getattr(placed.call.operator, action.what):
+            if action.what == "inputs":
+                placed.buffers[name].copy_(self._elsewhere[action.call, name])
+            else:
+                self._elsewhere[action.call, name] = placed.buffers[name].clone()
+
+    def erase(self, action: Action) -> None:
+        placed = self._placed[action.call]
+        for name in placed.call.operator.inputs:
+            placed.buffers[name].zero_()
+
+    def hold_up(self, _: Action) -> None:
+        for _copy in range(_COPIES):
+            self._block[0].copy_(self._block[1])
+
+    def record(self, _: Action) -> None:
+        self._event.record()
+
+    def wait(self, _: Action) -> None:
+        self._event.wait()
+
+    def synchronise(self, _: Action) -> None:
+        self._module.synchronize()

@@ -6,9 +6,7 @@ status      status numbers: their names, and which of them blame the environment
 device      the AscendCL runtime: device, streams, guarded device memory, options, versions
 calls       a call as the library gets it described
 execution   the two-phase call, and the objects that it takes
-modes       other ways to make it
 attempt     low-level calls, legal or not
-phases      unusual ways through the two phases
-streams     the two-phase call among other work on streams
+sequences   actions on executors, streams, threads and memory around calls
 backend     all of that behind the `Backend` interface
 """

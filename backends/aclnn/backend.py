@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from poolproof.backends.aclnn.attempt import attempt
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import TwoPhase
+from poolproof.backends.aclnn.execution import TwoPhase, execute
 from poolproof.backends.aclnn.libraries import load
-from poolproof.backends.aclnn.modes import MODES
-from poolproof.backends.aclnn.phases import AclnnPhases
+from poolproof.backends.aclnn.sequences import ACTIONS, AclnnSequences
 from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, PROVES_NOTHING, AclError
-from poolproof.backends.aclnn.streams import AclnnStreams
 from poolproof.backends.base import (
     WORKER_VARIABLE,
     Attempt,
@@ -22,12 +20,14 @@ from poolproof.backends.base import (
     BackendUnavailable,
     Call,
     Outcome,
+    SequenceResult,
     Status,
 )
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import PRODUCTS, Product, product_of
+from poolproof.references.sequences import Actions
 
 DEVICE_VARIABLE = "POOLPROOF_NPU"
 """Number of the one NPU to use; without it the workers of a run share out those that are here."""
@@ -40,7 +40,7 @@ class Aclnn(Backend):
     ``product`` is the device's, unless another is named for it.
     """
 
-    modes = tuple(name for name in MODES if name)
+    actions = ACTIONS
 
     def __init__(self, environment: Mapping[str, str] = os.environ, product: Product | None = None) -> None:
         self._libraries = load(environment)
@@ -60,8 +60,7 @@ class Aclnn(Backend):
         self.product: Product = found
         self.tags = self.product.tags
         self._usable = True
-        self.streams = AclnnStreams(self._device, self._operators, self._outcome_of)
-        self.phases = AclnnPhases(self._device, self._operators, self.streams, self._outcome_of)
+        self._sequences = AclnnSequences(self._device, self._operators, self._outcome_of)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None if operator.name in self._operators else f"symbol aclnn{operator.name} is not exported"
@@ -95,9 +94,12 @@ class Aclnn(Backend):
     def run(self, call: Call, mode: str = "") -> Outcome:
         try:
             self._device.set_deterministic(call.deterministic)
-            return MODES[mode](self._device, self._operators[call.operator.name], call)
+            return execute(self._device, self._operators[call.operator.name], call, self._device.stream)
         except AclError as error:
             return self._outcome_of(error)
+
+    def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        return self._sequences.run(actions, calls)
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         try:

@@ -21,6 +21,7 @@ from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.vocabulary import SIGNATURES
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
@@ -76,19 +77,24 @@ def _tensor_object(device: Device, tensor: TensorArgument, address: int) -> int:
 class Operands:
     """One call's tensors on the device.
 
-    ``objects`` are phase one's arguments up to the two results, ``addresses`` those of the storages, both by the
-    library's names; ``allocations`` those of the buffers with their guard bands, by this suite's.
+    ``objects`` are phase one's arguments up to the two results, by the library's names; ``allocations`` the addresses
+    of the buffers with their guard bands, by this suite's.
     """
 
     call: Call
     objects: Mapping[str, object]
-    addresses: Mapping[str, int]
     allocations: Mapping[str, int]
 
     def download(self, device: Device) -> None:
         """Bring every buffer back into the call's own memory."""
         for name, tensor in self.call.tensors.items():
             device.download(tensor.buffer, self.allocations[name])
+
+
+def storage_addresses(call: Call, allocations: Mapping[str, int]) -> dict[str, int]:
+    """Address of each storage by the library's names."""
+    names = SIGNATURES[f"aclnn{call.operator.name}"].names
+    return {names[name]: allocations[name] + tensor.guard for name, tensor in call.tensors.items()}
 
 
 class TwoPhase:
@@ -121,10 +127,8 @@ class TwoPhase:
     ) -> Iterator[Operands]:
         """Wrap tensors, whose buffers are on the device, and lists until the end of the block."""
         described = describe(call)
-        names = described.signature.names
-        addresses = {names[name]: allocations[name] + tensor.guard for name, tensor in call.tensors.items()}
-        with argument_objects(self._device, described, addresses) as objects:
-            yield Operands(call, objects, addresses, allocations)
+        with argument_objects(self._device, described, storage_addresses(call, allocations)) as objects:
+            yield Operands(call, objects, allocations)
 
     def prepare(self, operands: Operands) -> tuple[int, int]:
         """Run phase one: (workspace size in bytes, executor)."""
@@ -135,14 +139,10 @@ class TwoPhase:
         return size.value, int(executor.value or 0)
 
     def run(self, workspace: int, size: int, executor: int, stream: int) -> None:
-        """Run phase two, which enqueues on ``stream``."""
-        code = self.second(workspace, size, executor, stream)
+        """Run phase two, which enqueues on ``stream``; 0 stands for a null pointer."""
+        code = int(self._second(workspace or None, size, executor or None, stream or None))
         if code != SUCCESS:
             raise AclError(self._name, code, self._device.recent_error())
-
-    def second(self, workspace: int, size: int, executor: int, stream: int) -> int:
-        """Run phase two and return its status, whatever that is; 0 stands for a null pointer."""
-        return int(self._second(workspace or None, size, executor or None, stream or None))
 
 
 def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:

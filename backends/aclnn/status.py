@@ -97,8 +97,8 @@ def describe(code: int) -> str:
 
 
 class AclError(Exception):
-    """A call that reported anything but success; ``code`` is its status."""
+    """A call that reported anything but success: ``code`` is its status, ``text`` the library's own."""
 
     def __init__(self, function: str, code: int, text: str = "") -> None:
         super().__init__(f"{function} returned {describe(code)}" + (f": {text}" if text else ""))
-        self.code = code
+        self.code, self.text = code, text

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Call, Hazard, Outcome, Tensor, dtype_name
+from poolproof.backends.base import Call, Outcome, Tensor, dtype_name
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward_rule import ForwardRule
@@ -246,8 +246,7 @@ class Description:
     modes: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    hazards: tuple[Hazard, ...] | None = None
-    phases: bool = False
+    actions: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     unsupported: Mapping[tuple[str, str, str], str | None] = field(default_factory=dict)
     abilities: Mapping[str, Abilities] = field(default_factory=dict)
@@ -271,7 +270,6 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "str": write_text,
     "float": float,
     "Product | None": _product_record,
-    "tuple[Hazard, ...] | None": lambda hazards: [hazard.name for hazard in hazards],
     "Mapping[str, tuple[int, ...]]": lambda value: {name: list(map(int, lengths)) for name, lengths in value.items()},
     "Mapping[str, tuple[tuple[int, ...], str]]": lambda value: {
         name: [list(map(int, shape)), str(dtype)] for name, (shape, dtype) in value.items()

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, Hazard, ScenarioResult, Status
+from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, SequenceResult, Status
 from poolproof.backends.host.process_state import ProcessState
 from poolproof.backends.host.protocol import (
     DECLARATIONS,
@@ -37,9 +37,9 @@ from poolproof.backends.host.protocol import (
 )
 from poolproof.backends.registry import UnknownBackend, create
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.scenarios import SCENARIOS
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import OPERATORS
+from poolproof.references.sequences import Action
 
 Record = dict[str, Any]
 
@@ -71,8 +71,7 @@ class RequestServer:
             "run": self.run,
             "declare": lambda request: {"declared": self.declared(self.call_of(request["call"])[0])},
             "attempt": self.attempt,
-            "scenario": self.scenario,
-            "stream": self.stream,
+            "sequence": self.sequence,
             "memory": lambda _: {"bytes": self.backend.device_memory_in_use()},
             "fork": self.fork,
             "end": self.end,
@@ -139,24 +138,12 @@ class RequestServer:
         attempt = self.backend.attempt(call, runs=request.get("runs", True))  # type: ignore[attr-defined]
         return self.with_state({"attempt": write_flat(checked(attempt, Attempt, "attempt"))})
 
-    def scenario(self, request: Record) -> Record:
-        assert self.backend.phases is not None
-        calls = [self.call_of(request[name]) for name in ("call", "other")]
-        (call, fences), (other, more) = calls
-        run_scenario = self.backend.phases.run_scenario
-        result = self.fenced(fences + more, lambda: run_scenario(SCENARIOS[request["id"]], call, other))
-        return self.with_state({"scenario": write_flat(checked(result, ScenarioResult, "phases.run_scenario"))})
-
-    def stream(self, request: Record) -> Record:
-        streams = self.backend.streams
-        assert streams is not None
+    def sequence(self, request: Record) -> Record:
         found = list(map(self.call_of, request["calls"]))
         calls, fences = [call for call, _ in found], [fence for _, more in found for fence in more]
-        if "hazard" in request:
-            outcomes = [self.fenced(fences, lambda: streams.run(calls[0], Hazard[request["hazard"]]))]
-        else:
-            outcomes = self.fenced(fences, lambda: streams.run_at_once(calls[0], calls[1]))
-        return self.with_state({"outcomes": list(map(write_outcome, outcomes, calls))})
+        actions = tuple(Action(**action) for action in request["actions"])
+        result = self.fenced(fences, lambda: self.backend.run_sequence(actions, calls))
+        return self.with_state({"sequence": write_flat(checked(result, SequenceResult, "run_sequence"))})
 
     def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()
@@ -245,11 +232,9 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
     for given in abilities.values():
         if not isinstance(given, Abilities):
             raise UnknownBackend(f"backend {name!r} gives {given!r:.80} from abilities: it must be Abilities")
-    alike = ("product", "interface", "survives_fork", "modes", "variants", "tags")
+    alike = ("product", "interface", "survives_fork", "modes", "variants", "tags", "actions")
     return Description(
         **{attribute: getattr(backend, attribute) for attribute in alike},
-        hazards=None if backend.streams is None else tuple(backend.streams.hazards),
-        phases=backend.phases is not None,
         environment={str(name): str(value) for name, value in backend.environment().items()},
         unsupported=unsupported,
         abilities=abilities,

@@ -22,18 +22,18 @@ import pytest
 
 from host_client import HostClient
 from places import ROOT, SUPPORT
-from poolproof.backends.base import Attempt, Call, ScenarioResult, Status
+from poolproof.backends.base import Attempt, Call, SequenceResult, Status
 from poolproof.backends.host import program
-from poolproof.backends.host.protocol import Channel, ProtocolError, Raised
+from poolproof.backends.host.protocol import Channel, ProtocolError, Raised, write_flat
 from poolproof.backends.host.server import mapped_libraries
 from poolproof.backends.registry import is_python_variable, python_of
 from poolproof.references.accumulation import ACC32
 from poolproof.references.contract.examples import legal_calls
-from poolproof.references.contract.scenarios import SCENARIOS
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
+from poolproof.references.sequences import HAZARDS, VERBS
 from poolproof.references.windows import Windowed
 from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
 
@@ -104,7 +104,7 @@ def test_a_backend_describes_itself(host: HostClient) -> None:
     assert said.abilities.keys() == OPERATORS.keys()
     assert said.import_folders == (str(SUPPORT),)
     assert said.python == sys.version.split()[0]
-    assert (said.product, said.hazards, said.phases) == (None, None, False)
+    assert (said.product, said.actions) == (None, ())
 
 
 def test_libraries_are_a_backends_and_not_pythons_own() -> None:
@@ -212,22 +212,17 @@ def test_the_emulator_answers_every_request() -> None:
     with HostClient() as host:
         said = host.describe("emulator-a2")
         assert said.product == PRODUCTS["A2"]
-        assert said.phases
-        assert said.hazards
-        assert "slots" not in said.modes
+        assert {*VERBS} < {*said.actions}
         assert any("libpoolproof_emulator" in path for path in said.libraries)
         call, other = forward(host, "int32"), forward(host, "int32")
-        first, second = host.record(call), host.record(other)
-        done = host.done(**host.to_run(call, mode=said.modes[0]))
+        records = [host.record(call), host.record(other)]
+        done = host.done(**host.to_run(call))
         assert completed(done, call)
         assert "changed" not in done
-        for hazard in said.hazards:
-            (record,) = host.done("stream", calls=[first], hazard=hazard.name)["outcomes"]
-            assert read_outcome(record, call).status is Status.COMPLETED
-        assert completed(host.done("stream", calls=[first, second]), other)
-        for scenario in list(SCENARIOS)[:3]:
-            result = read(ScenarioResult, host.done("scenario", id=scenario, call=first, other=second)["scenario"])
-            assert result.status is not None or not result.applicable
+        for actions in HAZARDS.values():
+            done = host.done("sequence", calls=records, actions=list(map(write_flat, actions)))
+            assert read(SequenceResult, done["sequence"]).statuses == (0,) * len(actions)
+        assert completed({"outcomes": [{"status": "completed"}]}, other)
         legal = next(iter(legal_calls(PRODUCTS["A2"], f"aclnn{FORWARD}").values()))
         attempt = read(Attempt, host.done("attempt", call=legal.to_record(), runs=True)["attempt"])
         assert (attempt.phase_one, attempt.phase_two) == (0, 0)
@@ -243,7 +238,7 @@ def test_a_host_knows_nothing_of_judging() -> None:
     judging = {"kernels", "criterion", "forward", "summary", "specification", "standards", "deviations"}
     assert not {name.split(".")[2] for name in loaded if name.startswith("poolproof.references.")} & judging
     contract = {name for name in loaded if name.startswith("poolproof.references.contract.")}
-    assert contract == {f"poolproof.references.contract.{name}" for name in ("call", "scenarios", "vocabulary")}
+    assert contract == {f"poolproof.references.contract.{name}" for name in ("call", "vocabulary")}
 
 
 def old_python() -> str | None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolproof.backends.base import Attempt, Call, Outcome, ScenarioResult, Status, Tensor
+from places import ROOT
+from poolproof.backends.base import Attempt, Call, Outcome, SequenceResult, Status, Tensor
 from poolproof.backends.host.protocol import (
     MAX_FRAME,
     Channel,
@@ -27,6 +28,7 @@ from poolproof.backends.host.protocol import (
 )
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS, Product
+from poolproof.references.sequences import VERBS
 from poolproof.references.windows import Adaptive
 from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_description, read_outcome
 
@@ -159,9 +161,11 @@ def test_records_come_back() -> None:
     unsupported = {("A", "float32", "int32"): None, ("A", "float32", "int64"): "why"}
     for value in (
         Attempt(161002, None, "text", outputs_untouched=False, workspace=5),
-        ScenarioResult(None, "why", ran=1, applicable=False),
+        SequenceResult((0, -1), "why", (1,), ("written",), applicable=False),
         Raised.of(ValueError("text")),
-        Description(product=Product("1000", like=PRODUCTS["950"], tags=("NHWC",)), hazards=(), unsupported=unsupported),
+        Description(
+            product=Product("1000", like=PRODUCTS["950"], tags=("NHWC",)), actions=("run",), unsupported=unsupported
+        ),
         Description(product=PRODUCTS["A3"], environment={"a": "b"}, modes=("m",), survives_fork=True),
     ):
         reader = read_description if isinstance(value, Description) else partial(read, type(value))
@@ -173,13 +177,13 @@ def test_records_come_back() -> None:
     [
         *((partial(read, Attempt), {"phase_one": one, "phase_two": two}) for one, two in (("0", None), (0, 1.0))),
         (partial(read, Attempt), {"phase_one": 0}),
-        (partial(read, ScenarioResult), {"status": 0, "applicable": 1}),
+        (partial(read, SequenceResult), {"statuses": [0], "applicable": 1}),
         (partial(read, Raised), {"type": "a", "text": None}),
         (read_description, {"product": "A5"}),
         (read_description, {"modes": "ab"}),
         (read_description, {"unsupported": [["A", "float32"]]}),
         (read_description, {"abilities": {"A": {"speed": True}}}),
-        (read_description, {"hazards": ["LOUD"]}),
+        (read_description, {"actions": [1]}),
         *(
             (reader, record)
             for reader in (read_declarations, read_changes)
@@ -199,3 +203,8 @@ def through_json(record: object) -> Any:
     ours.close()
     theirs.close()
     return read
+
+
+def test_the_page_of_hosts_has_every_action() -> None:
+    page = (ROOT / "docs" / "host.md").read_text()
+    assert all(f"| `{verb}` | {what} |" in page for verb, what in VERBS.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -13,9 +13,10 @@ import pytest
 
 from holding import holding
 from poolproof.backends import torch_streams
-from poolproof.backends.base import Call, Hazard, Outcome, Status
+from poolproof.backends.base import Call, SequenceResult
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.backends.torch_eager import TorchEager
+from poolproof.references.sequences import HAZARDS, Actions
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
@@ -23,7 +24,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
-from scatter import Scatter, SimulatedStreams
+from scatter import Scatter, Sequenced
 from scatter_backends import Disturbed
 
 CASE = Case.from_json(
@@ -38,44 +39,43 @@ QUESTIONS = [CaseQuestion(case, holding("streams")) for case in (CASE, FORWARD)]
 
 def streamed(**steps: Callable[..., Any]) -> Scatter:
     """A backend without any device, whose streams take some steps otherwise."""
-    backend = Scatter()
-    backend.streams = type("Otherwise", (SimulatedStreams,), steps)(backend, ())
-    return backend
+    return type("Otherwise", (Sequenced,), steps)()
 
 
-REFUSED = Outcome(Status.REFUSED, 507053, "the card is lost")
-UNAVAILABLE = Outcome(Status.UNAVAILABLE, 200006, "no such stream")
+REFUSED = SequenceResult((0, 507053), "the card is lost")
+UNAVAILABLE = SequenceResult(text="no such stream")
 
 
-def exchanged(self: SimulatedStreams, first: Call, second: Call) -> tuple[Outcome, Outcome]:
+def exchanged(self: Sequenced, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
     """Of two calls at once the second gets the first one's data."""
-    for name in first.operator.inputs:
-        second.tensors[name].array[...] = first.tensors[name].array
-    return SimulatedStreams.run_at_once(self, first, second)
+    for call in calls:
+        for name in call.operator.inputs:
+            call.tensors[name].array[...] = calls[0].tensors[name].array
+    return Sequenced.run_sequence(self, actions, calls)
 
 
-def overrun(self: SimulatedStreams, call: Call, hazard: Hazard) -> Outcome:
-    SimulatedStreams.run(self, call, hazard)
-    return Outcome(Status.COMPLETED, guard_violations=("memory past the workspace of 64 bytes was written",))
+def overrun(self: Sequenced, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+    result = Sequenced.run_sequence(self, actions, calls)
+    return replace(result, guard_violations=("memory past the workspace of 64 bytes was written",))
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=["backward", "forward"])
-@pytest.mark.parametrize("hazard", Hazard)
-def test_a_hazard_is_named(question: CaseQuestion, hazard: Hazard) -> None:
+@pytest.mark.parametrize("hazard", HAZARDS)
+def test_a_hazard_is_named(question: CaseQuestion, hazard: str) -> None:
     row = question.judge(Disturbed(hazard))
     assert row["verdict"] == Verdict.VIOLATES
     assert row["checks_violated"] == ["streams"]
-    assert f"made with {hazard}: got " in row["reason"]
+    assert f"made {hazard}: got " in row["reason"]
 
 
 @pytest.mark.parametrize(
     ("backend", "violated", "said"),
     [
-        (streamed(run_at_once=exchanged), ["streams"], "made at the same time as another call on another stream"),
-        (streamed(run=overrun), ["streams"], "memory past the workspace of 64 bytes was written"),
-        (streamed(run=lambda *_: REFUSED), ["refusal"], "the card is lost"),
+        (streamed(run_sequence=exchanged), ["streams"], "made with the workspace of the call queued before it"),
+        (streamed(run_sequence=overrun), ["streams"], "memory past the workspace of 64 bytes was written"),
+        (streamed(run_sequence=lambda *_: REFUSED), ["refusal"], "the card is lost"),
         # what cannot be made, who keeps order and who has no streams: none is accused
-        (streamed(run=lambda *_: UNAVAILABLE, run_at_once=lambda *_: (UNAVAILABLE, UNAVAILABLE)), [], ""),
+        (streamed(run_sequence=lambda *_: UNAVAILABLE), [], ""),
         (streamed(), [], ""),
         (Scatter(), [], ""),
     ],
@@ -88,7 +88,7 @@ def test_calls_among_other_work(backend: Scatter, violated: list[str], said: str
 
 
 def test_an_exception_is_the_adapters_and_who_has_no_streams_is_not_asked() -> None:
-    raising = streamed(run=lambda self, *_: 1 / 0)
+    raising = streamed(run_sequence=lambda self, *_: 1 / 0)
     assert answer(QUESTIONS[0], raising)["verdict"] == Verdict.ADAPTER_ERROR
     for backend, asked in ((Scatter(), False), (streamed(), True)):
         chosen = subjects("scatter", backend)
@@ -106,7 +106,7 @@ def test_the_default_stream_in_place_of_the_callers_is_found(
     finally:
         sandbox.close()
     assert ({row["verdict"] for row in rows} == {Verdict.CONFORMS}) is not bool(defect)
-    found = any(f"made with {hazard}" in row["reason"] for hazard in Hazard for row in rows)
+    found = any(f"made {hazard}" in row["reason"] for hazard in HAZARDS for row in rows)
     assert found is bool(defect)
 
 
@@ -160,7 +160,7 @@ class Simulated(TorchEager):
     def __init__(self) -> None:
         super().__init__("cpu")
         self.module = Module()
-        self.streams = torch_streams.TorchStreams(self)
+        self.actions = torch_streams.ACTIONS
 
     def compute(self, call, views):  # type: ignore[no-untyped-def]
         self.module.note("called")
@@ -193,11 +193,11 @@ def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case
     assert log[waited + 1] == (log[waited][0], "called")
     called = [stream for stream, what in log if what == "called"][-32:]
     assert len(set(called)) == 2 and called == called[:2] * 16, "two calls take turns on two streams"
-    assert TorchEager("cpu").streams is None
+    assert not TorchEager("cpu").actions
 
 
 @pytest.mark.usefixtures("small_delays")
 def test_a_call_that_is_not_at_its_place_is_found() -> None:
     row = CaseQuestion(TORCH_CASES[0], holding("streams")).judge(ReadsNothing())
     assert row["checks_violated"] == ["streams"]
-    assert f"made with {Hazard.INPUTS_BEING_MADE}" in row["reason"]
+    assert f"made {next(iter(HAZARDS))}" in row["reason"]

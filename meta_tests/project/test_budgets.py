@@ -16,13 +16,13 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_080,
-    "backends": 5_390,
-    "suites": 14_150,
+    "references": 7_260,
+    "backends": 5_130,
+    "suites": 14_130,
     "suites/cases": 4_470,
-    "suites/judging": 3_040,
+    "suites/judging": 3_050,
     "suites/plan": 1_220,
-    "suites/isolation": 1_490,
+    "suites/isolation": 1_460,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,

@@ -5,17 +5,18 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
+from poolproof.backends.base import Backend, Call, Outcome, SequenceResult, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import Axis
 from poolproof.references.indices import MASK
 from poolproof.references.operators import Operator
+from poolproof.references.sequences import HAZARDS, Action, Actions, abilities_for
 
 
 class Scatter(Backend):
@@ -128,23 +129,24 @@ def axes_of(call: Call) -> list[Axis]:
     return list(call.attributes.axes(call.tensors["self"].shape[-call.operator.spatial_rank :]))
 
 
-class SimulatedStreams:
-    """Streams without any device: what is ``broken`` goes as it does where a call is not at its place on its stream."""
+class Sequenced(Scatter):
+    """Has streams without any device: what is ``broken`` goes as where a call is not at its place on its stream."""
 
-    hazards = tuple(Hazard)
+    actions = tuple({ability for actions in HAZARDS.values() for ability in abilities_for(actions)})
 
-    def __init__(self, backend: Scatter, broken: tuple[Hazard, ...]) -> None:
-        self._backend = backend
-        self._broken = broken
+    def __init__(self, *broken: str) -> None:
+        self.broken = broken
 
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        if hazard not in self._broken:
-            return self._backend.run(call)
-        if hazard is Hazard.OUTPUTS_READ:
-            return Outcome(Status.COMPLETED, results=self._backend.results(call))
-        for name in call.operator.inputs:
-            call.tensors[name].array[...] = 0
-        return self._backend.run(call)
+    def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        is_broken = any(HAZARDS[hazard] == actions for hazard in self.broken)
+        if is_broken and Action("copy", "outputs") in actions:
+            return completed(actions, calls)
+        for call in calls:
+            for name in call.operator.inputs if is_broken else ():
+                call.tensors[name].array[...] = 0
+            self.run(call)
+        return completed(actions, calls)
 
-    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        return self._backend.run(first), self._backend.run(second)
+
+def completed(actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+    return SequenceResult((0,) * len(actions), computed=tuple(range(len(calls))))

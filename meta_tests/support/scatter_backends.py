@@ -12,13 +12,14 @@ from itertools import count
 import numpy as np
 
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.base import Call, Hazard, Outcome, Status
+from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum, window_cells
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS
-from scatter import Scatter, SimulatedStreams, axes_of, by_capitals, fault, planes_of
+from poolproof.references.sequences import HAZARDS
+from scatter import Scatter, Sequenced, axes_of, by_capitals, fault, planes_of
 
 honest = Scatter
 
@@ -254,13 +255,13 @@ def remembers_windows(self, call):
     Scatter.forward(self, replace(call, attributes=first))
 
 
-class Disturbed(Scatter):
+class Disturbed(Sequenced):
     """Reads its inputs before the work that makes them has run, or whatever ``broken`` names in its place."""
 
     check = "streams"
 
-    def __init__(self, *broken: Hazard) -> None:
-        self.streams = SimulatedStreams(self, broken or (Hazard.INPUTS_BEING_MADE,))
+    def __init__(self, *broken: str) -> None:
+        super().__init__(*broken or [next(iter(HAZARDS))])
 
 
 class IndexOutside(Scatter):

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.base import Attempt, Backend, Call, Hazard, Outcome, ScenarioResult
-from poolproof.backends.host.protocol import FIRST_CALL, Description, ProtocolError, Raised, write_call
+from poolproof.backends.base import Attempt, Backend, Call, Outcome, SequenceResult
+from poolproof.backends.host.protocol import FIRST_CALL, Description, ProtocolError, Raised, write_call, write_flat
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.scenarios import ExecutorScenario
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
+from poolproof.references.sequences import Actions
 from poolproof.suites.cases.memory import ALIGNMENT
 from poolproof.suites.isolation.arena import allocate, shared_arena
 from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
@@ -80,9 +80,7 @@ class RemoteBackend(Backend):
         self._staging = StagingBuffer()
         self.renew()
         self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
-        self.modes, self.variants, self.tags = said.modes, said.variants, said.tags
-        self.streams = None if said.hazards is None else _RemoteStreams(self, said.hazards)
-        self.phases = self if said.phases else None
+        self.modes, self.variants, self.tags, self.actions = said.modes, said.variants, said.tags, said.actions
 
     def renew(self) -> None:
         """Reset the state for a fresh process."""
@@ -175,10 +173,9 @@ class RemoteBackend(Backend):
     def device_memory_in_use(self) -> int | None:
         return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
 
-    def run_scenario(self, scenario: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        one, another = self.written([call, other])
-        request = {"do": "scenario", "id": scenario.id, "call": one, "other": another}
-        return self.ask(request, lambda done: read(ScenarioResult, done["scenario"]))
+    def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        request = {"do": "sequence", "actions": list(map(write_flat, actions)), "calls": self.written(calls)}
+        return self.ask(request, lambda done: read(SequenceResult, done["sequence"]))
 
     def written(self, calls: Sequence[Call]) -> list[Message]:
         """Write calls for a request, which has to be the next that is asked."""
@@ -222,30 +219,6 @@ class RemoteBackend(Backend):
             return read({**done, "changed": tuple((change.what, change.before, change.after) for change in changes)})
         except (ProtocolError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise AdapterError(f"returned what it may not: {error}") from None
-
-
-class _RemoteStreams:
-    def __init__(self, backend: RemoteBackend, hazards: tuple[Hazard, ...]) -> None:
-        self._backend = backend
-        self.hazards = hazards
-
-    def run(self, call: Call, hazard: Hazard) -> Outcome:
-        return self._run([call], {"hazard": hazard.name})[0]
-
-    def run_at_once(self, first: Call, second: Call) -> tuple[Outcome, Outcome]:
-        one, other = self._run([first, second], {})
-        return one, other
-
-    def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
-        records = self._backend.written(calls)
-
-        def read_all(done: Message) -> list[Outcome]:
-            outcomes = self._backend.read_outcomes(calls, done)
-            if len(outcomes) < len(calls):
-                raise ProtocolError("an outcome is missing")
-            return outcomes
-
-        return self._backend.ask({"do": "stream", "calls": records, **how}, read_all)
 
 
 def adapter_error(said: Any) -> AdapterError:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.base import Call, Hazard, Outcome
+from poolproof.backends.base import Call, Outcome
 from poolproof.backends.host.protocol import DECLARATIONS, Description, ProtocolError, Raised, StateChange
 from poolproof.references.products import PRODUCTS, Product
 
@@ -76,7 +76,6 @@ def _product(record: Any) -> Product | None:
 
 _STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
     "product": _product,
-    "hazards": lambda names: tuple(Hazard[name] for name in msgspec.convert(names, tuple[str, ...])),
     "abilities": lambda value: {name: ALL if flags == {} else read(Abilities, flags) for name, flags in value.items()},
     "unsupported": lambda value: {
         (operator, dtype, stored): reason

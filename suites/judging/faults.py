@@ -61,9 +61,8 @@ def answer(question: Question, backend: Backend, judge: Callable[[], Row] | None
         *_, last = traceback.extract_tb(error.__traceback__)
         text = " ".join(traceback.format_exception_only(error)[-1].split())
         raised = f"raised {text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
-        parts = (backend, backend.streams, backend.phases)
         callers = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
-        if any(caller is part for caller in callers if caller is not None for part in parts):
+        if any(caller is backend for caller in callers):
             return _not_judged(question, Verdict.ADAPTER_ERROR, f"the adapter {raised}", whole)
         return _not_judged(question, Verdict.SUITE_ERROR, f"the suite itself {raised}", whole)
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from poolproof.backends.base import Backend, Call, Outcome, ScenarioResult, Status
+from poolproof.backends.base import Backend, Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import Operator
+from poolproof.references.sequences import abilities_for, calls_in
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -73,16 +74,17 @@ class PhaseQuestion(Question):
             if plain.status is Status.REFUSED and refusal:
                 return verdict(Verdict.REFUSED, refusal.reason) | {"checks_judged": []}
             return _not_run(f"the plain call is {plain.status}: {plain.message}")
-        other = Trial(replace(self.case, seed=self.case.seed ^ 1), backend)
-        if backend.phases is None or other.baseline.outcome.status is not Status.COMPLETED:
+        other, actions = Trial(replace(self.case, seed=self.case.seed ^ 1), backend), self.scenario.actions
+        if not abilities_for(actions) <= {*backend.actions} or other.baseline.outcome.status is not Status.COMPLETED:
             return _not_run("the backend has no phases, or its plain call does not complete")
-        calls = trial.new_call(), other.new_call()
-        result = backend.phases.run_scenario(self.scenario, *calls)
+        trials = (trial, other)[: calls_in(actions)]
+        calls = [each.new_call() for each in trials]
+        result = backend.run_sequence(actions, calls)
         if not result.applicable:
             return verdict(Verdict.CONFORMS, f"no occasion: {result.text}") | {"checks_judged": []}
         if result.status is None:
             return _not_run(result.text)
-        findings = list(_findings(self.scenario, result, list(zip((trial, other), calls, strict=True))))
+        findings = list(_findings(self.scenario, result, list(zip(trials, calls, strict=True))))
         return {"status_code": result.status, "checks_judged": list(CHECKS)} | judged(findings)
 
 
@@ -137,14 +139,14 @@ def _not_run(reason: str) -> Row:
     return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
 
 
-def _findings(scenario: ExecutorScenario, result: ScenarioResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
+def _findings(scenario: ExecutorScenario, result: SequenceResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
     if scenario.expected is not None and result.status != scenario.expected:
         right, guess = str(int(scenario.expected)), f"its text is: {result.text}" if result.text else ""
         reason = scenario.statement.rstrip(".")
         found = mismatch(f"the status of {scenario.id}", result.status, right, reason, guess=guess)
         yield Finding("phase_status", found)
     context = f"where {scenario.id} was asked"
-    for trial, call in calls[: result.ran]:
+    for trial, call in (calls[number] for number in result.computed):
         run = ExecutedCall(call, Outcome(Status.COMPLETED))
         if wrong := other_values(trial, run, trial.baseline, context, "as the plain call gave"):
             yield Finding("phase_values", wrong)

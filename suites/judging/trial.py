@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import Backend, Call, Hazard, Outcome, Status
+from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
+from poolproof.references.sequences import Actions, calls_in
 from poolproof.references.summary import Summary, summarise
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS
@@ -278,21 +279,15 @@ class Trial:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
         return self._completed_if_available(self._execute(self.new_call(), mode), f"made with {mode}")
 
-    def with_hazard(self, hazard: Hazard) -> ExecutedCall | None:
-        """Make the call with other work around it on streams; None where the implementation cannot have that."""
-        assert self.backend.streams is not None
-        call = self.new_call()
-        run = ExecutedCall(call, self.backend.streams.run(call, hazard))
-        return self._completed_if_available(run, f"made with {hazard}")
-
-    def concurrently_with(self, other: Trial) -> tuple[ExecutedCall | None, ExecutedCall | None]:
-        """Make the call and another trial's on two streams at the same time; None where they cannot be."""
-        assert self.backend.streams is not None
-        calls = self.new_call(), other.new_call()
-        outcomes = self.backend.streams.run_at_once(*calls)
-        runs = [ExecutedCall(*parts) for parts in zip(calls, outcomes, strict=True)]
-        context = "made at the same time as another call on another stream"
-        return self._completed_if_available(runs[0], context), other._completed_if_available(runs[1], context)
+    def in_sequence(self, actions: Actions, other: Trial, context: str) -> list[tuple[Trial, ExecutedCall]]:
+        """Make the call, and another trial's, among other actions; those that have results, with their trials."""
+        trials = (self, other)[: calls_in(actions)]
+        calls = [trial.new_call() for trial in trials]
+        result = self.backend.run_sequence(actions, calls)
+        if result.status:
+            raise VariationFailed(f"the case runs, but {context} it ends as {Status.REFUSED}: {result.text}")
+        outcome = replace(self.baseline.outcome, guard_violations=result.guard_violations, sanitizer=None)
+        return [(trials[number], ExecutedCall(calls[number], outcome)) for number in result.computed]
 
     def after(self, cases: Sequence[Case]) -> ExecutedCall:
         """Make the call once more, after calls of other cases, whatever comes of those."""

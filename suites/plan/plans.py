@@ -50,8 +50,9 @@ class Subject:
     """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be judged, if it cannot.
 
     Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product`` and
-    ``abilities`` are those of `Backend`; ``on_streams`` and ``in_phases`` say whether it has `Backend.streams` and
-    `Backend.phases`. ``makes_indices``: of a backward, whether the backend has a forward that makes indices for it.
+    ``abilities`` are those of `Backend`; ``on_streams`` and ``in_phases`` say whether its `Backend.actions` are
+    on streams and on executors. ``makes_indices``: of a backward, whether the backend has a forward that makes indices
+    for it.
     """
 
     backend: str
@@ -126,7 +127,7 @@ class Survey:
 def subjects(name: str, backend: Backend) -> list[Subject]:
     """List every operator in every pair of dtypes of its interface, with what a backend, called ``name``, declares."""
     found = []
-    device = (backend.tags, backend.product, backend.streams is not None, backend.phases is not None)
+    device = (backend.tags, backend.product, "hold_up" in backend.actions, "destroy" in backend.actions)
     for operator in OPERATORS.values():
         abilities = backend.abilities(operator)
         for index_dtype in operator.indices.dtypes:

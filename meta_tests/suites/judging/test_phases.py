@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from poolproof.backends.aclnn.phases import RUNNERS, AclnnPhases
+from poolproof.backends.aclnn.sequences import ACTIONS, AclnnSequences, Interpreter
 from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
-from poolproof.backends.base import Call, Outcome, ScenarioResult, Status
+from poolproof.backends.base import Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
+from poolproof.references.sequences import HAZARDS, MODES, VERBS, Actions, abilities_for
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
@@ -27,7 +28,7 @@ from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.plan.aspects import PHASES
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
-from scatter import Scatter
+from scatter import Scatter, completed
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]
 BOTH = ("phase_two.interleaved",)
@@ -42,29 +43,26 @@ def question(way: ExecutorScenario, number: int = 0) -> PhaseQuestion:
 class Phased(Scatter):
     """Answers as owed; ``work`` on the calls of the ways that go through. After a refusal it is ``spoilt``."""
 
+    actions = ACTIONS
     spoilt = False
-
-    def __init__(self) -> None:
-        self.phases = self
 
     def status(self, way: ExecutorScenario) -> int:
         return way.expected or 0
 
-    def calls(self, way: ExecutorScenario, call: Call, other: Call) -> list[Call]:
-        return [call, other] if way.id in BOTH else [call]
+    def calls(self, calls: Sequence[Call]) -> Sequence[Call]:
+        return calls
 
     def work(self, call: Call) -> None:
         self.run(call)
 
-    def run_scenario(self, way: ExecutorScenario, call: Call, other: Call) -> ScenarioResult:
-        status = self.status(way)
-        if status:
+    def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        (way,) = (way for way in ASKED if way.actions == actions)
+        if status := self.status(way):
             self.spoilt = True
-            return ScenarioResult(status, "why")
-        calls = self.calls(way, call, other)
-        for each in calls:
+            return SequenceResult((status,), "why")
+        for each in self.calls(calls):
             self.work(each)
-        return ScenarioResult(status, ran=len(calls))
+        return completed(actions, calls)
 
 
 def phased(**steps: Callable[..., Any]) -> type[Phased]:
@@ -72,13 +70,13 @@ def phased(**steps: Callable[..., Any]) -> type[Phased]:
     return type("Otherwise", (Phased,), steps)
 
 
-def exchanged(self: Phased, way: ExecutorScenario, call: Call, other: Call) -> list[Call]:
+def exchanged(self: Phased, calls: Sequence[Call]) -> Sequence[Call]:
     """Of two calls each gets the other's data."""
-    for name in call.operator.inputs:
-        ours, theirs = call.tensors[name].array, other.tensors[name].array
+    for name in calls[0].operator.inputs:
+        ours, theirs = (call.tensors[name].array for call in (calls[0], calls[-1]))
         kept = ours.copy()
         ours[...], theirs[...] = theirs, kept
-    return Phased.calls(self, way, call, other)
+    return calls
 
 
 def harmed(self: Phased, call: Call, mode: str = "") -> Outcome:
@@ -97,9 +95,9 @@ def lost(self: Phased, call: Call, mode: str = "") -> Outcome:
 
 ACCEPTS, REFUSES = phased(status=lambda self, way: 0), phased(status=lambda self, way: 361001)
 REFUSES_OTHERWISE = phased(status=lambda self, way: 507000 if way.expected else 0)
-UNAVAILABLE = phased(run_scenario=lambda *_: ScenarioResult(None, "no device memory"))
-NO_OCCASION = phased(run_scenario=lambda *_: ScenarioResult(None, "phase one asks for no workspace", applicable=False))
-RAISING = phased(run_scenario=lambda self, *_: 1 / 0)
+UNAVAILABLE = phased(run_sequence=lambda *_: SequenceResult(text="no device memory"))
+NO_OCCASION = phased(run_sequence=lambda *_: SequenceResult(text="phase one asks for no workspace", applicable=False))
+RAISING = phased(run_sequence=lambda self, *_: 1 / 0)
 REFUSING = phased(run=lambda *_: Outcome(Status.REFUSED, 161002, "no such call"))
 
 FAILING = [way for way in ASKED if way.expected]
@@ -113,8 +111,10 @@ def test_every_kind_of_answer_is_owed_somewhere() -> None:
     assert all(way.statement.endswith(".") and way.source for way in SCENARIOS.values())
 
 
-def test_every_scenario_can_be_run() -> None:
-    assert set(RUNNERS) == set(SCENARIOS)
+def test_every_action_can_be_done_and_is_asked_for() -> None:
+    sequences = [*(way.actions for way in ASKED), *MODES.values(), *HAZARDS.values()]
+    assert set().union(*map(abilities_for, sequences)) == {*ACTIONS}
+    assert all(callable(getattr(Interpreter, verb, None)) for verb in VERBS)
 
 
 @pytest.mark.parametrize("way", ASKED, ids=lambda way: way.id)
@@ -215,9 +215,7 @@ def test_a_wrong_line_is_told(line: str, said: str) -> None:
 
 
 class Failing:
-    """In place of a device and of its streams: setting an option fails with ``code``."""
-
-    queue = None
+    """In place of a device: setting an option fails with ``code``."""
 
     def __init__(self, code: int) -> None:
         self.code = code
@@ -232,9 +230,9 @@ def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: i
         return Outcome(Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED)
 
     failing = Failing(code)
-    phases = AclnnPhases(failing, {}, failing, outcome)  # type: ignore[arg-type]
+    sequences = AclnnSequences(failing, {}, outcome)  # type: ignore[arg-type]
     call = allocate(make_operands(Case.smallest(OPERATOR)), 0)
-    assert phases.run_scenario(ASKED[0], call, call).status == status
+    assert sequences.run(ASKED[0].actions, [call]).status == status
 
 
 @pytest.mark.parametrize("product", ["a2", "950"])

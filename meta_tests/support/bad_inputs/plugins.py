@@ -59,7 +59,7 @@ MODULES: Mapping[str, str] = {
     "environment gives a list": _BACKEND + "    def environment(self): return ['torch']\n",
     "environment is no method": _BACKEND + "    environment = {'torch': '2'}\n",
     "a product that is a text": _BACKEND + "    product = 'A2'\n",
-    **{f"{name} is a number": f"{_BACKEND}    {name} = 5\n" for name in ("tags", "modes", "interface", "streams")},
+    **{f"{name} is a number": f"{_BACKEND}    {name} = 5\n" for name in ("tags", "modes", "interface", "actions")},
 }
 """What cannot be judged at all, by what the module ``mine`` does."""
 
@@ -79,7 +79,7 @@ _OUTCOMES: Mapping[str, str] = {
     "a code that is a text": _BACKEND.replace('message="not', 'code="E1", message="not'),
     "seconds that are a text": _BACKEND.replace("message=", "seconds='1', message="),
     "guard_violations that are a number": _BACKEND.replace("message=", "guard_violations=5, message="),
-    "phases that are a number": _BACKEND + "    phases = 5\n",
+    "actions that nothing does": _BACKEND + "    actions = ('destroy', 'hold_up', 'prepare', 'run')\n",
 }
 """What an adapter does wrong in a call: nobody else is accused of it."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from poolproof.backends.base import Status
+from poolproof.references.sequences import HAZARDS, MODES, Actions, abilities_for, calls_in
 from poolproof.suites.cases.varying import neighbours, twin
 from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
@@ -31,10 +32,11 @@ def layout_invariance(trial: Trial) -> Mismatch | None:
 
 @check(
     "another way to make the call gives the same values and stays in its memory",
-    is_shown_by=lambda trial: bool(trial.backend.modes),
+    is_shown_by=lambda trial: bool(trial.backend.modes) or _can_run(trial, MODES),
 )
 def modes(trial: Trial) -> Mismatch | None:
-    return _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
+    found = _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
+    return found or _in_sequences(trial, MODES)
 
 
 @check(
@@ -65,22 +67,31 @@ def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
 
 @check(
     "work queued before, behind and beside a call on streams changes nothing",
-    is_shown_by=lambda trial: trial.backend.streams is not None,
+    is_shown_by=lambda trial: _can_run(trial, HAZARDS),
 )
 def streams(trial: Trial) -> Mismatch | None:
-    assert trial.backend.streams is not None
-    hazards = trial.backend.streams.hazards
-    found = _first(_disturbed(trial, trial.with_hazard(hazard), f"made with {hazard}") for hazard in hazards)
-    if found:
-        return found
-    # then at the same time as one on other data, which is made alone first: what is wrong with it alone is no matter
-    # of streams
+    return _in_sequences(trial, HAZARDS)
+
+
+def _can_run(trial: Trial, sequences: Mapping[str, Actions]) -> bool:
+    return any(abilities_for(actions) <= {*trial.backend.actions} for actions in sequences.values())
+
+
+def _in_sequences(trial: Trial, sequences: Mapping[str, Actions]) -> Mismatch | None:
+    """Find what is wrong with the call in a sequence, or with one on other data, which is made alone first.
+
+    What is wrong with that alone is no matter of sequences.
+    """
     other = Trial(replace(trial.case, seed=trial.case.seed ^ 1, literals=()), trial.backend)
-    if other.baseline.outcome.status is not Status.COMPLETED:
-        return None
-    runs = trial.concurrently_with(other)
-    context = "made at the same time as another call on another stream"
-    return _first(_disturbed(*pair, context) for pair in zip((trial, other), runs, strict=True))
+    for name, actions in sequences.items():
+        if not abilities_for(actions) <= {*trial.backend.actions}:
+            continue
+        if calls_in(actions) > 1 and other.baseline.outcome.status is not Status.COMPLETED:
+            continue
+        runs = trial.in_sequence(actions, other, f"made {name}")
+        if found := _first(_disturbed(*run, f"made {name}") for run in runs):
+            return found
+    return None
 
 
 def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch | None:

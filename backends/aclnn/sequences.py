@@ -1,0 +1,329 @@
+"""Sequences of actions (`poolproof.references.sequences`) on a device's calls, executors, streams and threads.
+
+The host waits for the end only, but where an action says so: order on a stream, and events, say what comes first. A
+stream that is held up is busy for many times as long as queueing takes, so a library that reads, writes or computes
+anywhere but at its place on its stream is early or late by a margin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+from poolproof.backends.aclnn.calls import contract_call, uncached
+from poolproof.backends.aclnn.device import Device
+from poolproof.backends.aclnn.execution import (
+    Describe,
+    GuardedWorkspace,
+    Operands,
+    TwoPhase,
+    guarded_workspace,
+    storage_addresses,
+)
+from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE, MALLOC_HUGE_FIRST
+from poolproof.backends.aclnn.status import SUCCESS, AclError
+from poolproof.backends.base import Call, Outcome, SequenceResult, Status
+from poolproof.references.contract.vocabulary import SIGNATURES, Role
+from poolproof.references.sequences import DEFAULT_STREAM, VERBS, Action, Actions
+
+ACTIONS = (*VERBS, "workspace", "thread")
+"""All that can be declared."""
+
+_BLOCK = 1 << 22
+"""Bytes of one copy of a delay."""
+
+_DELAY_SECONDS = 2e-3
+"""Length of a delay: many times what the host takes to queue a call."""
+
+_MOST_COPIES = 128
+"""Copies of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
+
+_POISON = 0xFF
+"""Fills outputs between two runs: what the second leaves unwritten shows."""
+
+
+class NotApplicable(Exception):
+    """The sequence does not apply to its calls; the text says why."""
+
+
+@dataclass
+class Executor:
+    """What phase one made; ``made_for`` is the number of its call, ``call`` of that on whose tensors it works now."""
+
+    handle: int
+    size: int
+    operands: Operands
+    made_for: int
+    call: int
+    repeatable: bool = False
+
+    def workspace_of(self, run: Action) -> int:
+        return self.made_for if run.workspace is None else run.workspace
+
+
+class DeviceCall:
+    """One call's tensors on the device, and copies of some that lie ``elsewhere``, until ``resources`` close."""
+
+    def __init__(self, device: Device, operator: TwoPhase, call: Call, resources: ExitStack) -> None:
+        self.call, self.operator = call, operator
+        self.allocations = resources.enter_context(operator.uploaded(call))
+        self.elsewhere: dict[str, int] = {}
+        self.descriptors = resources.enter_context(ExitStack())
+        self._device, self._resources = device, resources
+
+    def prepare(self, number: int, describe: Describe) -> Executor:
+        operands = self.descriptors.enter_context(self.operator.wrapped(self.call, self.allocations, describe))
+        size, handle = self.operator.prepare(operands)
+        return Executor(handle, size, operands, number, number)
+
+    def place_elsewhere(self, name: str) -> int:
+        """Allocate memory for a copy of a tensor's buffer; of an input it holds one."""
+        if name not in self.elsewhere:
+            buffer = self.call.tensors[name].buffer
+            self.elsewhere[name] = self._resources.enter_context(self._device.memory(len(buffer)))
+            if name in self.call.operator.inputs:
+                self._device.upload(self.elsewhere[name], buffer)
+        return self.elsewhere[name]
+
+    def download(self) -> None:
+        """Bring every buffer back; an output as it was when a stream copied it, where one has."""
+        for name, tensor in self.call.tensors.items():
+            is_copied = name in self.elsewhere and name in self.call.operator.outputs
+            self._device.download(tensor.buffer, (self.elsewhere if is_copied else self.allocations)[name])
+
+
+class Interpreter:
+    """One sequence, of which each method does the action of its name; ``resources`` frees what it needs.
+
+    ``hold_up`` keeps a stream busy.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        calls: Sequence[DeviceCall],
+        actions: Actions,
+        hold_up: Callable[[int], None],
+        resources: ExitStack,
+    ) -> None:
+        self._device, self._calls, self._actions, self._resources = device, calls, actions, resources
+        self._hold_up = hold_up
+        self._event = resources.enter_context(device.event())
+        self._streams: dict[int, int] = {}
+        self._threads: dict[int, ThreadPoolExecutor] = {}
+        self._executors: dict[int, Executor] = {}
+        self._workspaces: dict[int, GuardedWorkspace] = {}
+        self._disused: set[int] = set()
+        self.statuses: list[int] = []
+        self.computed: set[int] = set()
+        self.text = ""
+
+    def perform_all(self) -> None:
+        """Do every action, up to the first whose status is not success, unless it is asked for that."""
+        for action in self._actions:
+            try:
+                self._perform(action)
+                self.statuses.append(SUCCESS)
+            except AclError as error:
+                if not action.asked:
+                    raise
+                self.statuses.append(error.code)
+                self.text = error.text
+
+    def finish(self) -> tuple[str, ...]:
+        """Wait for every stream and bring the calls' memory back; return what was written and should not have been."""
+        for stream in self._streams.values():
+            self._device.synchronise(stream)
+        for call in self._calls:
+            call.download()
+        disused = [self._workspaces[number].disuse_violations() for number in sorted(self._disused)]
+        guards = [workspace.guard_violations() for workspace in self._workspaces.values()]
+        return tuple(violation for found in (*guards, *disused) for violation in found)
+
+    def release(self) -> None:
+        """Wait for the whole device, whatever happened, and destroy the executors that are left."""
+        with suppress(AclError):
+            self._device.call("aclrtSynchronizeDevice")
+        while self._executors:
+            self._device.call("aclDestroyAclOpExecutor", self._executors.popitem()[1].handle)
+
+    def prepare(self, action: Action) -> None:
+        """Allocate the workspaces of the executor's runs, too: that takes longer than queueing may."""
+        describe = uncached if action.what else contract_call
+        executor = self._calls[action.call].prepare(action.call, describe)
+        self._executors[action.executor] = executor
+        for run in self._actions:
+            if run.do == "run" and run.executor == action.executor:
+                number = executor.workspace_of(run)
+                if number not in self._workspaces or self._workspaces[number].size < executor.size:
+                    workspace = guarded_workspace(self._device, executor.size)
+                    self._workspaces[number] = self._resources.enter_context(workspace)
+
+    def need(self, action: Action) -> None:
+        asked_for = "a workspace" if self._executors[action.executor].size else "no workspace"
+        if asked_for != action.what:
+            raise NotApplicable(f"phase one asks for {asked_for}")
+
+    def run(self, action: Action) -> None:
+        executor = self._executors[action.executor]
+        number = executor.workspace_of(action)
+        if not executor.repeatable:
+            del self._executors[action.executor]
+        self._disused.discard(number)
+        address = self._workspaces[number].address if executor.size and action.what != "null workspace" else 0
+        size = 1 if action.what == "understated" else executor.size
+        call = self._calls[executor.call]
+        call.operator.run(address, size, executor.handle, self._stream(action))
+        self.computed.add(executor.call)
+
+    def make_repeatable(self, action: Action) -> None:
+        executor = self._executors[action.executor]
+        try:
+            self._device.call("aclSetAclOpExecutorRepeatable", executor.handle)
+        except AclError as error:
+            if action.asked:
+                raise
+            raise NotApplicable(f"not repeatable: {error.text}") from None
+        executor.repeatable = True
+
+    def set_addresses(self, action: Action) -> None:
+        executor, target = self._executors[action.executor], self._calls[action.call]
+        signature = SIGNATURES[f"aclnn{target.call.operator.name}"]
+        addresses = storage_addresses(target.call, target.allocations)
+        for setter, role in (("aclSetInputTensorAddr", Role.INPUT), ("aclSetOutputTensorAddr", Role.OUTPUT)):
+            for index, name in enumerate(signature.of_role(role)):
+                self._device.call(setter, executor.handle, index, executor.operands.objects[name], addresses[name])
+        executor.call = action.call
+
+    def destroy(self, action: Action) -> None:
+        self._device.call("aclDestroyAclOpExecutor", self._executors.pop(action.executor).handle)
+
+    def destroy_descriptors(self, action: Action) -> None:
+        self._calls[action.call].descriptors.close()
+
+    def pass_null(self, action: Action) -> None:
+        if action.what == "phase two":
+            self._calls[action.call].operator.run(0, 0, 0, self._device.stream)
+        else:
+            self._device.call(action.what, None)
+
+    def fill(self, action: Action) -> None:
+        if action.what == "workspace":
+            self._workspaces[action.call].poison()
+            self._disused.add(action.call)
+            return
+        call = self._calls[action.call]
+        for name in getattr(call.call.operator, action.what):
+            if action.what == "inputs":  # zeros are indices in any plane
+                call.place_elsewhere(name)
+            byte = 0 if action.what == "inputs" else _POISON
+            self._device.fill(call.allocations[name], len(call.call.tensors[name].buffer), byte)
+
+    def upload(self, action: Action) -> None:
+        call = self._calls[action.call]
+        for name in call.call.operator.inputs:
+            self._device.upload(call.allocations[name], call.call.tensors[name].buffer)
+
+    def copy(self, action: Action) -> None:
+        call = self._calls[action.call]
+        for name in getattr(call.call.operator, action.what):
+            places = call.allocations[name], call.place_elsewhere(name)
+            target, source = places if action.what == "inputs" else reversed(places)
+            _copy(self._device, self._stream(action), target, source, len(call.call.tensors[name].buffer))
+
+    def erase(self, action: Action) -> None:
+        call = self._calls[action.call]
+        for name in call.call.operator.inputs:
+            size = len(call.call.tensors[name].buffer)
+            self._device.call("aclrtMemsetAsync", call.allocations[name], size, 0, size, self._stream(action))
+
+    def hold_up(self, action: Action) -> None:
+        self._hold_up(self._stream(action))
+
+    def record(self, action: Action) -> None:
+        self._device.call("aclrtRecordEvent", self._event, self._stream(action))
+
+    def wait(self, action: Action) -> None:
+        self._device.call("aclrtStreamWaitEvent", self._stream(action), self._event)
+
+    def synchronise(self, action: Action) -> None:
+        self._device.synchronise(self._stream(action))
+
+    def end_thread(self, action: Action) -> None:
+        self._threads.pop(action.thread).shutdown()
+
+    def _perform(self, action: Action) -> None:
+        """Do it in its thread, which has the context of this one."""
+        perform, number = getattr(self, action.do), action.thread
+        if not number or action.do == "end_thread":
+            perform(action)
+            return
+        if number not in self._threads:
+            self._threads[number] = self._resources.enter_context(ThreadPoolExecutor(1))
+            context = self._device.pointer("aclrtGetCurrentContext")
+            self._threads[number].submit(self._device.call, "aclrtSetCurrentContext", context).result()
+        self._threads[number].submit(perform, action).result()
+
+    def _stream(self, action: Action) -> int:
+        known = {DEFAULT_STREAM: 0, 1: self._device.stream, **self._streams}
+        if action.stream not in known:
+            known[action.stream] = self._resources.enter_context(self._device.another_stream())
+        return self._streams.setdefault(action.stream, known[action.stream])
+
+
+def _copy(device: Device, stream: int, target: int, source: int, size: int) -> None:
+    device.call("aclrtMemcpyAsync", target, size, source, size, DEVICE_TO_DEVICE, stream)
+
+
+@dataclass(frozen=True)
+class AclnnSequences:
+    """Sequences on one device. ``outcome_of`` gives the outcome of a status that is not 0."""
+
+    device: Device
+    operators: Mapping[str, TwoPhase]
+    outcome_of: Callable[[AclError], Outcome]
+
+    def run(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        """Run a sequence in the calls' mode of determinism, which is one."""
+        device, statuses = self.device, []
+        try:
+            device.set_deterministic(calls[0].deterministic)
+            device.recent_error()  # forget what earlier calls left: reading it clears it
+            with ExitStack() as resources:
+                operators = [self.operators[call.operator.name] for call in calls]
+                placed = [DeviceCall(device, *pair, resources) for pair in zip(operators, calls)]
+                interpreter = Interpreter(device, placed, actions, self.hold_up, resources)
+                statuses = interpreter.statuses
+                try:
+                    interpreter.perform_all()
+                    violations = interpreter.finish()
+                finally:
+                    interpreter.release()
+            return SequenceResult(tuple(statuses), interpreter.text, tuple(sorted(interpreter.computed)), violations)
+        except NotApplicable as error:
+            return SequenceResult(text=str(error), applicable=False)
+        except AclError as error:
+            is_answer = self.outcome_of(error).status is Status.REFUSED and error.code != SUCCESS
+            return SequenceResult((*statuses, error.code) if is_answer else (), str(error))
+
+    def hold_up(self, stream: int) -> None:
+        """Keep a stream busy for one delay: so many copies between two halves of a block of memory."""
+        block, copies = self._delay
+        for _ in range(copies):
+            _copy(self.device, stream, block, block + _BLOCK, _BLOCK)
+
+    @cached_property
+    def _delay(self) -> tuple[int, int]:
+        """Memory that is allocated once, and how many copies last `_DELAY_SECONDS`, after one that warms up."""
+        block, stream = self.device.pointer("aclrtMalloc", 2 * _BLOCK, MALLOC_HUGE_FIRST), self.device.stream
+
+        def copy() -> None:
+            _copy(self.device, stream, block, block + _BLOCK, _BLOCK)
+
+        copy()
+        seconds = self.device.timed(stream, copy)
+        return block, min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES
