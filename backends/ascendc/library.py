@@ -88,7 +88,9 @@ def build(kernel: Kernel, what: str, units: Mapping[str, Unit], tell: Tell) -> P
                 once(made / "library", partial(_link, objects))
     except BuildFailed as error:
         errors = re.findall(r".*(?:error: |undefined reference).*", str(error)) or ["the compiler does not say why"]
-        raise BuildFailed(f"{kernel.path}: {what} does not compile: {errors[0]}") from None
+        lacking = re.search(r"(\w+). (?:that depend on a template|was not declared|is not a member)", errors[0])
+        hint = f" (the model of the API may lack {lacking[1]})" if lacking else ""
+        raise BuildFailed(f"{kernel.path}: {what} does not compile: {errors[0]}{hint}") from None
     except OSError as error:
         raise BuildFailed(f"kernels cannot be kept in {error.filename}: {error.strerror}") from error
     return made / "library" / "kernel.so"

@@ -20,7 +20,7 @@ LINES = {
     "backends": 5_130,
     "suites": 14_130,
     "suites/cases": 4_470,
-    "suites/judging": 3_050,
+    "suites/judging": 3_060,
     "suites/plan": 1_220,
     "suites/isolation": 1_460,
     "suites/run": 980,

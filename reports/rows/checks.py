@@ -15,7 +15,7 @@ DIAGNOSIS = "diagnosis"
 """Aspect of further cases, which nobody planned: at the end of a run they narrow down what is wrong with it.
 Their `block` says after the same word which aspect's claims they are held to."""
 
-MEMORY_UNTOUCHED = "memory_untouched"
+MEMORY_UNTOUCHED, SANITIZER = "memory_untouched", "sanitizer"
 
 
 def diagnosis_block(aspect: str) -> str:
@@ -30,11 +30,10 @@ def held_to(aspect: str, block: str) -> str:
 
 CHECK_IDS = frozenset(
     (
-        *(REFUSAL, SURVIVAL, MEMORY_UNTOUCHED),
+        *(REFUSAL, SURVIVAL, MEMORY_UNTOUCHED, SANITIZER),
         *("results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "repeat"),
         *("layout_invariance", "index_dtype_invariance", "scale_equivariance", "modes", "variants", "state", "streams"),
         *("round_trip", "memory_kept", "maximum", "index_rule", "index_points", "empty_window", "process_untouched"),
-        "sanitizer",
         *("status", "untouched", "error_text", "phase_status", "phase_values"),
     )
 )

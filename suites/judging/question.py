@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Self
 
 from poolproof.backends.base import Backend, Call
-from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.checks import SANITIZER, SURVIVAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.evidence import EvidenceFolder
@@ -128,7 +128,11 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
 
 
 def judged(findings: Sequence[Finding]) -> Row:
-    return verdict(Verdict.VIOLATES, findings[0].message, findings) if findings else verdict(Verdict.CONFORMS)
+    """Return the columns of a verdict; what was seen from inside comes first, for it is why a value is wrong."""
+    if not findings:
+        return verdict(Verdict.CONFORMS)
+    seen = [finding.message for finding in findings[1:] if finding.check == SANITIZER]
+    return verdict(Verdict.VIOLATES, "; ".join([*seen, findings[0].message]), findings)
 
 
 def not_survived(question: Question, kind: Verdict, reason: str, written: str = "") -> Row:
