@@ -369,8 +369,9 @@ void report(const char* kind, const char* what, const void* address) {
     const bool is_of_ub = core->pipe == Pipe::vector && !thread_number;  // of an instruction of V, however wild
     add_finding(kind, what, address, core->operation, is_of_ub);
 }
-void require_alignment(const void* address) {
-    if (reinterpret_cast<uint64_t>(address) % block_bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
+void require_alignment(const void* address, uint32_t bytes) {
+    if (reinterpret_cast<uint64_t>(address) % bytes == 0) return;
+    report("memcheck", ("an operand in UB is not aligned to " + std::to_string(bytes) + " bytes").c_str(), address);
 }
 
 // The buffer that a plain address lies in; none if it lies in none.

@@ -19,6 +19,7 @@ void sync_threads();
 void add_atomically(void* to, void* before, const void* term, Addition addition);  // to one element of UB or GM
 }  // namespace model
 
+using std::isnan;
 inline void __syncthreads() { model::sync_threads(); }
 inline void asc_syncthreads() { model::sync_threads(); }
 inline void asc_threadfence() {}
