@@ -1,6 +1,6 @@
 // Threads of 950 (SIMT): the body of a vector function runs once for each thread of a block, one after another in an order
 // drawn by the launch; __syncthreads is a real barrier. Threads use memory through plain pointers: what they load and store is
-// seen where the kernel is compiled with -fsanitize=thread, whose calls runtime.cpp answers instead of that sanitizer's library.
+// seen where the kernel is compiled with -fsanitize=thread, whose calls watch.cpp answers instead of that sanitizer's library.
 #pragma once
 #include <functional>
 #include <limits>

@@ -25,7 +25,7 @@ enum Assumption {
     vector_pipe_in_order, scalar_accesses_synced, scalar_wait_holds_issue, sync_all_waits_for_all_pipes,
     registers_keep_order, infinities_saturate, integers_saturate, maximum_is_ieee, assumption_count
 };
-bool assumed(Assumption assumption);  // the switches and their sources stand in runtime.cpp
+bool assumed(Assumption assumption);  // the switches and their sources stand in watch.cpp
 
 template <class T> struct SameType { using type = T; };
 template <class T> using Same = typename SameType<T>::type;  // a parameter from which nothing is deduced

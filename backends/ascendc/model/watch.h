@@ -84,7 +84,6 @@ struct Finding {
     uint64_t count = 0;
 };
 
-
 extern const Launch* launch;
 extern uint32_t launch_number, phase, first_phase;  // phases end at SyncAll
 extern std::vector<Tensor> tensors;
