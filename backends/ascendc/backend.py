@@ -167,8 +167,9 @@ class AscendC(Backend):
         memory = {**arrays, "workspace": workspace, "tiling": _aligned(np.frombuffer(tiling.data, np.uint8))}
         roles = {"workspace": _WORKSPACE, "tiling": _TILING, **dict.fromkeys(call.operator.outputs, _OUTPUT)}
         buffers = (_Buffer * len(self.kernel.arguments))()
+        smallest = min(array.itemsize for array in arrays.values())  # cores may share a workspace element by element
         for number, name in enumerate(self.kernel.arguments.values()):
-            array, size = memory[name], arrays[name].itemsize if name in arrays else 4
+            array, size = memory[name], arrays[name].itemsize if name in arrays else smallest
             role = roles.get(name, _INPUT)
             buffers[number] = _Buffer(name.encode(), array.ctypes.data, array.nbytes, size, role)
         order = random.Random(seed).sample(range(tiling.blocks), tiling.blocks)

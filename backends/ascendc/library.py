@@ -58,7 +58,7 @@ def kernel_library(kernel: Kernel, dtypes: tuple[str, str], tell: Tell = lambda 
     flags = (*usual, *_defines(kernel, dtypes), *_includes(kernel))
     flags += _WATCHES_THREADS if kernel.architecture == 310 else ()
     units = {f"part {number}": (flags, text) for number, text in enumerate(_launchers(kernel))}
-    units["runtime"] = usual, (_MODEL / "runtime.cpp").read_text()
+    units |= {path.stem: (usual, path.read_text()) for path in sorted(_MODEL.glob("*.cpp"))}
     return build(kernel, f"{kernel.manifest.entry} for {' and '.join(dtypes)}", units, tell)
 
 

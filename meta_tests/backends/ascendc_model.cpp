@@ -143,6 +143,8 @@ void arithmetic() {
     compares("Compare LE", CMPMODE::LE, 0xed, 0xff), compares("Compare GE", CMPMODE::GE, 0xec, 0xff);
     VALUES("Compare of 950 heeds its mask", float, uint8_t, {}, LIST(7),
            Compare(y, x, x, CMPMODE::EQ, 3, 1, BinaryRepeatParams());)
+    VALUES("Arange and CreateVecIndex take equal steps", int32_t, int32_t, {}, LIST(5, 8, 11, 0, 0, 0, 0, 0, 7, 8),
+           Arange(y, 5, 3, 3); CreateVecIndex(y[8], 7, 2);)
     VALUES("Select by bits that go on", float, float, {}, LIST(9, 2, 3, 9),
            Duplicate(bits.ReinterpretCast<uint16_t>(), 6, 16);
            Select(y, bits, x, 9.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 4);)
@@ -224,6 +226,9 @@ void copies() {
            SetLoopModePara({2, 2, 8, 32, 64, 64}, DataCopyMVType::OUT_TO_UB);
            DataCopyPad(y, gx, DataCopyExtParams(1, 4, 0, 0, 0), DataCopyPadExtParams<float>(true, 0, 0, 0.0f));
            ResetLoopModePara(DataCopyMVType::OUT_TO_UB);)
+    VALUES("rows of a compact DataCopyPad follow each other", float, float, {}, LIST(1, 2, 3, 6, 7, 8, 9, 9),
+           const DataCopyPadExtParams<float> padding(true, 0, 2, 9.0f);
+           DataCopyPad<float, PaddingMode::Compact>(y, gx, DataCopyExtParams(2, 12, 8, 0, 0), padding);)
     VALUES("DataCopyPad to GM", float, float, {}, LIST(1, 0, 17), DataCopy(gw, y, 8); all();
            DataCopyPad(gw, x, DataCopyExtParams(2, 4, 1, 4, 0)); all(); DataCopy(y, gw, 8);)
     atomics<float>("float is added atomically", {1.5f, -0.0f}, {3, 0.0f});
@@ -268,6 +273,59 @@ void registers() {
     VALUES("Pack keeps low halves side by side", uint32_t, uint16_t, LIST(65537, 2, 3), LIST(1, 2, 3), REGISTERS(
            RegTensor<uint32_t> a; RegTensor<uint16_t> low; LoadAlign(a, raw(x)); Pack(low, a);
            StoreAlign(raw(y), low, CreateMask<uint16_t>());))
+    VALUES("UnPack keeps signs", int16_t, int32_t, LIST(-1, 2), LIST(-1, 2), REGISTERS(
+           RegTensor<int16_t> a; RegTensor<int32_t> wide; LoadAlign(a, raw(x)); UnPack(wide, a);
+           StoreAlign(raw(y), wide, CreateMask<int32_t>());))
+    VALUES("Pack to, and UnPack of, the high half", uint32_t, uint32_t, {}, LIST(33, 34), REGISTERS(
+           RegTensor<uint32_t> a; RegTensor<uint16_t> low; LoadAlign(a, raw(x));
+           Pack<uint16_t, uint32_t, HighLowPart::HIGHEST>(low, a); Adds(low, low, 32, CreateMask<uint16_t>());
+           UnPack<uint32_t, uint16_t, HighLowPart::HIGHEST>(a, low);
+           StoreAlign(raw(y), a, CreateMask<uint32_t, MaskPattern::VL2>());))
+    VALUES("masks combine", float, float, {}, LIST(1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0,
+           0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1), REGISTERS(
+           const MaskReg three = CreateMask<float, MaskPattern::VL3>(); const MaskReg four = CreateMask<float, MaskPattern::VL4>();
+           RegTensor<float> a; MaskReg mask; MaskReg not_two; LoadAlign(a, raw(x));
+           Compares<float, CMPMODE::NE>(not_two, a, 2.0f, four);
+           const auto store = [&](int row) {
+               Duplicate(a, 1.0f, mask); StoreAlign(raw(y) + row * 8, a, CreateMask<float, MaskPattern::VL8>());
+           };
+           And(mask, three, not_two, four); store(0); Or(mask, three, not_two, four); store(1);
+           Xor(mask, three, not_two, four); store(2); Not(mask, three, four); Move(mask, mask, four); store(3);))
+    VALUES("masks are unpacked and packed", float, float, {}, LIST(1, 1, 1), REGISTERS(
+           RegTensor<float> a; MaskReg mask = CreateMask<half, MaskPattern::VL3>();
+           UnPack(mask, mask); Pack(mask, mask); UnPack(mask, mask);
+           Duplicate(a, 1.0f, mask); StoreAlign(raw(y), a, CreateMask<float>());))
+    VALUES("Reduce to a maximum and its first place", float, float, LIST(-4, 7, 3, 7, 9), LIST(7, model::bits_of<float>(1)), REGISTERS(
+           RegTensor<float> a; LoadAlign(a, raw(x)); Reduce<ReduceType::MAX>(a, a, CreateMask<float, MaskPattern::VL4>());
+           StoreAlign(raw(y), a, CreateMask<float>());))
+    VALUES("Reduce to a minimum and its first place", int16_t, int16_t, LIST(5, -2, -2, -9), LIST(-2, 1), REGISTERS(
+           RegTensor<int16_t> a; LoadAlign(a, raw(x)); Reduce<ReduceType::MIN>(a, a, CreateMask<int16_t, MaskPattern::VL3>());
+           StoreAlign(raw(y), a, CreateMask<int16_t>());))
+    VALUES("Reduce to the first NaN, and of no lanes", half, half, LIST(1, nan, 9, nan), LIST(nan, h(1), h(0xfc00)), REGISTERS(
+           RegTensor<half> a; RegTensor<half> none; LoadAlign(a, raw(x)); UnalignRegForStore buffer; auto* to = raw(y);
+           Reduce<ReduceType::MAX>(none, a, CreateMask<half, MaskPattern::ALLF>());
+           Reduce<ReduceType::MAX>(a, a, CreateMask<half, MaskPattern::VL4>());
+           StoreUnAlign(to, a, buffer, 2); StoreUnAlign(to, none, buffer, 2); StoreUnAlignPost(to, buffer, 0);))
+    VALUES("Duplicate and Move of a register", float, float, {}, LIST(2, 2, 1), REGISTERS(
+           RegTensor<float> a; RegTensor<float> b; LoadAlign(a, raw(x)); Duplicate(b, a, CreateMask<float>()); Adds(a, b, 1.0f, CreateMask<float>());
+           Move(b, a, CreateMask<float, MaskPattern::VL2>()); StoreAlign(raw(y), b, CreateMask<float, MaskPattern::VL3>());))
+    VALUES("one element is loaded to all lanes, and stored", float, float, {}, LIST(4, 4, 4, 4, 0, 4), REGISTERS(
+           RegTensor<float> a; LoadAlign<float, LoadDist::DIST_BRC_B32>(a, raw(x) + 3);
+           StoreAlign(raw(y), a, CreateMask<float, MaskPattern::VL4>());
+           StoreAlign<float, StoreDist::DIST_FIRST_ELEMENT_B32>(raw(y) + 5, a, CreateMask<float, MaskPattern::ALLF>());))
+    VALUES("addresses go on after a load and a store", float, float, {}, LIST(1, 2, 0, 0, 0, 0, 0, 0, 65, 66), REGISTERS(
+           RegTensor<float> a; auto* from = raw(x); auto* to = raw(y); const MaskReg two = CreateMask<float, MaskPattern::VL2>();
+           for (int i = 0; i < 2; ++i) {
+               LoadAlign<float, PostLiteral::POST_MODE_UPDATE>(a, from, 64);
+               StoreAlign<float, PostLiteral::POST_MODE_UPDATE>(to, a, 8, two);
+           }))
+    VALUES("unaligned loads and stores go on", float, float, {}, LIST(0, 0, 0, 4, 5, 6, 7, 8), REGISTERS(
+           RegTensor<float> a; auto* from = raw(x) + 3; auto* to = from; UnalignRegForLoad in; UnalignRegForStore out;
+           to = raw(y) + 3; LoadUnAlignPre(in, from);
+           LoadUnAlign(a, in, from, 2); StoreUnAlign(to, a, out, 2);
+           LoadUnAlign(a, in, from, 2); StoreUnAlign(to, a, out, 3); StoreUnAlignPost(to, out, 0);))
+    VALUES("a block that is not full waits for StoreUnAlignPost", float, float, {}, LIST(0, 0, 0, 1, 2, 3, 4, 5), REGISTERS(
+           RegTensor<float> a; auto* to = raw(y) + 3; UnalignRegForStore out; LoadAlign(a, raw(x)); StoreUnAlign(to, a, out, 6);))
     VALUES("registers divide subnormals as zeros", float, float, LIST(0x1p-127f, -6), LIST(0, -6), REGISTERS(
            RegTensor<float> a, one; LoadAlign(a, raw(x)); Duplicate(one, 1.0f); Div(a, a, one, CreateMask<float>());
            StoreAlign(raw(y), a, CreateMask<float>());))
@@ -291,6 +349,7 @@ void threads_and_blocks() {
     VALUES("blocks meet at SyncAll", uint32_t, uint32_t, {}, LIST(2),
            gw.SetValue(GetBlockIdx(), GetBlockIdx() + 1); SyncAll(); y.SetValue(0, gw.GetValue(1 - GetBlockIdx()));)
     cases["blocks meet at SyncAll"].blocks = 2;
+    VALUES("CeilDivision", int32_t, int32_t, {}, LIST(4, 3), y.SetValue(0, CeilDivision(7, 2)); y.SetValue(1, CeilDivision(6, 2));)
     VALUES("a key chooses, and tiling data are copied", float, float, {}, LIST(5), GET_TILING_DATA(data, tiling);
            if (TILING_KEY_IS(8)) return; if (TILING_KEY_IS(7)) y.SetValue(0, data.words[1]);)
 }
@@ -307,6 +366,8 @@ void memory() {
     FAULT("memcheck: store beyond the end of UB", "StoreAlign", REGISTERS(
           RegTensor<float> a; Duplicate(a, 1.0f); StoreAlign(raw(x) + (bad ? 1992 : 1984), a, CreateMask<float>());))
     FAULT("memcheck: an operand in UB is not aligned to 32 bytes", "Duplicate", Duplicate(x[bad ? 4 : 8], 1.0f, 8);)
+    FAULT("memcheck: an operand in UB is not aligned to 4 bytes", "LoadAlign", Duplicate(x, 1.0f, 8); REGISTERS(
+          RegTensor<float> a; LoadAlign<float, LoadDist::DIST_BRC_B32>(a, reinterpret_cast<float*>(x.GetPhyAddr() + (bad ? 2 : 4)));))
     FAULT("memcheck: InitBuffer takes more than UB has", "InitBuffer",
           TBuf<> rest; pipe.InitBuffer(rest, bad ? 4097 : 4096);)
     FAULT("memcheck: a copy of more than 4095 blocks: blockCount", "DataCopyPad",
@@ -325,8 +386,9 @@ void memory() {
           LocalMemBar<MemType::VEC_STORE, MemType::VEC_LOAD>();
           Gather(a, raw(x), index, CreateMask<float, MaskPattern::VL1>());))
     FAULT("initcheck: which lanes are stored hangs on what was never written", "StoreAlign", REGISTERS(
-          RegTensor<float> a, other; MaskReg mask; Duplicate(a, 1.0f); if (!bad) Duplicate(other, 0.0f);
-          Compare<float, CMPMODE::GT>(mask, a, other, CreateMask<float>()); StoreAlign(raw(x), a, mask);))
+          RegTensor<float> a, other; const MaskReg all = CreateMask<float>(); MaskReg mask; Duplicate(a, 1.0f);
+          Compare<float, CMPMODE::GT>(mask, a, other, all);
+          Or(mask, mask, bad ? CreateMask<float, MaskPattern::ALLF>() : all, all); StoreAlign(raw(x), a, mask);))
     FAULT("initcheck: a thread reads what was never written", "SIMT function", if (!bad) Duplicate(x, 1.0f, 8);
           asc_vf_call<add_one>(dim3(2), words(x));)
     FAULT("launchcheck: a tiling key that no branch serves: 7", "", TILING_KEY_IS(bad ? 8 : 7);)

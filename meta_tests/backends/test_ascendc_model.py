@@ -28,7 +28,8 @@ def build(folder: Path) -> None:
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("the model is compiled by g++, which is not installed")
-    for source, options in ((MODEL / "runtime.cpp", ()), (KERNELS, ("-fsanitize=thread",))):
+    runtime = [(path, ()) for path in sorted(MODEL.glob("*.cpp"))]
+    for source, options in (*runtime, (KERNELS, ("-fsanitize=thread",))):
         subprocess.run(
             [compiler, *FLAGS, *DEFINES, *options, "-c", source, "-o", folder / f"{source.stem}.o"], check=True
         )

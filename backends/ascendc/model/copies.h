@@ -40,6 +40,8 @@ struct LoopModeParams {
     uint32_t loop1Size = 1, loop2Size = 1;
     uint64_t loop1SrcStride = 0, loop1DstStride = 0, loop2SrcStride = 0, loop2DstStride = 0;
 };
+// [DataCopyPad(GMToUB): table 1]. Compact: rows follow each other, and only behind the last one its block is filled.
+enum class PaddingMode : uint8_t { Normal = 0, Compact };
 enum class DataCopyMVType : uint8_t { UB_TO_OUT = 0, OUT_TO_UB };
 
 }  // namespace AscendC
@@ -70,7 +72,7 @@ void each_row(AscendC::DataCopyMVType way, uint8_t* to, uint8_t* from, const Row
             uint8_t* row_from = advance(from, outer * loops.loop2SrcStride + inner * loops.loop1SrcStride);
             for (uint64_t row = 0; row < rows.count; ++row) {
                 copy(advance(row_to, row * static_cast<uint64_t>(rows.to_step)),
-                     advance(row_from, row * static_cast<uint64_t>(rows.from_step)));
+                     advance(row_from, row * static_cast<uint64_t>(rows.from_step)), row + 1 == rows.count);
             }
         }
     }
@@ -79,7 +81,7 @@ void each_row(AscendC::DataCopyMVType way, uint8_t* to, uint8_t* from, const Row
 template <class T>
 void rows_out(const AscendC::GlobalTensor<T>& to, const AscendC::LocalTensor<T>& from, const Rows& rows) {
     require_alignment(from.address());
-    const auto copy = [&](uint8_t* row_to, uint8_t* row_from) {
+    const auto copy = [&](uint8_t* row_to, uint8_t* row_from, bool) {
         for (uint64_t at = 0; at < rows.bytes; at += repeat_bytes) {
             const auto size = static_cast<uint32_t>(std::min<uint64_t>(repeat_bytes, rows.bytes - at));
             Bytes part;
@@ -94,12 +96,13 @@ void rows_out(const AscendC::GlobalTensor<T>& to, const AscendC::LocalTensor<T>&
 // is the row's first element where there is no padding. [DataCopyPad(GMToUB): table 4]
 template <class T>
 void rows_in(const AscendC::LocalTensor<T>& to, const AscendC::GlobalTensor<T>& from, const Rows& rows,
-             const AscendC::DataCopyPadExtParams<T>& padding = {}) {
+             const AscendC::DataCopyPadExtParams<T>& padding = {}, bool is_compact = false) {
     require_alignment(to.address());
     const uint64_t left = padding.leftPadding * sizeof(T), end = left + rows.bytes, right = padding.rightPadding * sizeof(T);
-    const uint64_t full = (end + right + block_bytes - 1) / block_bytes * block_bytes;
+    const uint64_t whole = is_compact ? rows.count * rows.bytes : end + right, fill = -whole % block_bytes;
     if (left > block_bytes || right > block_bytes) report("memcheck", "a copy pads more than 32 bytes on one side");
-    const auto copy = [&](uint8_t* row_to, uint8_t* row_from) {
+    const auto copy = [&](uint8_t* row_to, uint8_t* row_from, bool is_last) {
+        const uint64_t full = end + right + (is_compact && !is_last ? 0 : fill);
         T dummy = padding.paddingValue;
         bool is_known = padding.isPad;
         for (uint64_t at = 0; at < full; at += repeat_bytes) {
@@ -107,7 +110,7 @@ void rows_in(const AscendC::LocalTensor<T>& to, const AscendC::GlobalTensor<T>& 
             const uint64_t first = std::clamp(left, at, at + size);
             Lanes<T> part;
             if (first < last) load_global(part, first - at, advance(row_from, at + first - at - left), last - first);
-            if (!at && !padding.isPad && !left && !right) dummy = part.get(0), is_known = part.knows(0);
+            if (!at && !padding.isPad && !left && !right && !is_compact) dummy = part.get(0), is_known = part.knows(0);
             for (uint64_t i = at; i < at + size; i += sizeof(T)) {
                 if (i < left || i >= end) part.set((i - at) / sizeof(T), dummy, is_known);
             }
@@ -140,9 +143,14 @@ template <class T>
 void DataCopyPad(const GlobalTensor<T>& to, const LocalTensor<T>& from, const DataCopyParams& p, model::Site site = {}) {
     DataCopyPad(to, from, DataCopyExtParams(p.blockCount, p.blockLen, p.srcStride, p.dstStride, 0), site);
 }
-template <class T> void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataCopyExtParams& p,
+template <class T, PaddingMode mode = PaddingMode::Normal>
+void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataCopyExtParams& p,
                  const DataCopyPadExtParams<T>& padding, model::Site site = {}) {
     model::begin(model::Pipe::mte2, "DataCopyPad", site);
+    if (mode == PaddingMode::Compact) {
+        const DataCopyPadExtParams<T> value(padding.isPad, 0, 0, padding.paddingValue);
+        return model::rows_in(to, from, {p.blockCount, p.blockLen, p.blockLen + int64_t{p.srcStride}, p.blockLen}, value, true);
+    }
     const auto bytes = static_cast<int64_t>(p.blockLen + (padding.leftPadding + padding.rightPadding) * sizeof(T));
     const int64_t row = (bytes + 31) / 32 * 32 + int64_t{p.dstStride} * 32;
     model::rows_in(to, from, {p.blockCount, p.blockLen, p.blockLen + int64_t{p.srcStride}, row}, padding);

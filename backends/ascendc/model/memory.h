@@ -95,7 +95,7 @@ void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffe
 void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer);
 void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes);
 void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addition addition = {});
-void require_alignment(const void* address);  // of an operand in UB
+void require_alignment(const void* address, uint32_t bytes = block_bytes);  // of an operand in UB
 
 // Findings, in the words of the field: memcheck, initcheck, racecheck, synccheck; launchcheck for a tiling key or tiling
 // data that the kernel cannot take. `address` is where it happened, in UB or GM, or nullptr.

@@ -136,6 +136,7 @@ public:
         tensor.SetSize(count);
         return tensor;
     }
+    template <class T> void FreeTensor(const LocalTensor<T>&) {}
     void init(uint32_t bytes) { buffer_ = model::take_buffer(bytes); }
 
 private:

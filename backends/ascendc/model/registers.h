@@ -1,8 +1,6 @@
 // The vector functions of 950, which work on registers (AscendC::Reg, formerly MicroAPI): registers and masks by lanes, loads
 // and stores. Within one vector function only a LocalMemBar makes a load wait for a store, so it closes a window of pipe V.
 #pragma once
-#include <utility>
-
 #include "vector.h"
 
 #define __VEC_SCOPE__ if (const ::model::VectorFunction function{}; true)
@@ -29,8 +27,10 @@ enum class MaskMergeMode { UNKNOWN = -1, MERGING, ZEROING };
 enum class MaskPattern { ALL, VL1, VL2, VL3, VL4, VL8, VL16, VL32, VL64, VL128, ALLF };
 enum class MemType { VEC_STORE, VEC_LOAD, SCALAR_STORE, SCALAR_LOAD, VEC_ALL, SCALAR_ALL };
 enum class HighLowPart { LOWEST, HIGHEST };
-enum class LoadDist { DIST_NORM, DIST_UNPACK_B16 };
-enum class StoreDist { DIST_NORM, DIST_PACK_B32, DIST_PACK4_B32 };
+enum class LoadDist { DIST_NORM, DIST_UNPACK_B16, DIST_BRC_B16, DIST_BRC_B32 };
+enum class StoreDist { DIST_NORM, DIST_PACK_B32, DIST_PACK4_B32, DIST_FIRST_ELEMENT_B16, DIST_FIRST_ELEMENT_B32 };
+enum class PostLiteral { POST_MODE_NORMAL, POST_MODE_UPDATE };
+enum class ReduceType { SUM, MAX, MIN };
 struct CastTrait {
     RegLayout layoutMode = RegLayout::UNKNOWN;
     SatMode satMode = SatMode::UNKNOWN;
@@ -79,7 +79,7 @@ void map(Register& to, const MaskReg& mask, Function f, const From&... from) {
     Register result;
     for (uint32_t lane = 0; lane < to.count; ++lane) {
         const bool is_on = mask.on[lane * to.step], is_known = !is_on || (from.knows(lane) && ... && true);
-        result.set(lane, is_on ? f(from.get(lane)...) : 0, is_known && !mask.unknown[lane * to.step]);
+        result.set(lane, is_on ? f(from.get(lane)...) : decltype(f(from.get(lane)...))(0), is_known && !mask.unknown[lane * to.step]);
     }
     to = result;
 }
@@ -121,6 +121,13 @@ template <class T, const RegTrait& trait>
 void Duplicate(RegTensor<T, trait>& to, model::Same<T> value, const MaskReg& mask = CreateMask<T, MaskPattern::ALL, trait>()) {
     map(to, mask, [=] { return value; });
 }
+// The lowest element of another register in all lanes.
+template <class T, const RegTrait& trait>
+void Duplicate(RegTensor<T, trait>& to, const RegTensor<T, trait>& from, const MaskReg& mask) {
+    RegTensor<T, trait> lowest;
+    for (uint32_t lane = 0; lane < to.count; ++lane) lowest.set(lane, from.get(0), from.knows(0));
+    map(to, mask, [](T x) { return x; }, lowest);
+}
 template <class T, const RegTrait& trait> void Arange(RegTensor<T, trait>& to, model::Same<T> first) {
     const auto next = [=]() mutable { return std::exchange(first, model::add(first, T(1))); };
     map(to, CreateMask<T, MaskPattern::ALL, trait>(), next);
@@ -133,26 +140,88 @@ void Compare(MaskReg& to, const RegTensor<T, trait>& a, const RegTensor<T, trait
 template <class Register> void Select(Register& to, const Register& a, const Register& b, const MaskReg& mask) {
     to = model::select<Register::step>(mask, a, b);
 }
-// [MaskAnd]: 0 where one of them is 0, whatever the others are.
-inline void MaskAnd(MaskReg& to, const MaskReg& a, const MaskReg& b, const MaskReg& mask) {
+// [Compares]
+template <class T, CMPMODE mode = CMPMODE::EQ, const RegTrait& trait>
+void Compares(MaskReg& to, const RegTensor<T, trait>& from, model::Same<T> scalar, const MaskReg& mask) {
+    RegTensor<T, trait> all;
+    Duplicate(all, scalar);
+    Compare<T, mode>(to, from, all, mask);
+}
+// [Move]: lanes that the mask has not stay as they are.
+template <class Register> void Move(Register& to, const Register& from, const MaskReg& mask) { Select(to, from, to, mask); }
+template <class Register> void Move(Register& to, const Register& from) { to = from; }
+
+// [And], [Or], [Xor], [Not], [Move] of masks. A bit is undefined if it hangs on undefined ones: not 0 and whatever.
+template <class Function> void map(MaskReg& to, const MaskReg& mask, Function f, const MaskReg& a, const MaskReg& b) {
     for (int i = 0; i < 4; ++i) {
-        const auto may = [i](const MaskReg& m) { return m.on.words[i] | m.unknown.words[i]; };
-        const uint64_t unknown = a.unknown.words[i] | b.unknown.words[i] | mask.unknown.words[i];
-        const uint64_t some = may(a) & may(b) & may(mask);
-        to.on.words[i] = some & ~unknown, to.unknown.words[i] = some & unknown;
+        uint64_t some = 0, all = ~uint64_t{0};
+        for (uint64_t fill = 0; fill < 8; ++fill) {
+            const auto bits = [=](const MaskReg& m, int shift) {
+                return (m.on.words[i] & ~m.unknown.words[i]) | (m.unknown.words[i] & -(fill >> shift & 1));
+            };
+            const uint64_t result = f(bits(a, 0), bits(b, 1)) & bits(mask, 2);
+            some |= result, all &= result;
+        }
+        to.on.words[i] = all, to.unknown.words[i] = some & ~all;
     }
 }
-inline void And(MaskReg& to, const MaskReg& a, const MaskReg& b, const MaskReg& mask) { MaskAnd(to, a, b, mask); }
+#define MODEL_MASKS(Name, operation)                                                                    \
+    inline void Name(MaskReg& to, const MaskReg& a, const MaskReg& b, const MaskReg& mask) {            \
+        map(to, mask, [](uint64_t x, uint64_t y) { return operation; }, a, b);                          \
+    }
+MODEL_MASKS(MaskAnd, x & y)
+MODEL_MASKS(And, x & y)
+MODEL_MASKS(Or, x | y)
+MODEL_MASKS(Xor, x ^ y)
+#undef MODEL_MASKS
+inline void Not(MaskReg& to, const MaskReg& from, const MaskReg& mask) { Xor(to, from, mask, mask); }
+inline void Move(MaskReg& to, const MaskReg& from, const MaskReg& mask) { And(to, from, mask, mask); }
 
-// [Pack], [UnPack]: the low halves of wide elements side by side with zeros behind, and back.
-template <class To, class From> void Pack(RegTensor<To>& to, const RegTensor<From>& from) {
+// [Pack], [UnPack]: the low halves of wide elements side by side with zeros around, and back, with their sign.
+template <class To, class From, HighLowPart part = HighLowPart::LOWEST>
+void Pack(RegTensor<To>& to, const RegTensor<From>& from) {
+    constexpr uint32_t count = std::min(from.count, to.count), offset = part == HighLowPart::HIGHEST ? count : 0;
+    constexpr bool is_narrower = sizeof(To) < sizeof(From);
     model::Lanes<To> result;
-    for (uint32_t lane = 0; lane < std::min(from.count, to.count); ++lane) {
-        result.set(lane, static_cast<To>(from.get(lane)), from.knows(lane));
+    for (uint32_t lane = 0; lane < count; ++lane) {
+        const uint32_t source = lane + (is_narrower ? 0 : offset);
+        result.set(lane + (is_narrower ? offset : 0), static_cast<To>(from.get(source)), from.knows(source));
     }
     static_cast<model::Lanes<To>&>(to) = result;
 }
-template <class To, class From> void UnPack(RegTensor<To>& to, const RegTensor<From>& from) { Pack(to, from); }
+template <class To, class From, HighLowPart part = HighLowPart::LOWEST>
+void UnPack(RegTensor<To>& to, const RegTensor<From>& from) { Pack<To, From, part>(to, from); }
+// Of masks: every second bit to the half, side by side, and back.
+template <HighLowPart part, bool packs> void spread(MaskReg& to, const MaskReg& from) {
+    MaskReg result;
+    for (uint32_t i = 0; i < 128; ++i) {
+        const uint32_t half = i + (part == HighLowPart::HIGHEST ? 128 : 0), bit = packs ? half : i * 2, source = packs ? i * 2 : half;
+        result.on.set(bit, 1, from.on[source]), result.unknown.set(bit, 1, from.unknown[source]);
+    }
+    to = result;
+}
+template <HighLowPart part = HighLowPart::LOWEST> void Pack(MaskReg& to, const MaskReg& from) { spread<part, true>(to, from); }
+template <HighLowPart part = HighLowPart::LOWEST> void UnPack(MaskReg& to, const MaskReg& from) { spread<part, false>(to, from); }
+
+// [Reduce: mask]: the greatest or least, and in the second lane the first place where it is, in the bits of the type; of no
+// lanes the type's least or greatest value.
+template <ReduceType type, class T> void Reduce(RegTensor<T>& to, const RegTensor<T>& from, const MaskReg& mask) {
+    static_assert(type != ReduceType::SUM, "sums are not modelled");
+    constexpr bool is_maximum = type == ReduceType::MAX;
+    using Limits = std::numeric_limits<std::conditional_t<model::is_float<T>, float, T>>;
+    T best = model::is_float<T> ? T(Limits::infinity() * (is_maximum ? -1 : 1)) : T(is_maximum ? Limits::lowest() : Limits::max());
+    model::Bits_of<T> place = 0;
+    bool is_known = !mask.unknown.any(), is_first = true;
+    for (uint32_t lane = 0; lane < from.count; ++lane) {
+        if (!mask.on[lane * from.step]) continue;
+        is_known &= from.knows(lane);
+        if (is_first || model::is_better<is_maximum>(from.get(lane), best)) place = lane;
+        best = model::extreme<is_maximum>(best, from.get(lane)), is_first = false;
+    }
+    model::Lanes<T> result;
+    result.set(0, best, is_known), result.set(1, model::bits_of<T>(place), is_known);
+    static_cast<model::Lanes<T>&>(to) = result;
+}
 
 // [Cast: RegLayout]: the narrow side uses every second (fourth) element; the mask is that of the source.
 template <class To, class From, const CastTrait& trait>
@@ -176,8 +245,15 @@ template <MemType source, MemType destination> void LocalMemBar() { model::relea
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
 void LoadAlign(RegTensor<T, trait>& to, const T* from, model::Site site = {}) {
     model::begin(model::Pipe::vector, "LoadAlign", site);
-    model::require_alignment(from);
-    constexpr uint32_t step = dist == LoadDist::DIST_NORM ? 1 : 2, part = std::min(to.count / step, model::Lanes<T>::count);
+    constexpr bool is_one = dist == LoadDist::DIST_BRC_B16 || dist == LoadDist::DIST_BRC_B32;
+    model::require_alignment(from, is_one ? sizeof(T) : model::block_bytes);
+    if (is_one) {
+        model::Lanes<T> one;
+        model::load(one, 0, from, sizeof(T), {});
+        for (uint32_t lane = 0; lane < to.count; ++lane) to.set(lane, one.get(0), one.knows(0));
+        return;
+    }
+    constexpr uint32_t step = dist == LoadDist::DIST_UNPACK_B16 ? 2 : 1, part = std::min(to.count / step, model::Lanes<T>::count);
     for (uint32_t lane = 0; lane < to.count; ++lane) to.set(lane, T(0), true);
     for (uint32_t first = 0; first < to.count / step; first += part) {  // b64 fill two registers
         model::Lanes<T> loaded;
@@ -188,7 +264,9 @@ void LoadAlign(RegTensor<T, trait>& to, const T* from, model::Site site = {}) {
 template <class T, StoreDist dist = StoreDist::DIST_NORM>
 void StoreAlign(T* to, const RegTensor<T>& from, const MaskReg& mask, model::Site site = {}) {
     model::begin(model::Pipe::vector, "StoreAlign", site);
-    model::require_alignment(to);
+    constexpr bool is_one = dist == StoreDist::DIST_FIRST_ELEMENT_B16 || dist == StoreDist::DIST_FIRST_ELEMENT_B32;
+    model::require_alignment(to, is_one ? sizeof(T) : model::block_bytes);
+    if (is_one) return model::store(to, from, 0, sizeof(T), {});  // whatever the mask is
     model::require_defined(!mask.unknown.any(), "which lanes are stored hangs on what was never written", to);
     constexpr uint32_t step = dist == StoreDist::DIST_NORM ? 1 : 4 / sizeof(T);
     model::Lanes<T> packed;
@@ -209,6 +287,49 @@ void LoadAlign(RegTensor<T, trait>& to, const T* from, AddrReg address, model::S
 template <class T, StoreDist dist = StoreDist::DIST_NORM>
 void StoreAlign(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg& mask, model::Site site = {}) {
     StoreAlign<T, dist>(to + address.offset, from, mask, site);
+}
+// [PostLiteral]: the address goes on by so many elements.
+template <class T, PostLiteral, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
+void LoadAlign(RegTensor<T, trait>& to, T*& from, int32_t step, model::Site site = {}) {
+    LoadAlign<T, dist>(to, std::exchange(from, from + step), site);
+}
+template <class T, PostLiteral, StoreDist dist = StoreDist::DIST_NORM>
+void StoreAlign(T*& to, const RegTensor<T>& from, int32_t step, const MaskReg& mask, model::Site site = {}) {
+    StoreAlign<T, dist>(std::exchange(to, to + step), from, mask, site);
+}
+
+// [LoadUnAlign]: what the buffer holds is memory's own.
+struct UnalignRegForLoad {};
+template <class T> void LoadUnAlignPre(UnalignRegForLoad&, const T*) {}
+template <class T, class Address>
+void LoadUnAlign(RegTensor<T>& to, UnalignRegForLoad&, Address& from, uint32_t step, model::Site site = {}) {
+    model::begin(model::Pipe::vector, "LoadUnAlign", site);
+    model::Lanes<T> loaded;
+    model::load(loaded, 0, std::exchange(from, from + step), model::repeat_bytes, {});
+    static_cast<model::Lanes<T>&>(to) = loaded;
+}
+// [StoreUnAlign]: the last block, where it is not full, waits for the next call or for StoreUnAlignPost.
+struct UnalignRegForStore {
+    model::Bytes lanes;
+    uint8_t* to = nullptr;
+    uint32_t at = 0, bytes = 0;
+    void store() { model::store(to, lanes, at, std::exchange(bytes, 0), {}); }
+};
+using UnalignReg = UnalignRegForStore;
+template <class T>
+void StoreUnAlign(T*& to, const RegTensor<T>& from, UnalignRegForStore& buffer, uint32_t count, model::Site site = {}) {
+    model::begin(model::Pipe::vector, "StoreUnAlign", site);
+    if (buffer.bytes) buffer.store();
+    auto* const first = reinterpret_cast<uint8_t*>(std::exchange(to, to + count));
+    const uint32_t bytes = std::min<uint32_t>(count, from.count) * sizeof(T);
+    const auto rest = std::min<uint32_t>(bytes, (reinterpret_cast<uint64_t>(first) + bytes) % model::block_bytes);
+    if (bytes > rest) model::store(first, from, 0, bytes - rest, {});
+    buffer = {from, first + bytes - rest, bytes - rest, rest};
+}
+template <class T> void StoreUnAlignPost(T*& to, UnalignRegForStore& buffer, int32_t step, model::Site site = {}) {
+    model::begin(model::Pipe::vector, "StoreUnAlignPost", site);
+    if (buffer.bytes) buffer.store();
+    to += step;
 }
 
 // [Gather], [Scatter]; DataCopyGather and DataCopyScatter until CANN 8.5. Of equal indices of a Scatter one value is kept,
@@ -262,17 +383,11 @@ void DataCopyScatter(T* base, const From& from, const Index& index, const MaskRe
 }
 
 // Names that headers shared between kernels need: a kernel that calls one of these functions does not link.
-struct UnalignReg {};
-struct UnalignRegForLoad {};
-struct UnalignRegForStore {};
-enum class ReduceType { SUM, MAX, MIN };
 #define MODEL_UNKNOWN(Name)                                     \
     template <auto... options, class... T> void Name(T&&...);   \
     template <class First, auto... options, class... T> void Name(T&&...);
-MODEL_UNKNOWN(LoadUnAlignPre) MODEL_UNKNOWN(LoadUnAlign) MODEL_UNKNOWN(StoreUnAlign) MODEL_UNKNOWN(StoreUnAlignPost)
-MODEL_UNKNOWN(Interleave) MODEL_UNKNOWN(DeInterleave) MODEL_UNKNOWN(Move) MODEL_UNKNOWN(Reduce) MODEL_UNKNOWN(Compares)
+MODEL_UNKNOWN(Interleave) MODEL_UNKNOWN(DeInterleave)
 #undef MODEL_UNKNOWN
-template <HighLowPart part> void Pack(MaskReg& to, const MaskReg& from);
 template <class To, class From, const CastTrait& trait>
 void Cast(RegTensor<To>& to, const RegTensor<From, RegTraitNumTwo>& from, const MaskReg& mask);
 }  // namespace MicroAPI

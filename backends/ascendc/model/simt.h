@@ -1,6 +1,6 @@
 // Threads of 950 (SIMT): the body of a vector function runs once for each thread of a block, one after another in an order
 // drawn by the launch; __syncthreads is a real barrier. Threads use memory through plain pointers: what they load and store is
-// seen where the kernel is compiled with -fsanitize=thread, whose calls runtime.cpp answers instead of that sanitizer's library.
+// seen where the kernel is compiled with -fsanitize=thread, whose calls watch.cpp answers instead of that sanitizer's library.
 #pragma once
 #include <functional>
 #include <limits>
@@ -19,6 +19,7 @@ void sync_threads();
 void add_atomically(void* to, void* before, const void* term, Addition addition);  // to one element of UB or GM
 }  // namespace model
 
+using std::isnan;
 inline void __syncthreads() { model::sync_threads(); }
 inline void asc_syncthreads() { model::sync_threads(); }
 inline void asc_threadfence() {}

@@ -25,7 +25,7 @@ enum Assumption {
     vector_pipe_in_order, scalar_accesses_synced, scalar_wait_holds_issue, sync_all_waits_for_all_pipes,
     registers_keep_order, infinities_saturate, integers_saturate, maximum_is_ieee, assumption_count
 };
-bool assumed(Assumption assumption);  // the switches and their sources stand in runtime.cpp
+bool assumed(Assumption assumption);  // the switches and their sources stand in watch.cpp
 
 template <class T> struct SameType { using type = T; };
 template <class T> using Same = typename SameType<T>::type;  // a parameter from which nothing is deduced
@@ -36,6 +36,8 @@ template <class To, class From> To bits_of(From value) {
     std::memcpy(&bits, &value, sizeof bits);
     return bits;
 }
+
+template <class T> using Bits_of = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
 
 // The bits of significand * 2^exponent in a format, rounded as the mode says. [precision_conversion: table 1]
 template <int exponent_bits, int fraction_bits>
@@ -99,6 +101,7 @@ template <int exponent_bits> struct Narrow {
 struct half : Narrow<5> { using Narrow<5>::Narrow; };
 struct bfloat16_t : Narrow<8> {
     using Narrow<8>::Narrow;
+    bfloat16_t() = default;
     explicit bfloat16_t(half value) : Narrow<8>(static_cast<float>(value)) {}
 };
 using float16_t = half;
@@ -181,6 +184,12 @@ template <bool is_maximum, class T> T extreme(T a, T b) {
         if (a == b) return std::signbit(static_cast<float>(a)) == is_maximum ? b : a;
     }
     return (is_maximum ? a < b : b < a) ? b : a;
+}
+
+// Whether a value takes the place of the best before it: of equal ones the first stays, and the first NaN.
+template <bool is_maximum, class T> bool is_better(T value, T best) {
+    if (value != value && assumed(maximum_is_ieee)) return best == best;
+    return is_maximum ? value > best : value < best;
 }
 
 // [Compare: function]. NaN is unordered, as in IEEE 754.

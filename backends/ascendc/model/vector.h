@@ -1,6 +1,8 @@
 // The vector instructions of A2 and A3, which work on UB: repeats of 256 bytes, masks, strides of blocks, and what each
 // function computes of one element. All lanes of a repeat are loaded before the first is stored [constraints: overlap].
 #pragma once
+#include <utility>
+
 #include "copies.h"
 
 namespace AscendC {
@@ -226,6 +228,21 @@ template <class T> void Duplicate(const LocalTensor<T>& to, model::Same<T> value
     model::map("Duplicate", count, [=] { return value; }, to);
 }
 
+// [Arange], [CreateVecIndex]: equal steps.
+template <class T>
+void Arange(const LocalTensor<T>& to, model::Same<T> first, model::Same<T> step, int32_t count, model::Site site = {}) {
+    const auto next = [=]() mutable { return std::exchange(first, model::add(first, step)); };
+    model::map("Arange", model::Count(count, site), next, to);
+}
+template <class T>
+void ArithProgression(const LocalTensor<T>& to, model::Same<T> first, model::Same<T> step, int32_t count, model::Site site = {}) {
+    Arange(to, first, step, count, site);
+}
+template <class T>
+void CreateVecIndex(const LocalTensor<T>& to, model::Same<T> first, uint32_t count, model::Site site = {}) {
+    Arange(to, first, T(1), count, site);
+}
+
 // [Copy(UBToUB with mask)]
 template <class T> void Copy(const LocalTensor<T>& to, const LocalTensor<T>& from, model::Mask mask, uint8_t repeats,
                              const CopyRepeatParams& p) {
@@ -269,11 +286,9 @@ template <class T> void ReduceMax(const LocalTensor<T>& to, const LocalTensor<T>
     const auto compute = [&](uint32_t repeat, const model::Bits& mask) {
         const model::Lanes<T> lanes = model::View<T>{from}.load(repeat, mask);
         for (uint32_t lane = 0; lane < most && mask[lane]; ++lane) {
-            const T value = lanes.get(lane), best = result.get(0);
-            const bool is_first_nan = value != value && best == best && model::assumed(model::maximum_is_ieee);
             is_known &= lanes.knows(lane);
-            if (!(value > best || is_first_nan) && repeat + lane) continue;
-            result.set(0, value), place = repeat * most + lane;
+            if (repeat + lane && !model::is_better<true>(lanes.get(lane), result.get(0))) continue;
+            result.set(0, lanes.get(lane)), place = repeat * most + lane;
         }
     };
     model::each_repeat("ReduceMax", model::Plan(model::Count(all, site), most), compute, from, work);
@@ -288,7 +303,7 @@ template <class T> void ReduceMax(const LocalTensor<T>& to, const LocalTensor<T>
         model::store(work[at].address(), garbage, 0, model::block_bytes, work.buffer());
     }
     result.set(0, result.get(0), is_known);
-    result.set(1, model::bits_of<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>>(place)), is_known);
+    result.set(1, model::bits_of<T>(static_cast<model::Bits_of<T>>(place)), is_known);
     model::store(to.address(), result, 0, sizeof(T) << with_index, to.buffer());
 }
 // [Cast (float to half and int32_t)], by its former name.
@@ -404,10 +419,6 @@ template <class T, MaskMode> void SetVectorMask(int32_t, model::Site site = {}) 
 template <class T> void SetAtomicMax(model::Site site = {}) { model::not_modelled("SetAtomicMax", site); }
 template <class T> void Floor(const LocalTensor<T>&, const LocalTensor<T>&, uint32_t, model::Site site = {}) {
     model::not_modelled("Floor", site);
-}
-template <class T>
-void ArithProgression(const LocalTensor<T>&, model::Same<T>, model::Same<T>, int32_t, model::Site site = {}) {
-    model::not_modelled("ArithProgression", site);
 }
 struct BrcbRepeatParams {
     uint16_t dstBlkStride = 1, dstRepStride = 8;

@@ -1,21 +1,22 @@
-// The runtime: blocks and threads as coroutines, what is known of every byte of UB and GM, and the findings. Shadows are
-// not cleared: blocks of UB carry the number of the launch that touched them, elements of GM the phase, and both only grow.
-#include <setjmp.h>
-#include <ucontext.h>
-
-#include <cstdlib>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <string>
-
-#include "launch.h"
-#include "queues.h"
+// The watch: every access is held against what is known of its bytes, and what is wrong becomes a finding.
+#include "watch.h"
 #include "simt.h"
 
-dim3 threadIdx, blockIdx, blockDim, gridDim;
-
 namespace model {
+
+const Launch* launch = nullptr;
+uint32_t launch_number = 0, phase = 0, first_phase = 0;
+std::vector<Tensor> tensors;
+std::vector<Core> cores;
+std::vector<Operation> operations;
+std::map<std::string, Finding> findings;
+Core* core = nullptr;
+Tensor ub_of_threads;
+uint64_t ub_step = 0;
+uint32_t thread_epoch = 0;
+uint16_t thread_number = 0;
+bool is_watched = false;
+
 namespace {
 
 // ---- What is assumed where no document decides, or where one document is relied on against the practice of others. ----
@@ -42,134 +43,7 @@ struct AssumptionRow {
      "none for these; Reg Reduce: max(-0, +0) is +0, a maximum with NaN is NaN", true},
 };
 
-// ---- Coroutines. ----
-
-// A stack that is kept for the next work. Switching costs no system call: setjmp after the first start.
-class Fiber {
-public:
-    void start(std::function<void()> work) { work_ = std::move(work), is_done_ = false; }
-    bool is_done() const { return is_done_; }
-
-    void resume() {
-        Fiber* const outer = std::exchange(running_, this);
-        if (!_setjmp(caller_)) {
-            if (stack_) _longjmp(here_, 1);
-            constexpr size_t bytes = 256 << 10;
-            stack_.reset(new uint8_t[bytes]);
-            getcontext(&context_);
-            context_.uc_stack.ss_sp = stack_.get();
-            context_.uc_stack.ss_size = bytes;
-            makecontext(&context_, &Fiber::run, 0);
-            setcontext(&context_);
-        }
-        running_ = outer;
-    }
-    static void yield() {
-        Fiber* const self = running_;
-        if (!_setjmp(self->here_)) _longjmp(self->caller_, 1);
-    }
-
-private:
-    static void run() {
-        for (;; yield()) running_->work_(), running_->is_done_ = true;
-    }
-
-    static Fiber* running_;
-    std::function<void()> work_;
-    bool is_done_ = true;
-    std::unique_ptr<uint8_t[]> stack_;
-    ucontext_t context_{};
-    jmp_buf here_, caller_;
-};
-Fiber* Fiber::running_ = nullptr;
-
-// ---- What is known of memory, of the cores, and of the launch. ----
-
-// Zeros that the system makes where they are first touched.
-template <class T> class Zeros {
-public:
-    void grow(uint64_t count) {
-        if (count <= count_) return;
-        std::free(std::exchange(data_, static_cast<T*>(std::calloc(count, sizeof(T)))));
-        count_ = count;
-    }
-    T& operator[](uint64_t i) const { return data_[i]; }
-
-private:
-    T* data_ = nullptr;
-    uint64_t count_ = 0;
-};
-
-// Which bytes of a block of UB a pipe touched in its latest window there.
-struct Stamp {
-    uint32_t window, bytes, operation;
-};
-struct Block {
-    uint32_t launch, defined;  // defined: a bit for each byte
-    Stamp stores[pipe_count], loads[pipe_count];
-};
-// The latest access to an element of GM, or, by threads, of UB.
-struct Access {
-    uint32_t phase, window, operation;
-    uint16_t core, thread;
-    Pipe pipe;
-    bool is_store, is_atomic, is_unknown;
-    bool is_of_cores, is_of_threads;  // of several, in the same phase or window
-};
-struct Cell {
-    Access store, load;
-};
-struct Tensor {
-    Buffer buffer;
-    bool is_written = false;  // may be stored to
-    Zeros<Cell> cells;        // one an element, if so
-
-    bool holds(const void* address, uint64_t bytes) const {
-        const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(address) - buffer.data);
-        return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
-    }
-};
-struct Core {
-    uint32_t index = 0, operation = 0;
-    uint8_t* ub = nullptr;
-    Zeros<Block> blocks;
-    Fiber* fiber = nullptr;
-    Pipe pipe = Pipe::scalar;
-    Clock clocks[pipe_count] = {}, windows = {1, 1, 1, 1};
-    Flag flags[pipe_count][pipe_count][8];
-    uint32_t occupied = 0;  // the window of MTE3 in which InitGlobalMemory copied from UB
-    bool in_vector_function = false;
-    Buffers buffers;
-    CopyState copies;
-};
-struct Operation {
-    const char* name;
-    Site site;
-    uint32_t core;
-};
-struct Finding {
-    std::string kind, text, tensor, call;
-    int64_t byte = -1;
-    uint32_t core = 0;
-    uint64_t count = 0;
-};
-
-const Launch* launch = nullptr;
-uint32_t launch_number = 0, phase = 0, first_phase = 0;  // phases end at SyncAll
-std::vector<Tensor> tensors;
-std::vector<Core> cores;
-std::vector<Zeros<Block>> shadows;
-std::vector<std::unique_ptr<Fiber>> block_fibers, thread_fibers;
-std::vector<Operation> operations;
-std::map<std::string, Finding> findings;
-Core* core = nullptr;
-bool key_was_asked = false, key_was_found = false;
-Tensor ub_of_threads;  // the UB of a core while its threads run, by two bytes; its cells have epochs for phases
-uint64_t ub_step = 0;  // from the UB of a core to that of the next: stores behind its end can be made
-uint32_t thread_epoch = 0;
-uint16_t thread_number = 0;  // counted from 1; 0: no thread runs
-bool is_watching = false;    // what the watch itself does is not watched
-bool is_watched = false, threads_ran = false;  // whether the kernel was compiled with -fsanitize=thread
+bool is_watching = false;  // what the watch itself does is not watched
 
 // ---- Findings. ----
 
@@ -182,8 +56,9 @@ std::string describe(uint32_t operation) {
     const std::string file = call.site.file, line = std::to_string(call.site.line);
     return std::string(call.name) + (call.site.line ? " (" + file.substr(file.rfind('/') + 1) + ":" + line + ")" : "");
 }
-// The address is told from the begin of UB, if it is one of its, or of the nearest tensor.
-void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation, bool is_of_ub = false) {
+}  // namespace
+
+void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation, bool is_of_ub) {
     Finding fresh{kind, text, "", describe(operation), -1, operations[operation].core, 0};
     int64_t nearest = INT64_MAX;
     const auto consider = [&](const char* name, const uint8_t* data, uint64_t bytes) {
@@ -196,9 +71,10 @@ void add_finding(const char* kind, const std::string& text, const void* address,
     ++findings.emplace(fresh.kind + '|' + text + '|' + fresh.tensor + '|' + fresh.call, fresh).first->second.count;
 }
 
+namespace {
+
 // ---- Order. ----
 
-uint32_t& window_of(Pipe pipe) { return core->windows[static_cast<int>(pipe)]; }
 bool is_ordered(Pipe earlier, uint32_t window) {
     if (window <= core->clocks[static_cast<int>(core->pipe)][static_cast<int>(earlier)]) return true;
     if (earlier != core->pipe || earlier != Pipe::vector) return earlier == core->pipe && earlier == Pipe::scalar;
@@ -274,13 +150,6 @@ bool reach(const void* address, uint64_t bytes, Extent buffer, bool is_store) {
 
 // ---- GM. ----
 
-Tensor* find_tensor(const void* address, uint64_t bytes) {
-    for (Tensor& tensor : tensors) {
-        if (tensor.holds(address, bytes)) return &tensor;
-    }
-    return nullptr;
-}
-
 uint32_t bytes_inside(const Tensor* tensor, const uint8_t* address, uint32_t bytes) {
     if (!tensor) return 0;
     return static_cast<uint32_t>(std::min<uint64_t>(bytes, tensor->buffer.bytes - static_cast<uint64_t>(address - tensor->buffer.data)));
@@ -348,15 +217,16 @@ void access_by_thread(void* address, uint32_t bytes, bool is_store, bool is_atom
     if (!is_store || is_atomic) require_defined(is_known, "a thread reads what was never written", address);
 }
 
-uint64_t random(uint64_t& state) {  // splitmix64
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 }  // namespace
 
 // ---- What the headers declare. ----
+
+Tensor* find_tensor(const void* address, uint64_t bytes) {
+    for (Tensor& tensor : tensors) {
+        if (tensor.holds(address, bytes)) return &tensor;
+    }
+    return nullptr;
+}
 
 bool assumed(Assumption assumption) { return table[assumption].is_on; }
 void begin(Pipe pipe, const char* name, Site site) {
@@ -369,8 +239,9 @@ void report(const char* kind, const char* what, const void* address) {
     const bool is_of_ub = core->pipe == Pipe::vector && !thread_number;  // of an instruction of V, however wild
     add_finding(kind, what, address, core->operation, is_of_ub);
 }
-void require_alignment(const void* address) {
-    if (reinterpret_cast<uint64_t>(address) % block_bytes) report("memcheck", "an operand in UB is not aligned to 32 bytes", address);
+void require_alignment(const void* address, uint32_t bytes) {
+    if (reinterpret_cast<uint64_t>(address) % bytes == 0) return;
+    report("memcheck", ("an operand in UB is not aligned to " + std::to_string(bytes) + " bytes").c_str(), address);
 }
 
 // The buffer that a plain address lies in; none if it lies in none.
@@ -438,19 +309,9 @@ void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addi
     if (!addition.add) std::memcpy(to, from.value + at, inside);
 }
 
-CopyState& copy_state() { return core->copies; }
-Buffers& buffers_of_core() { return core->buffers; }
-bool& in_vector_function() { return core->in_vector_function; }
 void occupy_ub() {
     if (core->buffers.used) report("synccheck", "InitGlobalMemory is called after InitBuffer");
     core->occupied = window_of(Pipe::mte3);
-}
-Extent take_buffer(uint64_t bytes) {
-    uint8_t* const begin = core->ub + std::min(core->buffers.used, ub_step);
-    core->buffers.used += (bytes + block_bytes - 1) / block_bytes * block_bytes;  // [InitBuffer: len]
-    if (core->buffers.used > launch->ub_bytes) report("memcheck", "InitBuffer takes more than UB has", begin);
-    core->buffers.ends.push_back(core->ub + core->buffers.used);
-    return {begin, core->buffers.ends.back()};
 }
 
 Clock release(Pipe pipe) {
@@ -473,50 +334,7 @@ void barrier_all() {
     for (Clock& clock : core->clocks) clock = all;
 }
 Flag* flags_of(Event event) { return core->flags[static_cast<int>(event.from)][static_cast<int>(event.to)]; }
-void sync_all() { Fiber::yield(); }
 
-// ---- Threads. ----
-
-void run_threads(dim3 threads, const std::function<void()>& body) {
-    begin(Pipe::vector, "SIMT function", Site("", 0));
-    threads_ran = true;
-    const uint32_t count = threads.x * threads.y * threads.z;
-    std::vector<uint32_t> order(count);
-    std::iota(order.begin(), order.end(), 0u);
-    uint64_t state = launch->thread_seed;
-    for (uint32_t i = count; state && i > 1; --i) std::swap(order[i - 1], order[random(state) % i]);
-    blockDim = threads, gridDim = dim3(launch->blocks), blockIdx = dim3(core->index);
-    const auto enter = [&](uint32_t thread) {
-        thread_number = static_cast<uint16_t>(thread + 1);
-        threadIdx = dim3(thread % threads.x, thread / threads.x % threads.y, thread / threads.x / threads.y);
-    };
-    uint32_t next = 0, ended = 0;
-    const auto work = [&] {
-        for (; next < count; ++ended) enter(order[next++]), body();
-    };
-    std::vector<std::pair<Fiber*, uint32_t>> waiting, resumed;
-    release(Pipe::vector), ++thread_epoch;
-    for (size_t fiber = 0; next < count; ++fiber) {  // a fiber goes from thread to thread until one of them waits
-        if (fiber == thread_fibers.size()) thread_fibers.push_back(std::make_unique<Fiber>());
-        thread_fibers[fiber]->start(work);
-        thread_fibers[fiber]->resume();
-        if (!thread_fibers[fiber]->is_done()) waiting.emplace_back(thread_fibers[fiber].get(), thread_number - 1);
-    }
-    while (!waiting.empty()) {
-        if (ended) report("synccheck", "__syncthreads that not every thread of the block reaches: a hang");
-        release(Pipe::vector), ++thread_epoch;
-        resumed.swap(waiting);
-        waiting.clear();
-        for (const auto& [fiber, thread] : resumed) {
-            enter(thread);
-            fiber->resume();
-            if (!fiber->is_done()) waiting.emplace_back(fiber, thread);
-        }
-    }
-    thread_number = 0;
-    release(Pipe::vector);
-}
-void sync_threads() { Fiber::yield(); }
 void add_atomically(void* to, void* before, const void* term, Addition addition) {
     if (!is_in_ub(to, addition.bytes) && !find_tensor(to, addition.bytes)) {
         return report("memcheck", "store outside of every tensor", to);
@@ -533,79 +351,6 @@ void watch_pointer(void* address, uint64_t bytes, bool is_store) {
     is_watching = false;
 }
 
-bool is_tiling_key(uint64_t key) {
-    key_was_asked = true;
-    key_was_found = key_was_found || key == launch->tiling_key;
-    return key == launch->tiling_key;
-}
-void copy_tiling(void* to, const void* from, uint64_t bytes) {
-    if (find_tensor(from, bytes)) std::memcpy(to, from, bytes);
-    else add_finding("launchcheck", "the tiling data are shorter than the kernel's struct", nullptr, 0);
-}
-
-// ---- The launch. ----
-
-namespace {
-
-void prepare() {
-    constexpr uint64_t slack = 64 << 10, page = 4096;
-    static Zeros<uint8_t[page]> arena;
-    ub_step = (launch->ub_bytes + slack) / page * page;
-    arena.grow((launch->blocks + 1) * ub_step / page);
-    ub_of_threads.buffer = {"UB", nullptr, ub_step, 2, workspace}, ub_of_threads.is_written = true;
-    ub_of_threads.cells.grow(ub_step / 2);
-    tensors.resize(launch->buffer_count);
-    for (uint32_t i = 0; i < launch->buffer_count; ++i) {
-        const Buffer& buffer = tensors[i].buffer = launch->buffers[i];
-        tensors[i].is_written = buffer.role == output || buffer.role == workspace;
-        if (tensors[i].is_written) tensors[i].cells.grow(buffer.bytes / buffer.itemsize + 1);
-    }
-    operations.assign(1, {"", Site("", 0), 0});
-    findings.clear();
-    key_was_asked = key_was_found = threads_ran = false;
-    first_phase = ++phase, ++launch_number;
-    shadows.resize(std::max<size_t>(shadows.size(), launch->blocks));
-    cores.assign(launch->blocks, Core());
-    const uint64_t base = (reinterpret_cast<uint64_t>(&arena[0]) + page - 1) / page * page;
-    for (uint32_t i = 0; i < launch->blocks; ++i) {
-        if (i == block_fibers.size()) block_fibers.push_back(std::make_unique<Fiber>());
-        shadows[i].grow(ub_step / block_bytes);
-        cores[i].index = i, cores[i].blocks = shadows[i], cores[i].fiber = block_fibers[i].get();
-        cores[i].ub = reinterpret_cast<uint8_t*>(base + i * ub_step);
-    }
-}
-
-void finish_core() {
-    end_queues();
-    for (const auto& of_pipe : core->flags) for (const auto& flags : of_pipe) for (const Flag& flag : flags) {
-        if (flag.is_set) add_finding("synccheck", "SetFlag without WaitFlag: the next kernel finds it set", nullptr, flag.operation);
-    }
-}
-
-void run_blocks() {
-    std::vector<uint8_t*> arguments;
-    for (const Tensor& tensor : tensors) arguments.push_back(tensor.buffer.data);
-    for (Core& each : cores) each.fiber->start([&] { ascendc_entry(arguments.data()); });
-    for (bool is_over = false; !is_over; ++phase) {
-        Core *missing = nullptr, *waits = nullptr;
-        for (uint32_t k = 0; k < launch->blocks; ++k) {
-            core = &cores[launch->order ? launch->order[k] : k];
-            if (!core->fiber->is_done()) {
-                core->fiber->resume();
-                if (core->fiber->is_done()) finish_core();
-            }
-            (core->fiber->is_done() ? missing : waits) = core;
-        }
-        if (missing && waits) {
-            const std::string who = "core " + std::to_string(missing->index);
-            add_finding("synccheck", who + " ends without this SyncAll: the others wait for ever", nullptr, waits->operation);
-        }
-        for (Core& each : cores) core = &each, barrier_all();
-        is_over = !waits;
-    }
-    core = nullptr;
-}
-
 // Outputs that hold at the end what came of bytes that were never written.
 void check_outputs() {
     for (const Tensor& tensor : tensors) {
@@ -617,6 +362,10 @@ void check_outputs() {
         }
     }
 }
+
+// ---- What Python asks. ----
+
+namespace {
 
 std::string quoted(const std::string& text) {
     std::string result = "\"";
@@ -637,25 +386,9 @@ std::string json(const std::vector<Fields>& objects) {
 }  // namespace
 }  // namespace model
 
-namespace AscendC {
-uint32_t GetBlockIdx() { return model::core->index; }
-uint32_t GetBlockNum() { return model::launch->blocks; }
-}  // namespace AscendC
-
 using namespace model;
 
 extern "C" {
-int ascendc_launch(const Launch* request) {
-    launch = request;
-    prepare();
-    run_blocks();
-    check_outputs();
-    if (key_was_asked && !key_was_found) {
-        add_finding("launchcheck", "a tiling key that no branch serves: " + std::to_string(launch->tiling_key), nullptr, 0);
-    }
-    return threads_ran && !is_watched;
-}
-
 const char* ascendc_findings() {
     static std::string text;
     std::vector<Fields> objects;
