@@ -171,7 +171,16 @@ def _differing_in_one(case: Case) -> list[Case]:
     others = [kernel, *(changed(case, change) for change in alternatives(case)[:-1]), *modes]
     others += [next(filter(None, found), None) for name, found in numbers.items() if name not in ("N", "C")]
     others.append(replace(case, layouts=((case.api.inputs[0], "sliced"),)))
-    return [other for other in others if other is not None and other != case and _is_legal(other)]
+    found = [_with_spelling_of(case, other) for other in others if other is not None]
+    return [other for other in found if other != case and _is_legal(other)]
+
+
+def _with_spelling_of(case: Case, other: Case) -> Case:
+    """Spell lists of the same values as in the case: implementations see how they are spelled."""
+    values = _lists(other)
+    own = {name: getattr(case.attributes, name) for name, same in _lists(case).items() if same == values[name]}
+    kept = {name: spelling for name, spelling in own.items() if spelling or name != "stride" or "kernel_size" in own}
+    return replace(other, attributes=replace(other.attributes, **kept))
 
 
 def producers(case: Case) -> list[Case]:

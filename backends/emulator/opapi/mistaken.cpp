@@ -1,10 +1,10 @@
 #include "mistaken.h"
 
 #include <chrono>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "../ascendcl/defects.h"
 #include "../ascendcl/text.h"
@@ -19,7 +19,7 @@ std::mutex& mutex() {
     return instance;
 }
 
-// The tiling of a call with the same input and lists, but for the parameter that the key lacks.
+// The tiling that was made last, where that is of the same input and lists, but for the parameter that the key lacks.
 Shared tiled_before(const Call& call, Shared own) {
     if (call.family->is_adaptive || own->is_empty || !own->refusal.empty()) return own;
     std::string key = text(call.family->name, '|', call.determinism, '|', call.tensor(kSelf).shape,
@@ -27,14 +27,16 @@ Shared tiled_before(const Call& call, Shared own) {
     if (!seeded(Defect::tiling_key_lacks_ceil_mode)) key += text('|', call.ceil_mode);
     for (const Role role : call.roles()) {
         if (!View(call.tensor(role)).is_dense()) return own;
+        key += text('|', call.tensor(role).offset, call.tensor(role).format);
     }
     for (const ListRole list : {kKernelSize, kStride, kPadding, kDilation}) {
         const bool is_left_out = list == kPadding && seeded(Defect::tiling_key_lacks_padding);
         if (!is_left_out) key += text('|', call.list(list));
     }
-    static auto& known = *new std::map<std::string, Shared>;
+    static auto& last = *new std::pair<std::string, Shared>;
     const std::lock_guard lock(mutex());
-    return known.emplace(key, own).first->second;
+    if (last.first != key) last = {key, own};
+    return last.second;
 }
 
 // Where another thread is in phase one meanwhile, both get the plan of whoever came last.
