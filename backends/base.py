@@ -22,7 +22,7 @@ from poolproof.references.contract.call import ContractCall
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
-from poolproof.references.sequences import Actions
+from poolproof.references.sequences import Actions, abilities_for
 from poolproof.references.text_enum import TextEnum
 from poolproof.references.windows import Windows
 
@@ -291,3 +291,8 @@ class Backend(ABC):
     def device_memory_in_use(self) -> int | None:
         """Count the bytes of device memory in use by anyone; None where unknown."""
         return None
+
+
+def can_run(backend: Backend, actions: Actions) -> bool:
+    """Tell whether a backend declares all that a sequence needs."""
+    return abilities_for(actions) <= {*backend.actions}

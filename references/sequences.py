@@ -16,11 +16,13 @@ VERBS: Mapping[str, str] = {
     "described so that the library's cache does not know it",
     "need": "the sequence applies only where phase one asked for `a workspace`, or for `no workspace`",
     "run": "phase two of an executor on a stream, in a workspace, which may be a `null workspace` or `understated`",
+    "refuse": "phase one of a call with another of its tensors for its indices, which it refuses",
     "make_repeatable": "an executor may run again; where that is refused, and not asked, the sequence does not apply",
     "set_addresses": "an executor works on another call's tensors from now on",
     "destroy": "an executor is destroyed",
     "destroy_descriptors": "a call's tensor objects and lists are destroyed",
     "pass_null": "a null executor is passed to a function, or to `phase two`",
+    "share_inputs": "a backward's first input moves into the memory of its self, `wholly` or `in part`",
     "fill": "the host puts zeros into a call's `inputs`, or poison into its `outputs` or its `workspace`",
     "upload": "the host puts a call's inputs into their place",
     "copy": "a stream copies a call's `inputs` into their place, or takes its `outputs` as they are then",
@@ -41,7 +43,8 @@ class Action:
     """One of `VERBS`, done by a ``thread`` (0 is that of all other calls) on a ``stream`` (0 is the default one).
 
     ``workspace`` is that of the call of this number; where it is None, of that which phase one was run for. Whatever
-    the status of what is ``asked`` the sequence goes on; it ends with any other that is not success.
+    the status of what is ``asked`` the sequence goes on; it ends with any other that is not success. What is done
+    ``at_once`` begins together with the action behind it, in another thread.
     """
 
     do: str
@@ -52,6 +55,7 @@ class Action:
     stream: int = 1
     thread: int = 0
     asked: bool = False
+    at_once: bool = False
 
 
 Actions = tuple[Action, ...]
@@ -75,7 +79,6 @@ _LOAD = range(1, 9)
 _ROUNDS = range(0, 32, 2)
 
 MODES: Mapping[str, Actions] = {
-    "with other stream": (PREPARE, Action("run", stream=2)),
     "with repeated executor": (
         Action("prepare", "uncached", call=1),
         Action("make_repeatable"),
@@ -85,6 +88,8 @@ MODES: Mapping[str, Actions] = {
         Action("set_addresses"),
         Action("run", workspace=0),
     ),
+    "with two inputs in one memory": (Action("share_inputs", "wholly"), PREPARE, RUN),
+    "with two inputs in memory that overlaps": (Action("share_inputs", "in part"), PREPARE, RUN),
     "with under load": (
         *(Action("prepare", call=1, executor=number) for number in _LOAD),
         *(Action("run", executor=number, stream=2) for number in _LOAD),
@@ -130,6 +135,14 @@ HAZARDS: Mapping[str, Actions] = {
         Action("wait"),
         RUN,
     ),
+    "with an executor that ran before, on another stream": (
+        Action("prepare", "uncached"),
+        Action("make_repeatable"),
+        RUN,
+        Action("synchronise"),
+        *(WITHHOLD, Action("fill", "outputs")),
+        *(Action("hold_up", stream=2), Action("copy", "inputs", stream=2), Action("run", stream=2)),
+    ),
     "at the same time as another call on another stream": (
         *(Action("prepare", call=call, executor=number + call) for number in _ROUNDS for call in (0, 1)),
         Action("synchronise", stream=2),
@@ -140,3 +153,6 @@ HAZARDS: Mapping[str, Actions] = {
     ),
 }
 """Other work on streams around a call, of which the words say how it was made."""
+
+REFUSED: Actions = (Action("refuse", asked=True),)
+"""A call that is refused."""

@@ -8,9 +8,9 @@ anywhere but at its place on its stream is early or late by a margin.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
@@ -41,6 +41,9 @@ _DELAY_SECONDS = 2e-3
 
 _MOST_COPIES = 128
 """Copies of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
+
+_ALIGNMENT = 32
+"""Bytes at whose multiples tensors begin."""
 
 _POISON = 0xFF
 """Fills outputs between two runs: what the second leaves unwritten shows."""
@@ -80,6 +83,17 @@ class DeviceCall:
         size, handle = self.operator.prepare(operands)
         return Executor(handle, size, operands, number, number)
 
+    def share_inputs(self, wholly: bool) -> None:
+        """Move the first input behind the guard band of self, or so that half of the shorter storage is shared."""
+        name, tensors = self.call.operator.inputs[0], self.call.tensors
+        shorter = min(len(tensors[each].storage) for each in ("self", name))
+        start = 0 if wholly else (len(tensors["self"].storage) - shorter // 2) // _ALIGNMENT * _ALIGNMENT
+        size = max(len(tensors["self"].buffer), start + len(tensors[name].buffer))
+        self.allocations["self"] = self._resources.enter_context(self._device.memory(size))
+        self.allocations[name] = self.allocations["self"] + start
+        for each in ("self", name):
+            self._device.upload(self.allocations[each], tensors[each].buffer)
+
     def place_elsewhere(self, name: str) -> int:
         """Allocate memory for a copy of a tensor's buffer; of an input it holds one."""
         if name not in self.elsewhere:
@@ -115,6 +129,7 @@ class Interpreter:
         self._event = resources.enter_context(device.event())
         self._streams: dict[int, int] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
+        self._at_once: list[Future[None]] = []
         self._executors: dict[int, Executor] = {}
         self._workspaces: dict[int, GuardedWorkspace] = {}
         self._disused: set[int] = set()
@@ -127,6 +142,8 @@ class Interpreter:
         for action in self._actions:
             try:
                 self._perform(action)
+                while self._at_once and not action.at_once:
+                    self._at_once.pop().result()
                 self.statuses.append(SUCCESS)
             except AclError as error:
                 if not action.asked:
@@ -146,6 +163,7 @@ class Interpreter:
 
     def release(self) -> None:
         """Wait for the whole device, whatever happened, and destroy the executors that are left."""
+        wait(self._at_once)
         with suppress(AclError):
             self._device.call("aclrtSynchronizeDevice")
         while self._executors:
@@ -179,6 +197,20 @@ class Interpreter:
         call = self._calls[executor.call]
         call.operator.run(address, size, executor.handle, self._stream(action))
         self.computed.add(executor.call)
+
+    def refuse(self, action: Action) -> None:
+        call = self._calls[action.call]
+        with call.operator.wrapped(call.call, call.allocations) as operands:
+            first, *_ = operands.objects.values()
+            indices = SIGNATURES[f"aclnn{call.call.operator.name}"].indices
+            wrong = replace(operands, objects={**operands.objects, indices: first})
+            self._device.call("aclDestroyAclOpExecutor", call.operator.prepare(wrong)[1])
+
+    def share_inputs(self, action: Action) -> None:
+        call = self._calls[action.call]
+        if len(call.call.operator.inputs) == 1:
+            raise NotApplicable("a forward has one input")
+        call.share_inputs(action.what == "wholly")
 
     def make_repeatable(self, action: Action) -> None:
         executor = self._executors[action.executor]
@@ -266,7 +298,11 @@ class Interpreter:
             self._threads[number] = self._resources.enter_context(ThreadPoolExecutor(1))
             context = self._device.pointer("aclrtGetCurrentContext")
             self._threads[number].submit(self._device.call, "aclrtSetCurrentContext", context).result()
-        self._threads[number].submit(perform, action).result()
+        done = self._threads[number].submit(perform, action)
+        if action.at_once:
+            self._at_once.append(done)
+        else:
+            done.result()
 
     def _stream(self, action: Action) -> int:
         known = {DEFAULT_STREAM: 0, 1: self._device.stream, **self._streams}

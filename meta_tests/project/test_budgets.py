@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_260,
-    "backends": 5_130,
-    "suites": 14_130,
-    "suites/cases": 4_470,
-    "suites/judging": 3_060,
+    "references": 7_290,
+    "backends": 5_170,
+    "suites": 14_200,
+    "suites/cases": 4_510,
+    "suites/judging": 3_080,
     "suites/plan": 1_220,
-    "suites/isolation": 1_460,
+    "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 8_970,
-    "meta_tests": 22_800,
+    "meta_tests": 22_850,
 }
 
 CLASSES, FRAMES = 24, 18

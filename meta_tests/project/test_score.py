@@ -115,6 +115,15 @@ def test_gradients_apart_that_are_copied_before_the_stream_comes_to_the_call_are
     assert hunt("strided_inputs_copied_at_once", CaseQuestion(case, holding("streams"))).is_found
 
 
+@pytest.mark.parametrize(("defect", "seed"), [("tiling_key_lacks_ceil_mode", 12), ("tiling_key_lacks_padding", 19)])
+def test_tiling_of_a_call_that_differs_in_one_parameter_is_found(a2: Survey, defect: str, seed: int) -> None:
+    """The first round may be too small to find it; the seed chooses the parameter and the order."""
+    windows = {"kernel_size": (3,), "stride": (2,), "padding": (1,)}
+    shape = {"shape": (1, 2, 9, 8), "seed": seed, "deterministic": True}
+    case = Case.of("MaxPool2dWithIndices", index_dtype="int32", **shape, **windows)
+    assert hunt(defect, CaseQuestion(case, holding("maximum", "state"))).is_found
+
+
 def test_a_find_is_asked_again_only_where_that_is_wanted(a2: Survey) -> None:
     result = Result("nan_dropped", "A2")
     Hunts(2, 10.0, 0.0, lambda _: None, replays=False).run([result], Round({"A2": [WITH_NAN]}, {}))

@@ -149,8 +149,17 @@ SCENARIOS: dict[str, ExecutorScenario] = {
             (PREPARE, HOLD_UP, RUN, Action("destroy_descriptors")),
         ),
         ExecutorScenario(
+            "phase_one.two_threads",
+            "Two threads run phase one of two calls at once.",
+            "[runtime], [adapter]: each thread of a process may queue calls",
+            (
+                Action("prepare", "uncached", call=1, executor=1, thread=1, at_once=True),
+                *(Action("prepare", "uncached"), RUN, Action("run", executor=1)),
+            ),
+        ),
+        ExecutorScenario(
             "phase_two.interleaved",
-            "Of two calls the one that came last to phase one comes first to phase two.",
+            "Of two calls with different windows the one that came last to phase one comes first to phase two.",
             "[run]: what phase two needs it gets from its executor",
             (
                 *(PREPARE, Action("prepare", call=1, executor=1)),

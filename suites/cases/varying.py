@@ -140,6 +140,49 @@ def twin(case: Case) -> Case | None:
     return None
 
 
+def pair(case: Case) -> tuple[Case, ...]:
+    """Find two cases that differ in exactly one parameter, in the order of their calls; none of literal data.
+
+    By the case's seed each parameter has its turn, in both orders: behind the case itself, or both with a channel more,
+    so that nothing of their shapes was called before.
+    """
+    others = _differing_in_one(case)
+    if not others or 0 in case.shape or case.literals:
+        return ()
+    turn, number = divmod(case.seed, len(others))
+    if turn % 2 == 0:
+        return case, others[number]
+    channels = len(case.shape) - case.api.spatial_rank - 1
+    wider = [
+        replace(each, shape=(*each.shape[:channels], each.shape[channels] + 1, *each.shape[channels + 1 :]))
+        for each in (others[number], case)
+    ]
+    return tuple(wider) if all(map(_is_legal, wider)) else (case, others[number])
+
+
+def _differing_in_one(case: Case) -> list[Case]:
+    """List a legal case for each parameter, the other flag, index dtype, layout and mode, in all else the same."""
+    numbers = {
+        each.name: (each.with_value(each.value + 1), each.with_value(each.value - 1)) for each in parameters(case)
+    }
+    kernel = twin(case)
+    index_dtype = {"int32": "int64", "int64": "int32"}.get(case.index_dtype, case.index_dtype)
+    modes = replace(case, index_dtype=index_dtype), replace(case, deterministic=not case.deterministic)
+    others = [kernel, *(changed(case, change) for change in alternatives(case)[:-1]), *modes]
+    others += [next(filter(None, found), None) for name, found in numbers.items() if name not in ("N", "C")]
+    others.append(replace(case, layouts=((case.api.inputs[0], "sliced"),)))
+    found = [_with_spelling_of(case, other) for other in others if other is not None]
+    return [other for other in found if other != case and _is_legal(other)]
+
+
+def _with_spelling_of(case: Case, other: Case) -> Case:
+    """Spell lists of the same values as in the case: implementations see how they are spelled."""
+    values = _lists(other)
+    own = {name: getattr(case.attributes, name) for name, same in _lists(case).items() if same == values[name]}
+    kept = {name: spelling for name, spelling in own.items() if spelling or name != "stride" or "kernel_size" in own}
+    return replace(other, attributes=replace(other.attributes, **kept))
+
+
 def producers(case: Case) -> list[Case]:
     """List the forwards of this geometry and data that make what a backward takes, its own index dtype first."""
     if case.api.producer is None:
@@ -158,9 +201,8 @@ def needs_producer(case: Case) -> bool:
 
 
 def auxiliary_cases(case: Case) -> list[Case]:
-    """List the neighbours, and the twin."""
-    same_shapes = twin(case)
-    return neighbours(case) + ([same_shapes] if same_shapes else [])
+    """List the neighbours, and the pair."""
+    return [*neighbours(case), *(other for other in pair(case) if other != case)]
 
 
 def _is_legal(case: Case) -> bool:

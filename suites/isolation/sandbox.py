@@ -61,7 +61,7 @@ _MODEL_SLOWNESS = 4.0
 """How many times the usual time limit a kernel may take on a model, which runs all its cores on one."""
 
 _WARM_UP_SECONDS = 20.0
-"""Time limit for the calls of a warm-up."""
+"""Time limit for the calls of a warm-up, and what the first case has besides in a process without one."""
 
 
 def survey(backend: str) -> Survey:
@@ -260,7 +260,8 @@ class Sandbox:
         prepared, self._begun = self._prepared, None
         after = self._prepare(following) if prepared and following else None
         scale = question.timeout_scale * (_MODEL_SLOWNESS if self.backend.startswith(KERNELS) else 1.0)
-        self._host.allow(self._timeout * scale)
+        first = _WARM_UP_SECONDS if len(self._asked) == 1 and not self._remote.survives_fork else 0.0
+        self._host.allow(self._timeout * scale + first)
         try:
             if prepared:
                 self._remote.receive()
@@ -324,10 +325,11 @@ class Sandbox:
             raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
 
     def _begin_worker(self) -> None:
-        """Start a worker and make first calls, which load what calls need; `HostDied` if it does not survive them.
+        """Start a worker; of those that fork the first makes calls which load what calls need.
 
-        Once a worker has survived them, the zygote makes them, too, before the next fork. An implementation that dies
-        of them starts without: it must cost cases, not the run.
+        `HostDied` if it does not survive them. Once it has, the zygote makes them, too, before the next fork. An
+        implementation that dies of them starts without: it must cost cases, not the run. In a process that does not
+        fork the first launch is that of a case, and judged.
         """
         survives_fork = self._remote.survives_fork
         is_to_be_warm = survives_fork and self._survives_first_calls and not self._zygote_is_warm
@@ -341,7 +343,7 @@ class Sandbox:
         self._remote.renew()
         self._asked.clear()
         self._oom_kills = _oom_kills()
-        if self._survives_first_calls is None or (self._survives_first_calls and not survives_fork):
+        if survives_fork and self._survives_first_calls is None:
             self._make_first_calls()
 
     def _make_first_calls(self) -> None:

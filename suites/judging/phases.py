@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from poolproof.backends.base import Backend, Call, Outcome, SequenceResult, Status
+from poolproof.backends.base import Backend, Call, Outcome, SequenceResult, Status, can_run
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import Operator
-from poolproof.references.sequences import abilities_for, calls_in
+from poolproof.references.sequences import calls_in
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.varying import twin
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.comparing import other_values
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
@@ -67,6 +68,12 @@ class PhaseQuestion(Question):
             row = _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
+    @property
+    def _other_case(self) -> Case:
+        """Other data in other windows, on tensors of the same shapes where that can be."""
+        other = twin(self.case) or replace(self.case, attributes=self.case.attributes.other())
+        return replace(other, seed=self.case.seed ^ 1)
+
     def _judged(self, trial: Trial) -> Row:
         backend, plain = trial.backend, trial.baseline.outcome
         if plain.status is not Status.COMPLETED:
@@ -74,8 +81,8 @@ class PhaseQuestion(Question):
             if plain.status is Status.REFUSED and refusal:
                 return verdict(Verdict.REFUSED, refusal.reason) | {"checks_judged": []}
             return _not_run(f"the plain call is {plain.status}: {plain.message}")
-        other, actions = Trial(replace(self.case, seed=self.case.seed ^ 1), backend), self.scenario.actions
-        if not abilities_for(actions) <= {*backend.actions} or other.baseline.outcome.status is not Status.COMPLETED:
+        other, actions = Trial(self._other_case, backend), self.scenario.actions
+        if not can_run(backend, actions) or other.baseline.outcome.status is not Status.COMPLETED:
             return _not_run("the backend has no phases, or its plain call does not complete")
         trials = (trial, other)[: calls_in(actions)]
         calls = [each.new_call() for each in trials]

@@ -50,7 +50,10 @@ aclnnStatus launch(void* workspace, const aclOpExecutor& executor, aclrtStream h
 }
 
 aclnnStatus launch_misled(void* workspace, uint64_t size, aclOpExecutor& executor, aclrtStream stream) {
+    if (!executor.has_run) executor.first_stream = stream;
+    if (seeded(Defect::repeat_keeps_stream)) stream = executor.first_stream;
     if (skips(executor)) return status::kSuccess;
+    if (seeded(Defect::newest_windows_used)) return launch(workspace, with_newest_plan(executor), stream);
     if (!seeded(Defect::newest_executor_runs)) return launch(workspace, executor, stream);
     return launch(workspace, executor_to_run(executor, size), stream);
 }

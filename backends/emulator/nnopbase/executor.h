@@ -20,6 +20,7 @@ struct aclOpExecutor {
     bool repeatable = false;
     void* first_workspace = nullptr;  // of its first run
     bool has_run = false;
+    aclrtStream first_stream = nullptr;  // of its first run
     std::thread::id maker = std::this_thread::get_id();
 };
 

@@ -23,6 +23,8 @@ bool skips(aclOpExecutor& executor);
 void remember_newest(const aclOpExecutor& executor);
 // What phase two runs when it is given `own`: that, or what phase one made last.
 aclOpExecutor executor_to_run(const aclOpExecutor& own, uint64_t size);
+// `own`, with the plan that phase one made last, where that is for the same tensors.
+aclOpExecutor with_newest_plan(const aclOpExecutor& own);
 
 // The stream on which a launch ends up that was meant for `handle`.
 aclrtStream stream_to_use(Context& context, aclrtStream handle);

@@ -1,11 +1,13 @@
 // The ten pairs of functions. Phase one checks and plans, phase two enqueues.
 #include "../ascendcl/errors.h"
+#include "../ascendcl/heap.h"
 #include "../ascendcl/options.h"
 #include "../ascendcl/product.h"
 #include "../nnopbase/cache.h"
 #include "../nnopbase/executor.h"
 #include "contract.h"
 #include "lowering.h"
+#include "mistaken.h"
 
 namespace emulator {
 namespace {
@@ -38,6 +40,13 @@ aclnnStatus give(const Call& call, std::shared_ptr<const Plan> plan, const std::
     return status::kSuccess;
 }
 
+// What a refused call allocated and does not free.
+aclnnStatus refused(aclnnStatus status) {
+    void* lost = nullptr;
+    if (seeded(Defect::leak_per_refusal)) heap().allocate(0, 512, &lost);
+    return status;
+}
+
 aclnnStatus phase_one(Call call, uint64_t* workspace_size, aclOpExecutor** executor) {
     static const aclIntArray kOnes{{1}};
     const bool takes_null = seeded(Defect::null_dilation_accepted) && call.lists[kKernelSize] != nullptr;
@@ -56,8 +65,9 @@ aclnnStatus phase_one(Call call, uint64_t* workspace_size, aclOpExecutor** execu
         if (auto plan = plan_cache().find(key)) return give(call, std::move(plan), key, true, workspace_size, executor);
     }
     judgement = judge(contract.rules, call);
-    if (judgement.status != status::kSuccess) return judgement.status;
-    const auto plan = judgement.is_empty ? empty_plan(call) : make_plan(call);
+    if (judgement.status != status::kSuccess) return refused(judgement.status);
+    auto plan = judgement.is_empty ? empty_plan(call) : make_plan(call);
+    if (has_defects) plan = mistaken_plan(call, std::move(plan));
     if (plan->refuses_early) {
         report(text("E", status::kInnerNullPointer, ": ", call.family->name, ": ", plan->refusal));
         return status::kInnerNullPointer;

@@ -10,15 +10,15 @@ namespace emulator {
 namespace {
 
 constexpr int64_t kWindowsPerBlock = 16;
-constexpr int64_t kBlockBytes = 32;
+constexpr int64_t kBitBlockBytes = 32;
 
 // The one bit of a window, in the only row of its plane.
 class Bit {
   public:
     Bit(const Problem& problem, void* mask, int64_t plane, int64_t window) {
-        const int64_t row = (ceil_divide(problem.windows(), kWindowsPerBlock) + 1) * kBlockBytes;
+        const int64_t row = (ceil_divide(problem.windows(), kWindowsPerBlock) + 1) * kBitBlockBytes;
         const int64_t in_block = window % kWindowsPerBlock;
-        byte_ = static_cast<uint8_t*>(mask) + plane * row + window / kWindowsPerBlock * kBlockBytes + in_block / 8;
+        byte_ = static_cast<uint8_t*>(mask) + plane * row + window / kWindowsPerBlock * kBitBlockBytes + in_block / 8;
         value_ = static_cast<uint8_t>(1u << (in_block % 8));
     }
     void set() const { *byte_ |= value_; }

@@ -17,7 +17,16 @@ from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, extent
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.strategies import Profile, cases
-from poolproof.suites.cases.varying import MAX_ELEMENTS, alternatives, changed, neighbours, parameters, twin
+from poolproof.suites.cases.varying import (
+    MAX_ELEMENTS,
+    alternatives,
+    changed,
+    neighbours,
+    pair,
+    parameters,
+    spelled,
+    twin,
+)
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
@@ -231,6 +240,20 @@ def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
 )
 def test_some_cases_have_no_twin(case: Case) -> None:
     assert twin(case) is None
+
+
+def test_pairs_differ_in_each_parameter_in_both_orders() -> None:
+    case = Case.of("MaxPool2dWithIndices", index_dtype="int32", shape=(1, 2, 9, 8), kernel_size=(3,), stride=(2,))
+    orders: dict[str, set[int]] = {}
+    for seed in range(40):
+        own = replace(case, seed=seed)
+        first, second = map(spelled, pair(own))
+        (name,) = (name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+        orders.setdefault(name, set()).add(int(pair(own)[0] == own))
+    windows = {"kernel_size", "stride", "padding", "dilation", "ceil_mode"}
+    assert orders.keys() == windows | {"shape", "index_dtype", "layouts", "deterministic"}
+    assert all(order == {0, 1} for order in orders.values())
+    assert pair(replace(case, shape=(0, 2, 9, 8))) == ()
 
 
 def test_neighbours_are_legal_and_near() -> None:

@@ -16,7 +16,7 @@ from poolproof.backends.base import Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.references.sequences import HAZARDS, MODES, VERBS, Actions, abilities_for
+from poolproof.references.sequences import HAZARDS, MODES, REFUSED, VERBS, Actions, abilities_for
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
@@ -112,7 +112,7 @@ def test_every_kind_of_answer_is_owed_somewhere() -> None:
 
 
 def test_every_action_can_be_done_and_is_asked_for() -> None:
-    sequences = [*(way.actions for way in ASKED), *MODES.values(), *HAZARDS.values()]
+    sequences = [*(way.actions for way in ASKED), *MODES.values(), *HAZARDS.values(), REFUSED]
     assert set().union(*map(abilities_for, sequences)) == {*ACTIONS}
     assert all(callable(getattr(Interpreter, verb, None)) for verb in VERBS)
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.base import can_run
 from poolproof.backends.host.protocol import FIRST_CALL
+from poolproof.references.sequences import REFUSED
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, guard_and_gap_mask, holds_poison, rebuild_input
 from poolproof.suites.judging.checks.registry import check
 from poolproof.suites.judging.chunks import anywhere
@@ -106,21 +108,29 @@ def sanitizer(trial: Trial) -> Mismatch | None:
 
 
 @check(
-    "repeated calls take no more device memory",
+    "repeated calls, and refused ones, take no more device memory",
     is_shown_by=lambda trial: trial.repeats > 1 and trial.backend.device_memory_in_use() is not None,
 )
 def memory_kept(trial: Trial) -> Mismatch | None:
     """Measure over the second half of the repetitions, by when caches have settled."""
-    half, call = max(trial.repeats // 2, 1), trial.new_call()
-    levels = []
-    for _ in range(2):
+    half, call, backend = max(trial.repeats // 2, 1), trial.new_call(), trial.backend
+
+    def accepted() -> None:
         for _ in range(half):
-            trial.backend.run(call)
-        levels.append(trial.backend.device_memory_in_use() or 0)
-    grown = levels[1] - levels[0]
-    if grown <= 0:
-        return None
-    return mismatch(f"the growth of device memory over {half} identical calls", f"{grown} bytes", "none")
+            backend.run(call)
+
+    def refused() -> None:
+        backend.run_sequence(REFUSED * half, [call])
+
+    kinds = {"identical": accepted} | ({"refused": refused} if can_run(backend, REFUSED) else {})
+    for kind, make_calls in kinds.items():
+        levels = []
+        for _ in range(2):
+            make_calls()
+            levels.append(backend.device_memory_in_use() or 0)
+        if (grown := levels[1] - levels[0]) > 0:
+            return mismatch(f"the growth of device memory over {half} {kind} calls", f"{grown} bytes", "none")
+    return None
 
 
 @check(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from poolproof.backends.base import Status
-from poolproof.references.sequences import HAZARDS, MODES, Actions, abilities_for, calls_in
-from poolproof.suites.cases.varying import neighbours, twin
+from poolproof.backends.base import Status, can_run
+from poolproof.references.sequences import HAZARDS, MODES, Actions, calls_in
+from poolproof.suites.cases.varying import neighbours, pair
 from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
@@ -32,7 +32,7 @@ def layout_invariance(trial: Trial) -> Mismatch | None:
 
 @check(
     "another way to make the call gives the same values and stays in its memory",
-    is_shown_by=lambda trial: bool(trial.backend.modes) or _can_run(trial, MODES),
+    is_shown_by=lambda trial: bool(trial.backend.modes) or _can_run_any(trial, MODES),
 )
 def modes(trial: Trial) -> Mismatch | None:
     found = _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
@@ -67,14 +67,14 @@ def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
 
 @check(
     "work queued before, behind and beside a call on streams changes nothing",
-    is_shown_by=lambda trial: _can_run(trial, HAZARDS),
+    is_shown_by=lambda trial: _can_run_any(trial, HAZARDS),
 )
 def streams(trial: Trial) -> Mismatch | None:
     return _in_sequences(trial, HAZARDS)
 
 
-def _can_run(trial: Trial, sequences: Mapping[str, Actions]) -> bool:
-    return any(abilities_for(actions) <= {*trial.backend.actions} for actions in sequences.values())
+def _can_run_any(trial: Trial, sequences: Mapping[str, Actions]) -> bool:
+    return any(can_run(trial.backend, actions) for actions in sequences.values())
 
 
 def _in_sequences(trial: Trial, sequences: Mapping[str, Actions]) -> Mismatch | None:
@@ -84,7 +84,7 @@ def _in_sequences(trial: Trial, sequences: Mapping[str, Actions]) -> Mismatch | 
     """
     other = Trial(replace(trial.case, seed=trial.case.seed ^ 1, literals=()), trial.backend)
     for name, actions in sequences.items():
-        if not abilities_for(actions) <= {*trial.backend.actions}:
+        if not can_run(trial.backend, actions):
             continue
         if calls_in(actions) > 1 and other.baseline.outcome.status is not Status.COMPLETED:
             continue
@@ -106,17 +106,20 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
 
 @check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
-    """Nor does the call change what comes after it: one that differs from it in nothing but its windows is right."""
+    """Nor does the call change what comes after it: of two that differ in exactly one parameter both are right."""
     after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.excluded_ids])
     found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
-    case = twin(trial.case)
-    if found or case is None or case.id in trial.excluded_ids:
-        return found
-    other = Trial(case, trial.backend)
-    if other.baseline.outcome.status is not Status.COMPLETED:
-        return None
-    found = interval(other) if trial.case.api.is_backward else maximum(other)
-    return found and replace(found, message=f"after this call, one with {case.attributes} is wrong: {found.message}")
+    before = "this call"
+    for case in () if found else pair(trial.case):
+        if case.id in trial.excluded_ids:
+            return None
+        other = trial if case == trial.case else Trial(case, trial.backend)
+        if other.baseline.outcome.status is not Status.COMPLETED:
+            return None
+        if found := interval(other) if case.api.is_backward else maximum(other):
+            return replace(found, message=f"after {before}, that of {case.to_json()} is wrong: {found.message}")
+        before = f"the call of {case.to_json()}"
+    return found
 
 
 @check("int32 and int64 indices give the same values", is_shown_by=lambda trial: bool(trial.other_index_dtype))
