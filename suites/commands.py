@@ -409,8 +409,13 @@ def coverage(
         cases = list(_planned_cases(subjects, plan_name, number, seed, aspects))
         covered |= _case_coverage(backend, cases, subjects)
     elif lists:
-        cases = list(_given_cases((), lists))
+        entries = read_lists(lists)
+        cases = [entry.case for entry in entries if entry.case]
         covered |= _case_coverage(" ".join(path.name for path in lists), cases)
+        if unread := [entry.fault for entry in entries if not entry.case]:
+            _console.print(
+                f"{len(unread):,} of {len(entries):,} rows are no cases, the first: {unread[0]}", style="yellow"
+            )
     wanted = _operator_names(operators)
     covered = {key: own for key, own in covered.items() if key[1] in wanted and (not dtypes or key[2] in dtypes)}
     if not covered:

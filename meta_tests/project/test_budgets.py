@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_080,
     "backends": 5_390,
-    "suites": 14_150,
-    "suites/cases": 4_470,
+    "suites": 14_600,
+    "suites/cases": 4_810,
     "suites/judging": 3_040,
-    "suites/plan": 1_220,
+    "suites/plan": 1_230,
     "suites/isolation": 1_490,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 8_970,
-    "meta_tests": 22_790,
+    "reports": 9_710,
+    "meta_tests": 22_880,
 }
 
 CLASSES, FRAMES = 24, 18

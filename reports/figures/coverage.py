@@ -116,8 +116,8 @@ def grids(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> dict[str, l
     for backend in dict.fromkeys(key[0] for key in covered):
         own = [coverage for key, coverage in covered.items() if key[0] == backend]
         for title, across, down in _GRIDS:
-            counts = sum(coverage.counts(down, across) for coverage in own)
-            if np.any(counts):
+            counts = np.sum([coverage.counts(down, across) for coverage in own], axis=0)
+            if counts.any():
                 grid = ClassGrid(title, BY_NAME[across], BY_NAME[down], counts.tolist())
                 made.setdefault(backend, []).append(grid)
     return made

@@ -18,8 +18,9 @@ from poolproof.reports.clusters.clustering import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
-from poolproof.reports.figures.coverage import FactorCoverage, coverage, factor_coverage, group_columns
+from poolproof.reports.figures.coverage import coverage, factor_coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_model
+from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.rows.text import count_of

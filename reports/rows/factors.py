@@ -23,18 +23,23 @@ ClassOf = Callable[[Features], str | None]
 
 @dataclass(frozen=True)
 class Factor:
-    """One thing that kernels branch on; ``matters``: triples of such factors are counted, too."""
+    """One thing that kernels branch on; ``matters``: triples of such factors are counted, too.
+
+    ``words``: those by which a case says a class, where it has a word for it.
+    """
 
     name: str
     classes: tuple[str, ...]
     class_of: ClassOf
     matters: bool = False
+    words: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
-def _flag(feature: str, *, matters: bool = False, no: str = "no", yes: str = "yes") -> Factor:
-    return Factor(
-        feature, (no, yes), lambda features: (no, yes)[features[feature]] if feature in features else None, matters
-    )
+def _flag(feature: str, *, matters: bool = False) -> Factor:
+    def class_of(features: Features) -> str | None:
+        return ("yes" if features[feature] else "no") if feature in features else None
+
+    return Factor(feature, ("no", "yes"), class_of, matters)
 
 
 def _sizes(feature: str, *begins: int, matters: bool = False) -> Factor:
@@ -70,7 +75,7 @@ def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "", *
         word = str(features.get(feature or name))
         return grouped.get(word, grouped.get(word.partition("(")[0]))
 
-    return Factor(name, tuple(classes), class_of, matters)
+    return Factor(name, tuple(classes), class_of, matters, classes)
 
 
 def _relation(features: Features) -> str | None:
@@ -94,11 +99,9 @@ def _dilation(features: Features) -> str | None:
 def _padding(features: Features) -> str | None:
     if "padding" not in features:
         return None
-    return (
-        "half of an even kernel"
-        if features["an even kernel padded by half of it"]
-        else ("none", "less")[features["padding"]]
-    )
+    if features["an even kernel padded by half of it"]:
+        return "half of an even kernel"
+    return "less" if features["padding"] else "none"
 
 
 def _last_window(features: Features) -> str | None:
@@ -133,7 +136,8 @@ def _channels(features: Features) -> str | None:
 
 
 def _shape(features: Features) -> str:
-    return ("H = W", "H > W", "H < W")[(features["H"] > features["W"]) + 2 * (features["H"] < features["W"])]
+    height, width = int(features["H"]), int(features["W"])
+    return f"H {'=' if height == width else '>' if height > width else '<'} W"
 
 
 def _unit_axis(features: Features) -> str:
@@ -145,7 +149,9 @@ def _unit_axis(features: Features) -> str:
 
 def _layout(tensor: str) -> Factor:
     gaps = tuple(f"{GAP}{axis}" for axis in "NCDHW")
-    classes = ("packed", "packed, offset", "odd units", "channels last", "axes exchanged", *gaps, "elements shared")
+    classes = ("packed", "packed, offset", "odd units", "channels last", "axes exchanged", *gaps)
+    if tensor not in ("grad_input", "out"):
+        classes = (*classes, "elements shared")
     name = f"layout of {tensor}"
     return Factor(name, classes, lambda features: _named(features.get(f"arrangement of {tensor}")), matters=True)
 
@@ -291,8 +297,24 @@ def _is_windowed(scope: Scope) -> bool:
     return scope.operator.windows is Windowed
 
 
-def _has_tensor(tensor: str) -> Callable[[Scope], bool]:
-    return lambda scope: tensor in scope.operator.tensors
+def _without_index_dtype(name: str) -> Callable[[Scope], bool]:
+    return lambda scope: name not in scope.index_dtypes
+
+
+def _without_tensor(name: str) -> Callable[[Scope], bool]:
+    return lambda scope: name not in scope.operator.tensors
+
+
+def _without_strides(name: str) -> Callable[[Scope], bool]:
+    return lambda scope: name in scope.operator.tensors and name not in scope.operator.strided
+
+
+def _without_layout(kind: str) -> Callable[[Scope], bool]:
+    return lambda scope: kind not in reached_kinds(scope.abilities.get("layouts"))
+
+
+def _is_planar(scope: Scope) -> bool:
+    return scope.operator.spatial_rank == 2
 
 
 def _dilates(scope: Scope) -> bool:
@@ -322,28 +344,15 @@ def _of_operators() -> Iterator[Rule]:
     for name in ("indices", "gradients"):
         yield Rule("a forward takes no gradient", _whole(name), lambda scope: not scope.operator.is_backward)
     for index_dtype in BY_NAME["index dtype"].classes:
-        yield Rule(
-            f"no {index_dtype} indices here",
-            {"index dtype": [index_dtype]},
-            lambda scope, index_dtype=index_dtype: index_dtype not in scope.index_dtypes,
-        )
-    yield Rule("a plane of two axes", {"axis of length 1": ["D"]}, lambda scope: scope.operator.spatial_rank == 2)
+        yield Rule(f"no {index_dtype} indices here", {"index dtype": [index_dtype]}, _without_index_dtype(index_dtype))
+    yield Rule("a plane of two axes", {"axis of length 1": ["D"]}, _is_planar)
     for factor in LAYOUTS:
         tensor = factor.name.removeprefix("layout of ")
-        yield Rule(
-            f"no {tensor}", _whole(factor.name), lambda scope, tensor=tensor: tensor not in scope.operator.tensors
-        )
-        yield Rule("a plane of two axes", {factor.name: [f"{GAP}D"]}, lambda scope: scope.operator.spatial_rank == 2)
-        yield Rule(
-            "elements of an output have a place each",
-            {factor.name: [_SHARED]},
-            lambda scope, tensor=tensor: tensor in scope.operator.outputs,
-        )
-        yield Rule(
-            "a mask has no strides",
-            _others(factor.name, "packed"),
-            lambda scope, tensor=tensor: tensor in scope.operator.tensors and tensor not in scope.operator.strided,
-        )
+        yield Rule(f"no {tensor}", _whole(factor.name), _without_tensor(tensor))
+        yield Rule("a plane of two axes", {factor.name: [f"{GAP}D"]}, _is_planar)
+        yield Rule("a mask has no strides", _others(factor.name, "packed"), _without_strides(tensor))
+    shared = {"layout of indices": [_SHARED]}
+    yield Rule("elements of an output have a place each", shared, lambda scope: not scope.operator.is_backward)
 
 
 def _of_backends() -> Iterator[Rule]:
@@ -359,6 +368,8 @@ def _of_backends() -> Iterator[Rule]:
         lambda scope: not _dilates(scope) or scope.lacks("dilation"),
     )
     yield Rule("no padding here", _others("padding", "none"), lambda scope: scope.lacks("padding"))
+    uneven = {"a padding that differs by axis": ["yes"]}
+    yield Rule("no padding here", uneven, lambda scope: scope.lacks("padding"))
     yield Rule("no dilation here", _others("dilation", "none"), lambda scope: scope.lacks("dilation"))
     kept = ("no cell behind it", "cells behind it")
     yield Rule("no ceil_mode here", _others("last window", *kept), lambda scope: scope.lacks("ceil_mode"))
@@ -367,11 +378,7 @@ def _of_backends() -> Iterator[Rule]:
     yield Rule("a forward finds the indices here", _others("indices", "of a forward"), lambda s: s.lacks("indices"))
     for factor in LAYOUTS:
         for name in factor.classes[1:]:
-            yield Rule(
-                "layouts do not reach the implementation",
-                {factor.name: [name]},
-                lambda scope, name=name: name not in reached_kinds(scope.abilities.get("layouts")),
-            )
+            yield Rule("such a layout does not reach the implementation", {factor.name: [name]}, _without_layout(name))
 
 
 def _of_windows() -> Iterator[Rule]:
@@ -434,6 +441,31 @@ def _of_windows() -> Iterator[Rule]:
     yield Rule("one window does not meet others", one | several)
 
 
+def _of_adaptive_windows() -> Iterator[Rule]:
+    output, meeting, kernel = "output against input", "windows over one cell", "kernel cells"
+    whole, ragged, longer = ["divides it"], ["does not divide it"], ["longer along some axis"]
+    table: tuple[tuple[str, Parts], ...] = (
+        ("windows that divide a plane do not meet", {output: whole} | _others(meeting, "1")),
+        ("windows that do not divide a plane meet", {output: [*ragged, *longer], meeting: ["1"]}),
+        ("two windows at most meet along an axis that is no shorter", {output: ragged, meeting: ["17 and more"]}),
+        ("one window is the plane", {output: [*ragged, *longer], "windows per plane": ["1"]}),
+        ("windows of one cell divide a plane or are more than it has cells", {output: ragged, kernel: ["1"]}),
+        ("one cell is divided or shared", {output: ragged, "axis of length 1": ["all"]}),
+        ("a window has no more cells than its plane", {"axis of length 1": ["all"]} | _others(kernel, "1")),
+        (
+            "a window has no more cells than its plane",
+            {"plane cells": ["1 to 255"]} | _others(kernel, "1", "2 to 127", "128 to 255"),
+        ),
+    )
+    for reason, parts in table:
+        yield Rule(reason, parts, lambda scope: not _is_windowed(scope))
+    yield Rule(
+        "two windows at most meet along an axis that is no shorter",
+        {output: ragged, meeting: ["5 to 16"]},
+        lambda scope: not _is_windowed(scope) and scope.operator.spatial_rank == 2,
+    )
+
+
 def _of_numbers() -> Iterator[Rule]:
     """Yield what follows from the meaning of the classes, whatever the windows."""
     row, plane, multiple = "windows per row", "windows per plane", "windows per row as a multiple"
@@ -454,14 +486,17 @@ def _of_numbers() -> Iterator[Rule]:
         ("an empty batch has no planes", {"batch": ["empty"]} | _whole("N*C as a multiple")),
         ("several batches are several planes", {"batch": ["several"]} | _ONE_PLANE),
         ("one plane has one channel", _others("channels", "1") | _ONE_PLANE),
-        ("channels are no more than planes", {"channels": ["32", "odd, above 32", "even, above 32"]} | _ONE_PLANE),
+        ("64 has no odd divisor", {"channels": ["odd, below 32", "odd, above 32"], "N*C": ["64"]}),
+        ("64 is a multiple of 32", {"N*C": ["64"]} | _others("N*C as a multiple", "of 32")),
+        ("1 is no multiple", _ONE_PLANE | _others("N*C as a multiple", "of none")),
+        ("32 is a multiple of 32", {"channels": ["32"]} | _others("N*C as a multiple", "of 32")),
     )
     for reason, parts in table:
         yield Rule(reason, parts)
     yield Rule(
         "a plane of one row and one column is one cell",
         {axis: ["W"], shape: ["H = W"]},
-        lambda s: s.operator.spatial_rank == 2,
+        _is_planar,
     )
 
 
@@ -469,13 +504,14 @@ def _of_layouts() -> Iterator[Rule]:
     for factor in LAYOUTS:
         name = factor.name
         yield Rule("a gap along N lies between batches", {name: [f"{GAP}N"], "batch": ["unbatched", "empty", "one"]})
+        yield Rule("a gap along N lies between planes", {name: [f"{GAP}N"]} | _ONE_PLANE)
         yield Rule("a gap along C lies between planes", {name: [f"{GAP}C"]} | _ONE_PLANE)
         yield Rule("a tag comes with packed tensors", _others(name, "packed") | {"tensors tagged NHWC": ["yes"]})
     yield Rule("indices of one plane have a place each", {"layout of indices": [_SHARED]} | _ONE_PLANE)
     yield Rule("a tag names a batch axis", {"tensors tagged NHWC": ["yes"], "batch": ["unbatched"]})
 
 
-RULES = (*_of_operators(), *_of_backends(), *_of_windows(), *_of_numbers(), *_of_layouts())
+RULES = (*_of_operators(), *_of_backends(), *_of_windows(), *_of_adaptive_windows(), *_of_numbers(), *_of_layouts())
 
 
 def reached_kinds(layouts: Sequence[str] | None) -> Collection[str]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from poolproof.reports.rows.factors import BY_NAME, FACTORS, RULES, Factor, Rule, Scope, classes_of
 from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.schema import Row
 
 Flags = NDArray[np.bool_]
 
@@ -96,7 +97,7 @@ class FactorCoverage:
         self.space = Space(scope)
         self._calls: Counter[tuple[int, ...]] = Counter()
 
-    def add(self, row: Mapping[str, Any]) -> bool:
+    def add(self, row: Row) -> bool:
         """Count a call; false where a rule says that there is none such."""
         classes = classes_of(features_of(row))
         if self.space.excluded(classes):
