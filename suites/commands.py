@@ -37,7 +37,7 @@ from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites import completion
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.completing import row_of
+from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, survey
@@ -384,6 +384,7 @@ def _planned_cases(
 @click.argument("given", nargs=-1, type=PATH, metavar="[REPORT | LIST]...")
 @_plan_options
 @click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
+@click.option("--complete", "output", type=PATH, help="Write cases that visit them to this file, for --case-list.")
 def coverage(
     given: tuple[Path, ...],
     backend: str,
@@ -394,6 +395,7 @@ def coverage(
     dtypes: tuple[str, ...],
     aspects: tuple[str, ...],
     missing: int,
+    output: Path | None,
 ) -> None:
     """Tell which classes of the factors that kernels branch on meet in a plan, or in a REPORT's calls or a LIST's rows.
 
@@ -429,6 +431,11 @@ def coverage(
         _console.print(f"not visited by {' '.join(key)}:", style="bold")
         for pair in islice(own.meetings(2).missing(), missing):
             _console.print(f"  {pair}")
+    if output:
+        check_replaceable(output)
+        lines = [case.to_json() for key, own in covered.items() for case in Completion(own, key[2], seed).cases(2)]
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
 
 
 def _given_cases(lines: Iterable[str], lists: Iterable[Path]) -> Iterator[Case]:
