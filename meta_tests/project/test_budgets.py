@@ -16,17 +16,17 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_080,
+    "references": 7_090,
     "backends": 5_390,
-    "suites": 14_600,
-    "suites/cases": 4_810,
+    "suites": 14_630,
+    "suites/cases": 4_830,
     "suites/judging": 3_040,
     "suites/plan": 1_230,
     "suites/isolation": 1_490,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 9_710,
+    "reports": 9_720,
     "meta_tests": 22_880,
 }
 

@@ -313,6 +313,10 @@ def _without_layout(kind: str) -> Callable[[Scope], bool]:
     return lambda scope: kind not in reached_kinds(scope.abilities.get("layouts"))
 
 
+def _has_tag(scope: Scope) -> bool:
+    return scope.operator.takes_tags and "NHWC" in scope.tags
+
+
 def _is_planar(scope: Scope) -> bool:
     return scope.operator.spatial_rank == 2
 
@@ -356,11 +360,7 @@ def _of_operators() -> Iterator[Rule]:
 
 
 def _of_backends() -> Iterator[Rule]:
-    yield Rule(
-        "no format tag here",
-        {"tensors tagged NHWC": ["yes"]},
-        lambda scope: not scope.operator.takes_tags or "NHWC" not in scope.tags,
-    )
+    yield Rule("no format tag here", {"tensors tagged NHWC": ["yes"]}, lambda scope: not _has_tag(scope))
     yield Rule("the contract wants dilation 1", _others("dilation", "none"), lambda scope: not _dilates(scope))
     yield Rule(
         "the contract wants dilation 1",
@@ -505,8 +505,12 @@ def _of_layouts() -> Iterator[Rule]:
         name = factor.name
         yield Rule("a gap along N lies between batches", {name: [f"{GAP}N"], "batch": ["unbatched", "empty", "one"]})
         yield Rule("a gap along N lies between planes", {name: [f"{GAP}N"]} | _ONE_PLANE)
-        yield Rule("a gap along C lies between planes", {name: [f"{GAP}C"]} | _ONE_PLANE)
-        yield Rule("a tag comes with packed tensors", _others(name, "packed") | {"tensors tagged NHWC": ["yes"]})
+        between = {name: [f"{GAP}C"]} | _ONE_PLANE
+        yield Rule("a gap along C lies between planes", between, lambda scope: not _has_tag(scope))
+        yield Rule("a gap along C lies between planes", between | {"tensors tagged NHWC": ["no"]}, _has_tag)
+        yield Rule(
+            "a tag says itself that channels are last", {name: ["channels last"], "tensors tagged NHWC": ["yes"]}
+        )
     yield Rule("indices of one plane have a place each", {"layout of indices": [_SHARED]} | _ONE_PLANE)
     yield Rule("a tag names a batch axis", {"tensors tagged NHWC": ["yes"], "batch": ["unbatched"]})
 

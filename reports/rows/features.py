@@ -39,14 +39,14 @@ READ = (
 _DETAIL = "route's "
 _AXES = "DHW"
 
-_SHARING = ("expanded", "overlapping")
-_OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_")
+_TAGGED = "nhwc"
+_SHARING = ("expanded", "overlapping", "nhwc_expanded")
+_OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_", "nhwc_narrowed_")
 _DENSE = ("contiguous", "contiguous_slice", "odd_units")
 """Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
 _PACKED = ("packed", "packed, offset")
 _GAPPED = re.compile(r"(?:stepped|narrowed)_(?P<axis>[ncdhw])\d?|sliced|padded_rows")
 _KINDS = {
-    "nhwc": _PACKED[0],
     "odd_units": "odd units",
     **dict.fromkeys(("channels_last", "channels_last_slice"), "channels last"),
 }
@@ -144,9 +144,11 @@ class TensorLayout:
         """Return what it does to a tensor, for the usual layouts; of a narrowed axis the gap, not the offset."""
         if self.repeats:
             return "elements shared"
-        if gapped := _GAPPED.fullmatch(self.name):
+        name = self.name.removeprefix(f"{_TAGGED}_")
+        if gapped := _GAPPED.fullmatch(name):
             return f"{GAP}{(gapped['axis'] or 'w').upper()}"
-        return _KINDS.get(self.name, "axes exchanged" if self.has_gaps else _PACKED[self.has_offset])
+        is_packed = name == _TAGGED or not self.has_gaps
+        return _KINDS.get(name, _PACKED[self.has_offset] if is_packed else "axes exchanged")
 
 
 def read_case(line: Any) -> Mapping[str, Any]:
@@ -326,7 +328,7 @@ def _layouts(operator: Operator, case: Mapping[str, Any]) -> Iterator[Feature]:
     yield "a strided output", any(layouts[tensor].has_gaps for tensor in operator.outputs if tensor in layouts)
     yield "a tensor that is not contiguous", bool(layouts)
     yield "an expanded tensor", any(layout.repeats for layout in layouts.values())
-    yield "tensors tagged NHWC", any(layout.name == "nhwc" for layout in layouts.values())
+    yield "tensors tagged NHWC", any(layout.name.startswith(_TAGGED) for layout in layouts.values())
 
 
 _WORDS = {

@@ -23,7 +23,7 @@ from poolproof.reports.rows.features import TensorLayout, features_of
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import Draws
-from poolproof.suites.cases.layouts import CONTIGUOUS, DRAWN, suitable
+from poolproof.suites.cases.layouts import CONTIGUOUS, DRAWN, TAGS, suitable
 from poolproof.suites.cases.strategies import shortened
 
 MAX_CELLS, MAX_TAPS = 1 << 17, 1 << 23
@@ -141,7 +141,8 @@ _AT_ONCE, _MOST_DRAWN, _MOST_TRIED, _ATTEMPTS = 500, 20_000, 100, 8
 """How many planes with windows are drawn together, how many in all, and how many compared; how often one tries."""
 
 _OF_KIND = {
-    kind: tuple(name for name in ("contiguous+3", *DRAWN) if TensorLayout(name).kind == kind)
+    (is_tagged, kind): tuple(name for name in names if TensorLayout(name).kind == kind)
+    for is_tagged, names in ((False, ("contiguous+3", *DRAWN)), (True, ("nhwc+3", *TAGS)))
     for kind in dict.fromkeys(own for factor in LAYOUTS for own in factor.classes)
 }
 """The layouts that do the same to a tensor, those with an offset first."""
@@ -319,10 +320,7 @@ class Completion:
         is_tagged = fields.pop("tagged", False)
         seed = self._draw(1 << 32)
         case = replace(self._smallest, shape=shape, seed=seed, **fields)
-        if is_tagged:
-            layouts = dict.fromkeys(kinds, "nhwc")
-        else:
-            layouts = {tensor: self._layout(kind, case, tensor) for tensor, kind in kinds.items() if kind != "packed"}
+        layouts = {tensor: self._layout(kind, case, tensor, is_tagged) for tensor, kind in kinds.items()}
         spelled = [(tensor, layout) for tensor, layout in sorted(layouts.items()) if layout != CONTIGUOUS.name]
         case = replace(case, layouts=tuple(spelled))
         try:
@@ -330,10 +328,10 @@ class Completion:
         except CaseError:
             return None
 
-    def _layout(self, kind: str, case: Case, tensor: str) -> str:
+    def _layout(self, kind: str, case: Case, tensor: str, is_tagged: bool) -> str:
         """Choose a layout of a kind that a tensor can have; the usual one where there is none."""
         able, rank = self.coverage.space.scope.abilities.get("layouts"), case.api.spatial_rank
-        reached = tuple(name for name in _OF_KIND[kind] if able is None or name.partition("+")[0] in able)
+        reached = tuple(name for name in _OF_KIND[is_tagged, kind] if able is None or name.partition("+")[0] in able)
         offset = tuple(name for name in reached if "+" in name)
         fitting = suitable(reached[len(offset) :], case.tensor_shape(tensor), rank, case.sharing(tensor))
-        return self._draw.choose([*fitting, *offset] or [CONTIGUOUS.name])
+        return self._draw.choose([*fitting, *offset] or ["nhwc" if is_tagged else CONTIGUOUS.name])
