@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,9 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, Profile, cases
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.plan.plans import Plan, Subject, Survey, scope_of_subjects
+from poolproof.suites.plan.selection import Selection
 
 KINDS = (
     *("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward", "MaxPool2dWithMask"),
@@ -89,3 +93,22 @@ def test_a_run_counts_what_was_judged(run: Path) -> None:
         pairs = coverage.meetings(2)
         assert 0 < pairs.visited < pairs.possible
         assert pairs.possible - pairs.visited == sum(1 for _ in pairs.missing())
+
+
+@pytest.mark.parametrize("lines", [(), (Case.smallest(OPERATORS["MaxPool2dWithIndices"]).to_json(),)])
+def test_a_plan_and_single_cases_are_completed(lines: tuple[str, ...]) -> None:
+    operator, product = OPERATORS["MaxPool2dWithIndices"], PRODUCTS["950"]
+    subjects = [
+        Subject("npu", operator, "float32", stored, tags=("NHWC",), product=product) for stored in ("int32", "int64")
+    ]
+    plan = Selection({"npu": Survey({}, subjects, product)}, Plan("smoke", 5, ""), 0, ("values",), lines=lines)
+    complete = Selection.from_record(replace(plan, complete=True).to_record())
+    *others, added = complete.blocks()
+    assert [block.id for block in others] == [block.id for block in plan.blocks()]
+    coverage = FactorCoverage(scope_of_subjects(subjects))
+    for question in (question for block in complete.blocks() for question in block.questions()):
+        assert isinstance(question, CaseQuestion)
+        coverage.add(row_of(question.case))
+    pairs = coverage.meetings(2)
+    assert pairs.visited > 0.995 * pairs.possible
+    assert sum(added.groups().values()) == added.count and len(added.groups()) == 2
