@@ -42,7 +42,7 @@ _AXES = "DHW"
 _TAGGED = "nhwc"
 _SHARING = ("expanded", "overlapping", "nhwc_expanded")
 _OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_", "nhwc_narrowed_")
-_DENSE = ("contiguous", "contiguous_slice", "odd_units")
+_DENSE = ("contiguous", "contiguous_slice", "odd_units", "nhwc_transposed")
 """Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
 _PACKED = ("packed", "packed, offset")
 _GAPPED = re.compile(r"(?:stepped|narrowed)_(?P<axis>[ncdhw])\d?|sliced|padded_rows")
@@ -147,7 +147,7 @@ class TensorLayout:
         name = self.name.removeprefix(f"{_TAGGED}_")
         if gapped := _GAPPED.fullmatch(name):
             return f"{GAP}{(gapped['axis'] or 'w').upper()}"
-        is_packed = name == _TAGGED or not self.has_gaps
+        is_packed = name in (_TAGGED, "contiguous", "contiguous_slice")
         return _KINDS.get(name, _PACKED[self.has_offset] if is_packed else "axes exchanged")
 
 

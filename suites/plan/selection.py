@@ -192,7 +192,7 @@ class Selection:
             for line in self.lines
         )
         planned = blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed)
-        made = [*{single.id: single for single in singles}.values(), *planned]
+        made: list[Block] = [*{single.id: single for single in singles}.values(), *planned]
         return [*made, *self._completions(made)] if self.complete else made
 
     def _completions(self, others: Sequence[Block]) -> Iterator[Block]:

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holding import holding
+from poolproof.backends.base import Call
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.coverage import factor_coverage
@@ -21,8 +23,10 @@ from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, Profile, cases
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.plan.plans import Plan, Subject, Survey, scope_of_subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, Plan, Subject, Survey, scope_of_subjects
 from poolproof.suites.plan.selection import Selection
+from scatter import Scatter
 
 KINDS = (
     *("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward", "MaxPool2dWithMask"),
@@ -112,3 +116,42 @@ def test_a_plan_and_single_cases_are_completed(lines: tuple[str, ...]) -> None:
     pairs = coverage.meetings(2)
     assert pairs.visited > 0.995 * pairs.possible
     assert sum(added.groups().values()) == added.count and len(added.groups()) == 2
+
+
+class LosesTaggedGaps(Scatter):
+    """Loses its sums where a tag and a gradInput that is not packed meet."""
+
+    tags = ("NHWC",)
+
+    def store(self, call: Call, values: np.ndarray) -> None:
+        output = call.tensors["grad_input"]
+        _, channels, height, width = output.shape
+        packed = zip(
+            output.shape, output.strides, (channels * height * width, 1, channels * width, channels), strict=True
+        )
+        is_packed = all(size == 1 or own == usual for size, own, usual in packed)
+        super().store(call, values if is_packed or not output.tag else np.zeros_like(values))
+
+
+class LosesCeiledGaps(Scatter):
+    """Loses its sums where ceil_mode and a strided gradOutput meet."""
+
+    tags = ("NHWC",)
+
+    def store(self, call: Call, values: np.ndarray) -> None:
+        is_dense = call.tensors["grad_output"].array.flags.c_contiguous
+        super().store(call, values if is_dense or not call.attributes.rounds_up else np.zeros_like(values))
+
+
+@pytest.mark.parametrize(("aspect", "backend"), [("tagged", LosesTaggedGaps()), ("layouts", LosesCeiledGaps())])
+def test_the_smoke_plan_finds_a_defect_where_two_classes_meet(aspect: str, backend: Scatter) -> None:
+    subject = Subject("npu", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int32", tags=backend.tags)
+    asked = [
+        question for block in CASE_ASPECTS[aspect].blocks(subject, PLANS["smoke"], 0) for question in block.questions()
+    ]
+    rows = [(question, CaseQuestion(question.case, holding("interval")).judge(backend)) for question in asked]
+    found = [question.case for question, row in rows if row["verdict"] == "violates"]
+    assert found
+    assert not any(dict.fromkeys(layout for _, layout in case.layouts).keys() == {"nhwc"} for case in found)
+    honest = (CaseQuestion(case, holding("interval")).judge(Scatter()) for case in found)
+    assert {row["verdict"] for row in honest} == {"conforms"}
