@@ -20,7 +20,7 @@ from poolproof.reports.rows.factors import BY_NAME, Factor, Scope
 from poolproof.reports.rows.features import READ
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, Meetings
 from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.verdicts import JUDGED
+from poolproof.reports.rows.verdicts import JUDGED, Verdict
 
 NEVER_ASKED = "never asked"
 """Reason for a case without a row."""
@@ -67,12 +67,15 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFram
 
 
 def factor_coverage(folder: Path, run: Mapping[str, Any]) -> dict[tuple[str, str, str], FactorCoverage]:
-    """Return what the judged calls of a run visit, by backend, operator and dtype; nothing of calls of the contract."""
+    """Return what the calls that were run visit, by backend, operator and dtype; nothing of calls of the contract."""
     found: dict[tuple[str, str, str], FactorCoverage] = {}
-    rows = read_rows(folder, ["backend", "aspect", *READ], having("verdict", JUDGED) & pc.field("planes").is_valid())
+    was_run = having("verdict", JUDGED - {Verdict.REFUSED}) & pc.field("planes").is_valid()
+    rows = read_rows(folder, list(dict.fromkeys(("backend", *READ))), was_run)
     for batch in rows.to_batches():
         for row in batch.to_pylist():
             key = row["backend"], row["operator"], row["dtype"]
+            if row["operator"] not in OPERATORS:  # of another version
+                continue
             if key not in found:
                 found[key] = FactorCoverage(scope_of(run, *key))
             found[key].add(row)

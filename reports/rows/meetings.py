@@ -98,8 +98,11 @@ class FactorCoverage:
         self._calls: Counter[tuple[int, ...]] = Counter()
 
     def add(self, row: Row) -> bool:
-        """Count a call; false where a rule says that there is none such."""
-        classes = classes_of(features_of(row))
+        """Count a call; false where it has no geometry, or a rule says that there is none such."""
+        features = features_of(row)
+        if "plane cells" not in features:
+            return False
+        classes = classes_of(features)
         if self.space.excluded(classes):
             return False
         self._calls[tuple(_place(factor, classes) for factor in self.space.factors)] += 1
