@@ -402,6 +402,8 @@ def coverage(
     Counts pairs of all factors and triples of those that matter most, of those that can be: for a plan on its backend,
     for a run on its backends, for a list anywhere.
     """
+    if output:
+        check_replaceable(output)
     covered: dict[tuple[str, str, str], FactorCoverage] = {}
     for report in (path for path in given if path.is_dir()):
         covered |= factor_coverage(report, read_run(report))
@@ -432,7 +434,6 @@ def coverage(
         for pair in islice(own.meetings(2).missing(), missing):
             _console.print(f"  {pair}")
     if output:
-        check_replaceable(output)
         lines = [case.to_json() for key, own in covered.items() for case in Completion(own, key[2], seed).cases(2)]
         output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")

@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_090,
     "backends": 5_390,
-    "suites": 14_710,
+    "suites": 14_720,
     "suites/cases": 4_830,
     "suites/judging": 3_040,
-    "suites/plan": 1_300,
+    "suites/plan": 1_310,
     "suites/isolation": 1_490,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 9_730,
-    "meta_tests": 22_940,
+    "meta_tests": 22_950,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import TypeVar, cast
 
 from poolproof.backends.abilities import ALL
@@ -287,6 +287,10 @@ class ListedBlock(Block):
         return [CaseQuestion(target.case, self.aspect, block, target.repeats) for target in targets]
 
 
+_COMPLETED: dict[tuple[object, ...], list[Case]] = {}
+"""Cases that were made in this process, by what they follow from: a session counts them several times."""
+
+
 @dataclass(frozen=True)
 class CompletionBlock(Block):
     """Cases that visit the pairs of classes that ``others`` leave open, for ``subjects`` of one operator and dtype."""
@@ -304,22 +308,20 @@ class CompletionBlock(Block):
     def id(self) -> str:
         return f"{self.subject.backend}-{self.subject.operator.name}-{self.subject.dtype}-{self.aspect.id}"
 
-    def questions(self) -> list[CaseQuestion]:
-        return self._questions
-
     def groups(self, asked: int | None = None) -> dict[Group, int]:
         """Count by the dtype of indices, too."""
         by_dtype = {subject.index_dtype: subject.group(self.aspect) for subject in self.subjects}
-        return dict(Counter(by_dtype[question.case.index_dtype] for question in self._questions[:asked]))
+        return dict(Counter(by_dtype[question.case.index_dtype] for question in self.questions()[:asked]))
 
-    @cached_property
-    def _questions(self) -> list[CaseQuestion]:
-        coverage = FactorCoverage(scope_of_subjects(self.subjects))
-        for question in (question for block in self.others for question in block.questions()):
-            if isinstance(question, CaseQuestion) and self._is_about(question.case):
-                coverage.add(row_of(question.case))
-        cases = Completion(coverage, self.subject.dtype, self.seed).cases(2)
-        return [CaseQuestion(case, self.aspect, self.id) for case in cases]
+    def questions(self) -> list[CaseQuestion]:
+        key = (self.id, self.seed, *self.subjects, *((block.id, block.count) for block in self.others))
+        if key not in _COMPLETED:
+            coverage = FactorCoverage(scope_of_subjects(self.subjects))
+            for question in (question for block in self.others for question in block.questions()):
+                if isinstance(question, CaseQuestion) and self._is_about(question.case):
+                    coverage.add(row_of(question.case))
+            _COMPLETED[key] = list(Completion(coverage, self.subject.dtype, self.seed).cases(2))
+        return [CaseQuestion(case, self.aspect, self.id) for case in _COMPLETED[key]]
 
     def _is_about(self, case: Case) -> bool:
         return (case.operator, case.dtype) == (self.subject.operator.name, self.subject.dtype)
