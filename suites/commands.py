@@ -357,6 +357,19 @@ def export(
     click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
 
 
+def _show_coverage(covered: Mapping[tuple[str, str, str], FactorCoverage], missing: int) -> None:
+    """Print what is visited by backend or list, operator and dtype, and so many pairs that are not."""
+    table = _table("of", "operator", "dtype", "pairs visited", "triples visited", counts="calls")
+    for key, own in covered.items():
+        table.add_row(*key, *(str(own.meetings(size)) for size in TOGETHER), f"{own.calls:,}")
+    _console.print(table)
+    _console.print(met_in_all(covered))
+    for key, own in covered.items() if missing else ():
+        _console.print(f"not visited by {' '.join(key)}:", style="bold")
+        for pair in islice(own.meetings(2).missing(), missing):
+            _console.print(f"  {pair}")
+
+
 def _case_coverage(
     name: str, cases: Iterable[Case], subjects: Sequence[Subject] = ()
 ) -> dict[tuple[str, str, str], FactorCoverage]:
@@ -424,15 +437,7 @@ def coverage(
     covered = {key: own for key, own in covered.items() if key[1] in wanted and (not dtypes or key[2] in dtypes)}
     if not covered:
         raise BadInput("no call of these operators and dtypes has classes to count")
-    table = _table("of", "operator", "dtype", "pairs visited", "triples visited", counts="calls")
-    for key, own in covered.items():
-        table.add_row(*key, *(str(own.meetings(size)) for size in TOGETHER), f"{own.calls:,}")
-    _console.print(table)
-    _console.print(met_in_all(covered))
-    for key, own in covered.items() if missing else ():
-        _console.print(f"not visited by {' '.join(key)}:", style="bold")
-        for pair in islice(own.meetings(2).missing(), missing):
-            _console.print(f"  {pair}")
+    _show_coverage(covered, missing)
     if output:
         lines = [case.to_json() for key, own in covered.items() for case in Completion(own, key[2], seed).cases(2)]
         output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
