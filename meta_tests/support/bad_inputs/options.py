@@ -99,6 +99,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "export -o": ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
     "package -o": ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
     "waive -o": ("a-file", *_OUTPUTS, "a-folder", "a-pipe", "a-device"),
+    "--missing": ("x", "-1", "1.5"),
     "--operator": ("MaxPool9d", ""),
     "--owner": ("", "\t"),
     "--page": ("a-folder", *_OUTPUTS),
