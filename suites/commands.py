@@ -8,7 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from rich import box
@@ -19,19 +21,23 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import BUILT_IN, UnknownBackend, names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
+from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import check_replaceable
+from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage
 from poolproof.reports.rows.plugins import Plugin, PluginKind, installed, to_record
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import DEFAULT_FOLDER
+from poolproof.reports.rows.store import DEFAULT_FOLDER, read_run
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites import completion
 from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, survey
@@ -41,7 +47,7 @@ from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.options import sources_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
-from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks
+from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of_subjects
 from poolproof.suites.run.repetition import attribute
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
@@ -260,6 +266,47 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
         _console.print(f"no evidence: {hint}", style="dim")
 
 
+_PLAN_OPTIONS = (
+    click.option(
+        "--backend",
+        default="emulator-a2",
+        show_default=True,
+        type=completion.BACKEND,
+        help="Backend whose plan it is: what it has is drawn.",
+    ),
+    sources_option,
+    click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True),
+    click.option(
+        "--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest."
+    ),
+    click.option("--seed", type=int, default=0, show_default=True),
+    click.option(
+        "--operator",
+        "operators",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=completion.operators,
+        help="Only this operator, repeatable.",
+    ),
+    click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable."),
+    click.option(
+        "--aspect",
+        "aspects",
+        multiple=True,
+        type=click.Choice(sorted(CASE_ASPECTS)),
+        help="Only this aspect, repeatable.",
+    ),
+)
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def _plan_options(command: _Command) -> _Command:
+    """Add the options that choose the cases of a plan."""
+    for option in reversed(_PLAN_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.option(
     "--format",
@@ -270,29 +317,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     help="What to write: atk, json, ttk, or a format that an installed package brings.",
 )
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
-@click.option(
-    "--backend",
-    default="emulator-a2",
-    show_default=True,
-    type=completion.BACKEND,
-    help="Backend whose plan it is: what it has is drawn.",
-)
-@sources_option
-@click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
-@click.option("--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option(
-    "--operator",
-    "operators",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.operators,
-    help="Only this operator, repeatable.",
-)
-@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable.")
-@click.option(
-    "--aspect", "aspects", multiple=True, type=click.Choice(sorted(CASE_ASPECTS)), help="Only this aspect, repeatable."
-)
+@_plan_options
 @click.option("--case", "lines", multiple=True, metavar="JSON", help="This case instead of a plan, repeatable.")
 @click.option(
     "--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="The rows of this list, repeatable."
@@ -319,11 +344,8 @@ def export(
     chosen = format_named(name)
     cases = list(_given_cases(lines, lists))
     if not (lines or lists):
-        plan = PLANS[plan_name]
-        plan = plan if number is None else replace(plan, cases=number)
-        chosen_aspects = [CASE_ASPECTS[name] for name in aspects or CASE_ASPECTS]
-        planned = blocks(_chosen_subjects(backend, operators, dtypes), chosen_aspects, plan, seed)
-        cases = [question.case for block in planned for question in block.questions()]
+        chosen_subjects = _chosen_subjects(backend, operators, dtypes)
+        cases = list(_planned_cases(chosen_subjects, plan_name, number, seed, aspects))
     with format_errors(name):
         rows, left_out = export_rows(chosen, cases)
         text = chosen.document(rows) if rows else ""
@@ -333,6 +355,93 @@ def export(
         raise BadInput(f"none of {len(cases):,} cases can be written as {name}: nothing was written")
     path.write_text(text, encoding="utf-8")
     click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
+
+
+def _show_coverage(covered: Mapping[tuple[str, str, str], FactorCoverage], missing: int) -> None:
+    """Print what is visited by backend or list, operator and dtype, and so many pairs that are not."""
+    table = _table("of", "operator", "dtype", "pairs visited", "triples visited", counts="calls")
+    for key, own in covered.items():
+        table.add_row(*key, *(str(own.meetings(size)) for size in TOGETHER), f"{own.calls:,}")
+    _console.print(table)
+    _console.print(met_in_all(covered))
+    for key, own in covered.items() if missing else ():
+        _console.print(f"not visited by {' '.join(key)}:", style="bold")
+        for pair in islice(own.meetings(2).missing(), missing):
+            _console.print(f"  {pair}")
+
+
+def _case_coverage(
+    name: str, cases: Iterable[Case], subjects: Sequence[Subject] = ()
+) -> dict[tuple[str, str, str], FactorCoverage]:
+    """Return what cases visit of the calls of these subjects; of all calls where there are none."""
+    covered: dict[tuple[str, str, str], FactorCoverage] = {}
+    for case in cases:
+        key = name, case.operator, case.dtype
+        if key not in covered:
+            own = [each for each in subjects if (each.operator.name, each.dtype) == key[1:] and not each.unsupported]
+            covered[key] = FactorCoverage(scope_of_subjects(own) if own else Scope(case.api, case.api.indices.dtypes))
+        covered[key].add(row_of(case))
+    return covered
+
+
+def _planned_cases(
+    chosen: Sequence[Subject], plan_name: str, number: int | None, seed: int, aspects: Sequence[str]
+) -> Iterator[Case]:
+    plan = PLANS[plan_name]
+    plan = plan if number is None else replace(plan, cases=number)
+    planned = blocks(chosen, [CASE_ASPECTS[name] for name in aspects or CASE_ASPECTS], plan, seed)
+    return (question.case for block in planned for question in block.questions())
+
+
+@click.command()
+@click.argument("given", nargs=-1, type=PATH, metavar="[REPORT | LIST]...")
+@_plan_options
+@click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
+@click.option("--complete", "output", type=PATH, help="Write cases that visit them to this file, for --case-list.")
+def coverage(
+    given: tuple[Path, ...],
+    backend: str,
+    plan_name: str,
+    number: int | None,
+    seed: int,
+    operators: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    aspects: tuple[str, ...],
+    missing: int,
+    output: Path | None,
+) -> None:
+    """Tell which classes of the factors that kernels branch on meet in a plan, or in a REPORT's calls or a LIST's rows.
+
+    Counts pairs of all factors and triples of those that matter most, of those that can be: for a plan on its backend,
+    for a run on its backends, for a list anywhere.
+    """
+    if output:
+        check_replaceable(output)
+    covered: dict[tuple[str, str, str], FactorCoverage] = {}
+    for report in (path for path in given if path.is_dir()):
+        covered |= factor_coverage(report, read_run(report))
+    lists = [path for path in given if not path.is_dir()]
+    if not given:
+        subjects = _chosen_subjects(backend, operators, dtypes)
+        cases = list(_planned_cases(subjects, plan_name, number, seed, aspects))
+        covered |= _case_coverage(backend, cases, subjects)
+    elif lists:
+        entries = read_lists(lists)
+        cases = [entry.case for entry in entries if entry.case]
+        covered |= _case_coverage(" ".join(path.name for path in lists), cases)
+        if unread := [entry.fault for entry in entries if not entry.case]:
+            _console.print(
+                f"{len(unread):,} of {len(entries):,} rows are no cases, the first: {unread[0]}", style="yellow"
+            )
+    wanted = _operator_names(operators)
+    covered = {key: own for key, own in covered.items() if key[1] in wanted and (not dtypes or key[2] in dtypes)}
+    if not covered:
+        raise BadInput("no call of these operators and dtypes has classes to count")
+    _show_coverage(covered, missing)
+    if output:
+        lines = [case.to_json() for key, own in covered.items() for case in Completion(own, key[2], seed).cases(2)]
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
 
 
 def _given_cases(lines: Iterable[str], lists: Iterable[Path]) -> Iterator[Case]:
@@ -348,13 +457,17 @@ def _given_cases(lines: Iterable[str], lists: Iterable[Path]) -> Iterator[Case]:
 
 
 def _chosen_subjects(backend: str, operators: Iterable[str], dtypes: Iterable[str]) -> list[Subject]:
-    try:
-        wanted = {find_operator(name).name for name in operators} or set(OPERATORS)
-    except KeyError as error:
-        give_up(error.args[0])
-    kept = set(dtypes) or set(DTYPES)
+    wanted, kept = _operator_names(operators), set(dtypes) or set(DTYPES)
     subjects = _survey_or_exit(backend).subjects
     return [subject for subject in subjects if subject.operator.name in wanted and subject.dtype in kept]
+
+
+def _operator_names(given: Iterable[str]) -> set[str]:
+    """Return the operators that are meant, all where none is given."""
+    try:
+        return {find_operator(name).name for name in given} or set(OPERATORS)
+    except KeyError as error:
+        give_up(error.args[0])
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})

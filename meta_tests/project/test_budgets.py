@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_290,
+    "references": 7_300,
     "backends": 5_170,
-    "suites": 14_200,
-    "suites/cases": 4_510,
+    "suites": 14_770,
+    "suites/cases": 4_870,
     "suites/judging": 3_080,
-    "suites/plan": 1_220,
+    "suites/plan": 1_310,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 8_970,
-    "meta_tests": 22_850,
+    "reports": 9_720,
+    "meta_tests": 23_020,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -79,11 +79,16 @@ def models(product: Product, api: str) -> Mapping[str, ContractCall]:
 def variations(product: Product, api: str) -> Mapping[str, tuple[Changes, ...]]:
     """List distinct changes by the name of the legal call that they are made in.
 
-    Each field by itself in one call of every sort, and every two fields in the base.
+    Each field by itself in one call of every sort, every two fields in the base, and dtypes in one call of each dtype.
     """
     named = models(product, api)
     made = {name: single_changes(named[name]) for name in _one_of_each_sort(named)}
     made[BASE] = _distinct((*made[BASE], *_two_fields(named[BASE])))
+    seen = {named[name].tensor("self").dtype for name in made}
+    for name, call in named.items():
+        if (dtype := call.tensor("self").dtype) not in seen:
+            seen.add(dtype)
+            made[name] = _distinct(_effective(call, _of_dtypes((tensor,) for tensor in call.tensors)))
     return {
         name: tuple(changes for changes in made[name] if _is_defined(product, named[name], changes)) for name in made
     }
@@ -129,10 +134,15 @@ def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
     return sorts.values()
 
 
-def _of_tensors(call: ContractCall) -> Iterator[Changes]:
-    for names in together(call):
+def _of_dtypes(groups: Iterable[tuple[str, ...]]) -> Iterator[Changes]:
+    for names in groups:
         for dtype in DTYPES:
             yield tuple(Change(name, "dtype", dtype) for name in names)
+
+
+def _of_tensors(call: ContractCall) -> Iterator[Changes]:
+    yield from _of_dtypes(together(call))
+    for names in together(call):
         for tag in TAGS:
             yield tuple(Change(name, "format", tag) for name in names)
         yield from _reshaped({name: call.tensor(name).shape for name in names})

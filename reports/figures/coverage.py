@@ -1,24 +1,26 @@
-"""Coverage: the mandatory groups of a run against its rows, and the geometries that were judged, as grids of counts."""
+"""Coverage: the mandatory groups of a run against its rows, and which classes of factors met in the calls judged."""
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.tables import WAS_SKIPPED, counts, records
-from poolproof.reports.rows.features import geometry_of, read_case
+from poolproof.reports.rows.factors import BY_NAME, Factor, Scope
+from poolproof.reports.rows.features import READ
+from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, Meetings
 from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.text import raised
-from poolproof.reports.rows.verdicts import JUDGED
+from poolproof.reports.rows.verdicts import JUDGED, Verdict
 
 NEVER_ASKED = "never asked"
 """Reason for a case without a row."""
@@ -64,71 +66,81 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFram
     return pd.DataFrame(lines) if lines else pd.DataFrame(columns=COUNTS)
 
 
-SIZES = (1, 4, 16, 64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 20, 1 << 24)
-"""Lower ends of the classes of sizes."""
+def factor_coverage(folder: Path, run: Mapping[str, Any]) -> dict[tuple[str, str, str], FactorCoverage]:
+    """Return what the calls that were run visit, by backend, operator and dtype; nothing of calls of the contract."""
+    found: dict[tuple[str, str, str], FactorCoverage] = {}
+    was_run = having("verdict", JUDGED - {Verdict.REFUSED}) & pc.field("planes").is_valid()
+    rows = read_rows(folder, list(dict.fromkeys(("backend", *READ))), was_run)
+    for batch in rows.to_batches():
+        for row in batch.to_pylist():
+            key = row["backend"], row["operator"], row["dtype"]
+            if row["operator"] not in OPERATORS:  # of another version
+                continue
+            if key not in found:
+                found[key] = FactorCoverage(scope_of(run, *key))
+            found[key].add(row)
+    return found
 
-PLANES = (1, 2, 4, 16, 64, 256, 1024, 1 << 16)
-KERNELS = (1, 2, 4, 9, 16, 32, 64, 256)
-_RELATIONS = ("kernel > stride", "kernel = stride", "kernel < stride", "mixed", "adaptive")
+
+def scope_of(run: Mapping[str, Any], backend: str, operator: str, dtype: str) -> Scope:
+    """Return the calls that a run could have made, as its record has them."""
+    said = run.get("selection", {}).get("backends", {}).get(backend)
+    if said is None:
+        return Scope(OPERATORS[operator], OPERATORS[operator].indices.dtypes)
+    has = [line[2] for line in said["subjects"] if line[:2] == [operator, dtype] and line[3] is None]
+    product = PRODUCTS.get(said["product"])
+    return Scope(OPERATORS[operator], tuple(has), tuple(said["tags"]), product, said["abilities"].get(operator, {}))
 
 
 @dataclass(frozen=True)
-class GeometryGrid:
-    """Cases by two classes: ``counts`` has a list for each of ``rows``, with a number for each of ``columns``."""
+class ClassGrid:
+    """Calls by the classes of two factors: ``counts`` has a list for each of ``rows``, with one for each column."""
 
     title: str
-    across: str
-    columns: Sequence[str]
-    down: str
-    rows: Sequence[str]
-    cases: Counter[tuple[str, str]]
-
-    @property
-    def counts(self) -> list[list[int]]:
-        return [[self.cases[row, column] for column in self.columns] for row in self.rows]
+    across: Factor
+    down: Factor
+    counts: list[list[int]]
 
     @property
     def most(self) -> int:
-        return max((count for line in self.counts for count in line), default=0)
+        return max(map(max, self.counts))
 
 
-def grids(folder: Path) -> dict[str, list[GeometryGrid]]:
-    """Return the grids of each backend, over its judged cases; none where no case has a geometry."""
-    wanted = ["backend", "case", "planes", "elements"]
-    rows = read_rows(folder, wanted, having("verdict", JUDGED) & pc.field("planes").is_valid())
-    sizes, windows = (defaultdict[str, Counter[tuple[str, str]]](Counter) for _ in range(2))
-    for backend, case, planes, elements in zip(*(rows[name].to_pylist() for name in wanted), strict=True):
-        size = _size_class(SIZES, (elements or 0) // planes if planes else 0)
-        sizes[backend][_size_class(PLANES, planes), size] += 1
-        windows[backend].update(filter(None, [_window_class(case)]))
-    cells, planes, kernels = ([_name(begin) for begin in begins] for begins in (SIZES, PLANES, KERNELS))
-    across = "cells of the kernel, or windows of a plane"
-    return {
-        backend: [
-            GeometryGrid("How large", "cells of a plane", cells, "planes (N * C)", planes, sizes[backend]),
-            GeometryGrid("Which windows", across, kernels, "along the axes", _RELATIONS, windows[backend]),
-        ]
-        for backend in sizes
-    }
+_GRIDS = (
+    ("How large", "plane cells", "N*C"),
+    ("Which windows", "kernel cells", "kernel against stride"),
+    ("Which adaptive windows", "kernel cells", "output against input"),
+)
 
 
-def _window_class(line: str) -> tuple[str, str] | None:
-    """Return (kernel against stride, cells of the kernel); for an adaptive operator the windows of a plane."""
-    case = read_case(line)
-    call = geometry_of(str(case.get("operator")), case)
-    if call is None:
-        return None
-    if call.is_adaptive:
-        return "adaptive", _size_class(KERNELS, prod(call.count))
-    signs = {(k > s) - (k < s) for k, s in zip(call.kernel, call.stride, strict=True)}
-    signs -= {0} if len(signs) > 1 else set()
-    return "mixed" if len(signs) > 1 else _RELATIONS[1 - signs.pop()], _size_class(KERNELS, prod(call.kernel))
+def grids(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> dict[str, list[ClassGrid]]:
+    """Return the grids of each backend; none where no call has a geometry."""
+    made: dict[str, list[ClassGrid]] = {}
+    for backend in dict.fromkeys(key[0] for key in covered):
+        own = [coverage for key, coverage in covered.items() if key[0] == backend]
+        for title, across, down in _GRIDS:
+            counts = np.sum([coverage.counts(down, across) for coverage in own], axis=0)
+            if counts.any():
+                grid = ClassGrid(title, BY_NAME[across], BY_NAME[down], counts.tolist())
+                made.setdefault(backend, []).append(grid)
+    return made
 
 
-def _size_class(begins: Sequence[int], value: int) -> str:
-    """Return the class that a number lies in; what is below the first lies in that."""
-    return _name(begins[max(bisect(begins, value) - 1, 0)])
+def meeting_lines(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> list[dict[str, Any]]:
+    """Return the share of pairs and of triples that calls visit, by backend, operator and dtype."""
+    return [
+        dict(zip(("backend", "operator", "dtype"), key, strict=True))
+        | {name: coverage.meetings(size) for size, name in TOGETHER.items()}
+        for key, coverage in covered.items()
+    ]
 
 
-def _name(begin: int) -> str:
-    return f"{begin}+" if begin < 4096 else f"2{raised(begin.bit_length() - 1)}+"
+def met_in_all(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> str:
+    """Say what the calls of a run visit of all pairs and triples that they could; empty where none has a geometry."""
+    if not covered:
+        return ""
+    shares = []
+    for size in TOGETHER:
+        met = [coverage.meetings(size) for coverage in covered.values()]
+        shares.append(str(Meetings(size, sum(each.visited for each in met), sum(each.possible for each in met), ())))
+    return f"visited: {' and '.join(shares)} of classes of factors"

@@ -18,8 +18,9 @@ from poolproof.reports.clusters.clustering import clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
-from poolproof.reports.figures.coverage import coverage, group_columns
+from poolproof.reports.figures.coverage import coverage, factor_coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_model
+from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.rows.text import count_of
@@ -85,6 +86,11 @@ class Digest:
                 cases = count_of(len(found), "case")
                 lines.append(f"standard {name!r} could not tell in {cases}; in one, {min(found)}")
         return lines
+
+    @cached_property
+    def factors(self) -> Mapping[tuple[str, str, str], FactorCoverage]:
+        """Return what the judged calls visit, by backend, operator and dtype."""
+        return factor_coverage(self.folder, self.run)
 
     @cached_property
     def failures(self) -> pd.DataFrame:

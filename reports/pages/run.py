@@ -17,7 +17,7 @@ from markupsafe import Markup
 from poolproof.reports.clusters import FailureCluster, headline
 from poolproof.reports.clusters.clustering import SIZED, size_of
 from poolproof.reports.figures.clauses import follows, totals
-from poolproof.reports.figures.coverage import grids, group_text
+from poolproof.reports.figures.coverage import grids, group_text, meeting_lines, met_in_all
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
@@ -110,7 +110,9 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None =
         cards=shown,
         aspects=aspects,
         matrix=_matrix(digest, aspects, shown),
-        grids=grids(digest.folder),
+        grids=grids(digest.factors),
+        met=met_in_all(digest.factors),
+        meetings=meeting_lines(digest.factors),
         errors=_errors(digest),
         precision=records(digest.precision.reset_index()),
         quantities=QUANTITIES,

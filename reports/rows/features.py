@@ -8,10 +8,11 @@ Of features that separate the same rows the one that is made first here is named
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,10 +39,19 @@ READ = (
 _DETAIL = "route's "
 _AXES = "DHW"
 
-_SHARING = ("expanded", "overlapping")
-_OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_")
-_DENSE = ("contiguous", "contiguous_slice", "odd_units")
+_TAGGED = "nhwc"
+_SHARING = ("expanded", "overlapping", "nhwc_expanded")
+_OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_", "nhwc_narrowed_")
+_DENSE = ("contiguous", "contiguous_slice", "odd_units", "nhwc_transposed")
 """Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
+_PACKED = ("packed", "packed, offset")
+_GAPPED = re.compile(r"(?:stepped|narrowed)_(?P<axis>[ncdhw])\d?|sliced|padded_rows")
+_KINDS = {
+    "odd_units": "odd units",
+    **dict.fromkeys(("channels_last", "channels_last_slice"), "channels last"),
+}
+"""What the layouts are that are neither packed nor gapped along an axis, nor axes exchanged."""
+GAP = "gap along "
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,34 @@ class Geometry:
         axes = zip(self.count, self.stride, self.padding, self.reach, self.size, strict=True)
         return tuple((count - 1) * s - p + reach - size for count, s, p, reach, size in axes)
 
+    @cached_property
+    def added(self) -> Lengths:
+        """Count along each axis the windows that ceil_mode adds: 1, 0, or -1 where the one that it adds is dropped."""
+        if not self.ceil_mode:
+            return (0,) * len(self.size)
+        axes = zip(self.size, self.stride, self.padding, self.reach, self.count, strict=True)
+        spans = [(s, size + 2 * p - reach, count) for size, s, p, reach, count in axes]
+        return tuple(count - span // s - 1 or -(span % s > 0) for s, span, count in spans)
+
+    @cached_property
+    def taps(self) -> int:
+        """Count the cells of the largest window, those outside the plane included."""
+        return prod(self.kernel) if self.kernel else prod(map(_most_over, self.size, self.count))
+
+    @cached_property
+    def meeting(self) -> int:
+        """Count the windows that can have a cell in common."""
+        if self.is_adaptive:
+            return prod(map(_most_over, self.count, self.size))
+        axes = zip(self.kernel, self.stride, self.dilation, self.count, strict=True)
+        steps = [(k, s, d, count, gcd(s, d)) for k, s, d, count in axes]
+        return prod(max(min(-(-k * g // s), -(-count * g // d)), 1) for k, s, d, count, g in steps)
+
+
+def _most_over(parts: int, cells: int) -> int:
+    """Count the most of ``parts``, spread over ``cells`` as adaptive windows are, that have a share in one cell."""
+    return 1 - (gcd(parts, cells) - parts) // cells if cells else 0
+
 
 @dataclass(frozen=True)
 class TensorLayout:
@@ -100,6 +138,17 @@ class TensorLayout:
     def repeats(self) -> bool:
         """Return whether several elements share memory."""
         return self.name.startswith(_SHARING)
+
+    @property
+    def kind(self) -> str:
+        """Return what it does to a tensor, for the usual layouts; of a narrowed axis the gap, not the offset."""
+        if self.repeats:
+            return "elements shared"
+        name = self.name.removeprefix(f"{_TAGGED}_")
+        if gapped := _GAPPED.fullmatch(name):
+            return f"{GAP}{(gapped['axis'] or 'w').upper()}"
+        is_packed = name in (_TAGGED, "contiguous", "contiguous_slice")
+        return _KINDS.get(name, _PACKED[self.has_offset] if is_packed else "axes exchanged")
 
 
 def read_case(line: Any) -> Mapping[str, Any]:
@@ -164,8 +213,12 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
     if windows is not None:
         operator = OPERATORS[row["operator"]]
         yield from _call(row, case, operator)
-        yield from _window_flags(row, windows)
-        yield from _lengths(windows, _text(row["dtype"]))
+        if row["overlapping"] is not None and row["overlapping"] == row["overlapping"]:
+            yield "overlapping windows", bool(row["overlapping"])
+        yield from _window_flags(windows)
+        yield from _lengths(windows)
+        if width := _bytes(_text(row["dtype"])):
+            yield "bytes of self mod 32", windows.planes * prod(windows.size) * width % 32
         yield from _layouts(operator, case)
     yield from ((name, text) for column, name in _WORDS.items() if (text := _text(row[column])))
     if windows is None:
@@ -183,6 +236,9 @@ def _call(row: Mapping[str, Any], case: Mapping[str, Any], operator: Operator) -
     yield "deterministic mode", case.get("deterministic") is True
     yield "an empty tensor", 0 in case["shape"]
     yield "scale", int(case.get("scale") or 0)
+    if "kernel_size" in case:
+        length = len(case.get("stride") or ())
+        yield "stride list", ("empty", "one value")[length] if length < 2 else "a value per axis"
     classes, counts = row["classes"], row["k_cells"]  # of a table a missing list is no tuple
     yield "a window without cells", isinstance(classes, tuple) and "empty window" in classes
     if isinstance(counts, tuple) and counts:
@@ -190,9 +246,7 @@ def _call(row: Mapping[str, Any], case: Mapping[str, Any], operator: Operator) -
         yield "gradients in one cell", 1 if most == 0 else 2 ** (most - 1) + 1
 
 
-def _window_flags(row: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:
-    if row["overlapping"] is not None and row["overlapping"] == row["overlapping"]:
-        yield "overlapping windows", bool(row["overlapping"])
+def _window_flags(windows: Geometry) -> Iterator[Feature]:
     yield "adaptive windows", windows.is_adaptive
     yield "one window per plane", prod(windows.count) == 1
     yield "several windows per plane", prod(windows.count) > 1
@@ -219,15 +273,18 @@ def _window_flags(row: Mapping[str, Any], windows: Geometry) -> Iterator[Feature
     yield "a kernel of one cell", prod(kernel) == 1
     half_padded = any(k % 2 == 0 and p == k // 2 for k, p in zip(kernel, windows.padding, strict=True))
     yield "an even kernel padded by half of it", half_padded
+    yield "a window that ceil_mode adds", 1 in windows.added
+    yield "a window that ceil_mode drops", -1 in windows.added
     yield "a window beyond the input's end", any(more > 0 for more in windows.beyond)
     yield "a window beyond the row's end", windows.beyond[-1] > 0
     yield "cells behind the last window", any(more < 0 for more in windows.beyond)
     yield "a stride that differs by axis", len(set(stride)) > 1
     yield "a kernel that differs by axis", len(set(kernel)) > 1
+    yield "a padding that differs by axis", len(set(windows.padding)) > 1
     yield "a dilation that differs by axis", len(set(windows.dilation)) > 1
 
 
-def _lengths(windows: Geometry, dtype: str) -> Iterator[Feature]:
+def _lengths(windows: Geometry) -> Iterator[Feature]:
     planes, plane, row = windows.planes, prod(windows.size), windows.count[-1]
     yield "N*C", planes
     yield "C", windows.leading[-1]
@@ -242,8 +299,8 @@ def _lengths(windows: Geometry, dtype: str) -> Iterator[Feature]:
         if lengths := getattr(windows, name):
             yield f"largest {name}", max(lengths)
             yield from _by_axis(f"{name} along ", lengths)
-    if not windows.is_adaptive:
-        yield "kernel cells", prod(windows.kernel)
+    yield "kernel cells", windows.taps
+    yield "windows over one cell", windows.meeting
     for divisor in (8, 16, 32, 64):
         yield f"N*C mod {divisor}", planes % divisor
     for divisor in (8, 64):
@@ -251,8 +308,6 @@ def _lengths(windows: Geometry, dtype: str) -> Iterator[Feature]:
     yield "W mod 8", windows.size[-1] % 8
     yield "plane cells mod 16", plane % 16
     yield "elements mod 16", planes * plane % 16
-    if width := _bytes(dtype):
-        yield "bytes of self mod 32", planes * plane * width % 32
 
 
 def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
@@ -268,11 +323,12 @@ def _layouts(operator: Operator, case: Mapping[str, Any]) -> Iterator[Feature]:
         yield f"an offset of {tensor}", layout.has_offset
         yield f"an expanded {tensor}", layout.repeats
         yield f"layout of {tensor}", layout.name
+        yield f"arrangement of {tensor}", layout.kind
     yield "a strided input", any(layouts[tensor].has_gaps for tensor in operator.inputs if tensor in layouts)
     yield "a strided output", any(layouts[tensor].has_gaps for tensor in operator.outputs if tensor in layouts)
     yield "a tensor that is not contiguous", bool(layouts)
     yield "an expanded tensor", any(layout.repeats for layout in layouts.values())
-    yield "tensors tagged NHWC", any(layout.name == "nhwc" for layout in layouts.values())
+    yield "tensors tagged NHWC", any(layout.name.startswith(_TAGGED) for layout in layouts.values())
 
 
 _WORDS = {

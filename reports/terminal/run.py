@@ -14,7 +14,7 @@ from rich.text import Text
 from poolproof.reports.clusters import FailureCluster, asides, headline
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
-from poolproof.reports.figures.coverage import COUNTS, group_text
+from poolproof.reports.figures.coverage import COUNTS, group_text, met_in_all
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import COUNTS as VERDICTS
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records, total
@@ -61,6 +61,8 @@ def show(digest: Digest, console: Console, fault: str = "") -> None:
     parts += _failures(digest)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
+    if met := met_in_all(digest.factors):
+        parts.append(Text(f"\n{met}", style="dim"))
     if fault:
         parts.append(ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault))
     else:

@@ -46,13 +46,14 @@ class Arrangement:
 
     ``axes``: those that a tensor must have for it. ``shared``: those along which elements share memory, which only
     an input's may. ``marked``: it says something even where it differs from contiguous in nothing but the strides of
-    axes of length 1, or not at all.
+    axes of length 1, or not at all. ``order``: that of the axes of a packed tensor, under a tag.
     """
 
     place: Place
     axes: str = ""
     shared: str = ""
     marked: bool = False
+    order: Callable[[str], str] = lambda letters: letters
 
     def suits(self, shape: Shape, letters: str) -> bool:
         """Tell whether a tensor can be laid out so, and is not contiguous then."""
@@ -60,8 +61,8 @@ class Arrangement:
             return False
         if self.marked:
             return True
-        strides = self.place(shape, letters).strides
-        return any(size > 1 and own != dense for size, own, dense in zip(shape, strides, _dense(shape), strict=True))
+        strides, packed = (place(shape, letters).strides for place in (self.place, _nested(self.order)))
+        return any(size > 1 and own != dense for size, own, dense in zip(shape, strides, packed, strict=True))
 
 
 class MemoryLayout(NamedTuple):
@@ -185,8 +186,12 @@ def _overlapping(axis: str) -> Arrangement:
     return Arrangement(place, axis, shared=PLANES if axis == "n" else AXES[AXES.index(axis) :])
 
 
-def _odd_units(shape: Shape, letters: str) -> Placement:
-    return Placement(tuple(7 if size == 1 else stride for size, stride in zip(shape, _dense(shape), strict=True)))
+def _odd_units(order: Callable[[str], str] = _as_it_is) -> Place:
+    def place(shape: Shape, letters: str) -> Placement:
+        strides = _nested(order)(shape, letters).strides
+        return Placement(tuple(7 if size == 1 else stride for size, stride in zip(shape, strides, strict=True)))
+
+    return place
 
 
 def _channels_last(letters: str) -> str:
@@ -210,7 +215,7 @@ LAYOUTS: dict[str, Arrangement] = {
     "reversed": Arrangement(_nested(lambda letters: letters[::-1]), marked=True),
     "sliced": Arrangement(_nested(cut="w", step=2), "w", marked=True),
     "padded_rows": Arrangement(_nested(cut="w", behind=3), "w", marked=True),
-    "odd_units": Arrangement(_odd_units, marked=True),
+    "odd_units": Arrangement(_odd_units(), marked=True),
     "expanded": Arrangement(_repeating_outermost, shared=PLANES),
     "contiguous_slice": Arrangement(_nested(cut="n", before=1), marked=True),
     "channels_last_slice": Arrangement(_nested(_channels_last, cut="n", before=1), marked=True),
@@ -228,6 +233,14 @@ LAYOUTS: dict[str, Arrangement] = {
     "expanded_nc": Arrangement(_nested(repeated=PLANES), PLANES, shared=PLANES),
     "expanded_all": Arrangement(_nested(repeated=AXES), shared=AXES),
     **{f"overlapping_{axis}": _overlapping(axis) for axis in AXES if axis != "w"},
+    **{
+        f"nhwc_stepped_{axis}2": Arrangement(_nested(_channels_last, cut=axis, step=2), axis, order=_channels_last)
+        for axis in "nchw"
+    },
+    "nhwc_narrowed_c": Arrangement(_nested(_channels_last, cut="c", before=1, behind=2), "c", order=_channels_last),
+    "nhwc_transposed": Arrangement(_nested(), marked=True),
+    "nhwc_odd_units": Arrangement(_odd_units(_channels_last), marked=True),
+    "nhwc_expanded_c": Arrangement(_nested(_channels_last, repeated="c"), "c", shared="c", order=_channels_last),
 }
 """nhwc: channels last, and handed over as such, four axes in that order under a tag that says so. transposed: last
 two axes exchanged, transposed_AB: those two. reversed: all axes (column-major). batch_last: N innermost. rotated: the
@@ -236,11 +249,12 @@ element of a row, stepped_A2 and stepped_A3: every second and third along that a
 after each row. odd_units: contiguous, but axes of length 1 carry stride 7. narrowed_A: one element before and two
 behind are left out along that axis. contiguous_slice, channels_last_slice: an item of the batch lies before the first,
 which is narrowed along N. expanded_A: repeated along that axis with stride 0, expanded_nc: one plane for all,
-expanded_all: one element for all, as the gradient of a sum is. overlapping_A: patches as ``unfold`` makes them, each
+expanded_all: one element for all, as the gradient of a sum is. nhwc_...: handed over as nhwc is, and not packed so;
+nhwc_transposed lies as contiguous does. overlapping_A: patches as ``unfold`` makes them, each
 one step along the next axis from the one before. expanded: as expanded_n, or expanded_c where N is 1; read, and not
 drawn any more."""
 
-TAGS = {"nhwc": "NHWC"}
+TAGS = {name: "NHWC" for name in LAYOUTS if name.partition("_")[0] == "nhwc"}
 """Layouts that come with a format tag; all tensors of a call share it."""
 
 DRAWN = tuple(name for name in LAYOUTS if name not in TAGS and name != "expanded")

@@ -19,7 +19,7 @@ from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, Make
-from poolproof.suites.cases.layouts import DRAWN, MemoryLayout, suitable
+from poolproof.suites.cases.layouts import DRAWN, TAGS, MemoryLayout, suitable
 from poolproof.suites.cases.targets import known_geometries
 
 
@@ -162,7 +162,7 @@ def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile
     )
     if profile.tagged:
         shape = case.shape if len(case.shape) == 4 else (1, *case.shape)  # the tag asks for a batch axis
-        return replace(case, shape=shape, layouts=tuple((name, profile.tagged) for name in sorted(operator.tensors)))
+        return _with_tagged_layouts(draw, replace(case, shape=shape), profile)
     return _with_layouts(draw, case, profile) if profile.layouts else case
 
 
@@ -355,6 +355,20 @@ def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
         if spelled != "contiguous":
             layouts[name] = spelled
     return replace(case, layouts=tuple(sorted(layouts.items())))
+
+
+def _with_tagged_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
+    """Draw layouts under one tag: all tensors packed half the time, else one of them not."""
+    layouts = dict.fromkeys(sorted(case.api.tensors), profile.tagged)
+    if draw.flip():
+        name = draw.choose(case.api.strided)
+        alike = tuple(
+            other for other in TAGS if TAGS[other] == TAGS[profile.tagged] and profile.abilities.reaches(other)
+        )
+        possible = suitable(alike, case.tensor_shape(name), case.api.spatial_rank, case.sharing(name))
+        layout = draw.balanced_choice(f"tagged {name}", possible)
+        layouts[name] = str(MemoryLayout(layout, draw.balanced_choice(layout, _OFFSETS)))
+    return replace(case, layouts=tuple(layouts.items()))
 
 
 _OFFSETS = (0, 1, 3, 17)

@@ -189,6 +189,12 @@ CASE_ASPECTS = {
             ),
             weight=0.1,
         ),
+        CaseAspect(
+            "completion",
+            "calls in which classes of factors meet that meet in no other call of the run give what they should",
+            profile=Profile(gradients=("integers", "uniform"), layouts=ALL_LAYOUTS),
+            weight=0,
+        ),
     )
 }
 

@@ -18,8 +18,10 @@ from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.reports.rows.costs import usual_cost
+from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
@@ -30,7 +32,7 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.plan.plans import Group, Plan, Subject
+from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of_subjects
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
@@ -283,6 +285,46 @@ class ListedBlock(Block):
     def questions(self) -> list[CaseQuestion]:
         targets, block = self.aspect.targets(self.subject, self.plan_cases), self.id
         return [CaseQuestion(target.case, self.aspect, block, target.repeats) for target in targets]
+
+
+_COMPLETED: dict[tuple[object, ...], list[Case]] = {}
+"""Cases that were made in this process, by what they follow from: a session counts them several times."""
+
+
+@dataclass(frozen=True)
+class CompletionBlock(Block):
+    """Cases that visit the pairs of classes that ``others`` leave open, for ``subjects`` of one operator and dtype."""
+
+    subjects: Sequence[Subject]
+    aspect: CaseAspect
+    others: Sequence[Block] = field(compare=False)
+    seed: int = field(default=0, compare=False)
+
+    @property
+    def subject(self) -> Subject:  # type: ignore[override]
+        return self.subjects[0]
+
+    @property
+    def id(self) -> str:
+        return f"{self.subject.backend}-{self.subject.operator.name}-{self.subject.dtype}-{self.aspect.id}"
+
+    def groups(self, asked: int | None = None) -> dict[Group, int]:
+        """Count by the dtype of indices, too."""
+        by_dtype = {subject.index_dtype: subject.group(self.aspect) for subject in self.subjects}
+        return dict(Counter(by_dtype[question.case.index_dtype] for question in self.questions()[:asked]))
+
+    def questions(self) -> list[CaseQuestion]:
+        key = (self.id, self.seed, *self.subjects, *((block.id, block.count) for block in self.others))
+        if key not in _COMPLETED:
+            coverage = FactorCoverage(scope_of_subjects(self.subjects))
+            for question in (question for block in self.others for question in block.questions()):
+                if isinstance(question, CaseQuestion) and self._is_about(question.case):
+                    coverage.add(row_of(question.case))
+            _COMPLETED[key] = list(Completion(coverage, self.subject.dtype, self.seed).cases(2))
+        return [CaseQuestion(case, self.aspect, self.id) for case in _COMPLETED[key]]
+
+    def _is_about(self, case: Case) -> bool:
+        return (case.operator, case.dtype) == (self.subject.operator.name, self.subject.dtype)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import PRODUCTS, Product
+from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.expected import unsupported
@@ -139,6 +140,13 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
                 )
                 found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
     return found
+
+
+def scope_of_subjects(same: Sequence[Subject]) -> Scope:
+    """Return the calls of the subjects of one operator and dtype, which differ in the dtype of indices."""
+    first = same[0]
+    index_dtypes = tuple(subject.index_dtype for subject in same)
+    return Scope(first.operator, index_dtypes, first.tags, first.product, first.abilities.to_record())
 
 
 def not_supported(subject: Subject) -> Row:

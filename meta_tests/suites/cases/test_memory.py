@@ -17,7 +17,7 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.score.hunt import HONEST, answers
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout, suitable
+from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, TAGS, MemoryLayout, suitable
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison, rebuild_input
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -31,7 +31,8 @@ from scatter import Scatter
 
 def laid_out(layout: str) -> CaseOperands:
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"layouts":%s}'
-    return make_operands(Case.from_json(line % json.dumps({"grad_input": layout})))
+    others = dict.fromkeys(("grad_output", "self", "indices"), "nhwc") if layout in TAGS else {}
+    return make_operands(Case.from_json(line % json.dumps(others | {"grad_input": layout})))
 
 
 def output(layout: str) -> Tensor:
@@ -40,9 +41,7 @@ def output(layout: str) -> Tensor:
     return tensor
 
 
-OF_OUTPUTS = [
-    name for name, layout in LAYOUTS.items() if name != "nhwc" and not layout.shared and "d" not in layout.axes
-]
+OF_OUTPUTS = [name for name, layout in LAYOUTS.items() if not layout.shared and "d" not in layout.axes]
 """Layouts that a 2-D output may have."""
 
 

@@ -20,7 +20,6 @@ from poolproof.references.standards import STANDARDS, Standard, share_close
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
-from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.recipes.spreads import Spread
 from poolproof.suites.cases.recipes.stream import RandomStream
 
@@ -138,8 +137,7 @@ def seed_of(name: str) -> int:
 
 def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
     """Return the layouts of a case whose tensors are all channels last, and handed over as such."""
-    (name,) = TAGS
-    return tuple(sorted((tensor, name) for tensor in case.api.strided))
+    return tuple(sorted((tensor, "nhwc") for tensor in case.api.strided))
 
 
 # Recipes for the data that a list declares by a number, a range or a distribution.

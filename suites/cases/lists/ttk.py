@@ -38,7 +38,7 @@ _DTYPES = ("float32", "float16", "bfloat16")
 _INDEX_DTYPES = {3: "int32", 9: "int64"}
 _ATTRIBUTES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", "dilation": "dilation"}
 _INPUTS = ("self", "grad_output", "indices")
-(_NHWC,) = TAGS.values()
+_NHWC = TAGS["nhwc"]
 
 MADE = str(Spread("whole", (-128.0, 127.0)))
 """What the tool's input script fills self with."""

@@ -1,0 +1,157 @@
+"""Classes of factors: what the rules let meet is made, what they exclude is never drawn, and the rest is completed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holding import holding
+from poolproof.backends.base import Call
+from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
+from poolproof.reports.figures.coverage import factor_coverage
+from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
+from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.meetings import FactorCoverage, Space
+from poolproof.reports.rows.store import read_run
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.completing import Completion, row_of
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.strategies import ALL_LAYOUTS, Profile, cases
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import PLANS, Plan, Subject, Survey, scope_of_subjects
+from poolproof.suites.plan.selection import Selection
+from scatter import Scatter
+
+KINDS = (
+    *("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward", "MaxPool2dWithMask"),
+    *("AdaptiveMaxPool2dBackward", "AdaptiveMaxPool3d"),
+)
+"""Each kind of windows and number of axes, forwards, a mask, and an operator that takes tags."""
+
+SAMPLE, ATTEMPTS = 40, 12
+
+
+def scope_of(name: str, product: str = "") -> Scope:
+    operator = OPERATORS[name]
+    return Scope(operator, operator.indices.dtypes, product=PRODUCTS.get(product))
+
+
+def classes(case: Case) -> dict[str, str]:
+    return classes_of(features_of(row_of(case)))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_can_meet_is_made(name: str) -> None:
+    coverage = FactorCoverage(scope_of(name))
+    completion = Completion(coverage, "float32")
+    pairs = [(together, place) for together, can in coverage.space.combinations(2) for place in np.argwhere(can)]
+    for together, place in random.Random(name).sample(pairs, SAMPLE):
+        wanted = {factor.name: factor.classes[number] for factor, number in zip(together, place, strict=True)}
+        made = (completion.case(wanted) for _ in range(ATTEMPTS))
+        assert any(case is not None and wanted.items() <= classes(case).items() for case in made), wanted
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_drawn_is_never_excluded(name: str) -> None:
+    space = Space(scope_of(name))
+    gradients = ("integers", "uniform", "special", "subnormal", "near_overflow", "signed_zeros")
+    drawn = Profile(gradients=gradients, values=("normal", "ties", "nan", "infinities"), layouts=ALL_LAYOUTS)
+    for case in generate(cases(OPERATORS[name], "float32", OPERATORS[name].indices.dtypes[0], drawn), 300, 7):
+        assert not space.excluded(classes(case)), case.to_json()
+
+
+def test_a_rule_says_what_keeps_classes_apart() -> None:
+    space = Space(scope_of("MaxPool2dWithIndicesBackward", "A2"))
+    assert space.excluded({"kernel cells": "1", "padding": "less"}) == "padding is at most half of a kernel"
+    assert space.excluded({"dilation": "past the stride"}) == "the contract wants dilation 1"
+    assert not Space(scope_of("MaxPool2dWithIndicesBackward", "950")).excluded({"dilation": "past the stride"})
+
+
+def test_every_class_of_a_factor_can_be_somewhere() -> None:
+    spaces = [Space(scope_of(name)) for name in OPERATORS]
+    for factor in FACTORS:
+        for own in factor.classes:
+            assert any(not space.excluded({factor.name: own}) for space in spaces), (factor.name, own)
+
+
+def test_completion_adds_only_what_was_not_visited() -> None:
+    coverage = FactorCoverage(scope_of("AdaptiveMaxPool2d"))
+    before, shares = coverage.meetings(2), []
+    for case, _ in zip(Completion(coverage, "float32").cases(2), range(30), strict=False):
+        Case.from_json(case.to_json())
+        shares.append(coverage.meetings(2).visited)
+    assert before.visited < shares[0] and shares == sorted(set(shares))
+    assert shares[-1] > 0.5 * before.possible
+
+
+def test_a_run_counts_what_was_judged(run: Path) -> None:
+    covered = factor_coverage(run, read_run(run))
+    assert {key[1:] for key in covered} >= {("MaxPool2dWithIndicesBackward", "float32")}
+    for coverage in covered.values():
+        pairs = coverage.meetings(2)
+        assert 0 < pairs.visited < pairs.possible
+        assert pairs.possible - pairs.visited == sum(1 for _ in pairs.missing())
+
+
+@pytest.mark.parametrize("lines", [(), (Case.smallest(OPERATORS["MaxPool2dWithIndices"]).to_json(),)])
+def test_a_plan_and_single_cases_are_completed(lines: tuple[str, ...]) -> None:
+    operator, product = OPERATORS["MaxPool2dWithIndices"], PRODUCTS["950"]
+    subjects = [
+        Subject("npu", operator, "float32", stored, tags=("NHWC",), product=product) for stored in ("int32", "int64")
+    ]
+    plan = Selection({"npu": Survey({}, subjects, product)}, Plan("smoke", 5, ""), 0, ("values",), lines=lines)
+    complete = Selection.from_record(replace(plan, complete=True).to_record())
+    *others, added = complete.blocks()
+    assert [block.id for block in others] == [block.id for block in plan.blocks()]
+    coverage = FactorCoverage(scope_of_subjects(subjects))
+    for question in (question for block in complete.blocks() for question in block.questions()):
+        assert isinstance(question, CaseQuestion)
+        coverage.add(row_of(question.case))
+    pairs = coverage.meetings(2)
+    assert pairs.visited > 0.995 * pairs.possible
+    assert sum(added.groups().values()) == added.count and len(added.groups()) == 2
+
+
+class LosesTaggedGaps(Scatter):
+    """Loses its sums where a tag and a gradInput that is not packed meet."""
+
+    tags = ("NHWC",)
+
+    def store(self, call: Call, values: np.ndarray) -> None:
+        output = call.tensors["grad_input"]
+        _, channels, height, width = output.shape
+        packed = zip(
+            output.shape, output.strides, (channels * height * width, 1, channels * width, channels), strict=True
+        )
+        is_packed = all(size == 1 or own == usual for size, own, usual in packed)
+        super().store(call, values if is_packed or not output.tag else np.zeros_like(values))
+
+
+class LosesCeiledGaps(Scatter):
+    """Loses its sums where ceil_mode and a strided gradOutput meet."""
+
+    tags = ("NHWC",)
+
+    def store(self, call: Call, values: np.ndarray) -> None:
+        is_dense = call.tensors["grad_output"].array.flags.c_contiguous
+        super().store(call, values if is_dense or not call.attributes.rounds_up else np.zeros_like(values))
+
+
+@pytest.mark.parametrize(("aspect", "backend"), [("tagged", LosesTaggedGaps()), ("layouts", LosesCeiledGaps())])
+def test_the_smoke_plan_finds_a_defect_where_two_classes_meet(aspect: str, backend: Scatter) -> None:
+    subject = Subject("npu", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int32", tags=backend.tags)
+    asked = [
+        question for block in CASE_ASPECTS[aspect].blocks(subject, PLANS["smoke"], 0) for question in block.questions()
+    ]
+    rows = [(question, CaseQuestion(question.case, holding("interval")).judge(backend)) for question in asked]
+    found = [question.case for question, row in rows if row["verdict"] == "violates"]
+    assert found
+    assert not any(dict.fromkeys(layout for _, layout in case.layouts).keys() == {"nhwc"} for case in found)
+    honest = (CaseQuestion(case, holding("interval")).judge(Scatter()) for case in found)
+    assert {row["verdict"] for row in honest} == {"conforms"}

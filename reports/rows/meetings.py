@@ -1,0 +1,143 @@
+"""Meetings of classes: which pairs and triples of classes of factors calls visit, of those that can be."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.reports.rows.factors import BY_NAME, FACTORS, RULES, Factor, Rule, Scope, classes_of
+from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.schema import Row
+
+Flags = NDArray[np.bool_]
+
+TOGETHER = {2: "pairs", 3: "triples"}
+"""How many factors are looked at together: all of them by two, those that matter by three."""
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The factors of a scope, and which of their classes can meet there."""
+
+    scope: Scope
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        return tuple(rule for rule in RULES if rule.holds(self.scope))
+
+    def excluded(self, classes: Mapping[str, str]) -> str:
+        """Return the reason why no call has these classes together; empty where one has."""
+        for rule in self.rules:
+            if all(classes.get(name) in wanted for name, wanted in rule.parts.items()):
+                return rule.reason
+        return ""
+
+    @cached_property
+    def factors(self) -> tuple[Factor, ...]:
+        """Return the factors that have several classes here."""
+        return tuple(factor for factor in FACTORS if self._possible((factor,)).sum() > 1)
+
+    def combinations(self, size: int) -> list[tuple[tuple[Factor, ...], Flags]]:
+        """Return each pair of factors, or each triple of those that matter, with which of their classes can meet."""
+        chosen = [factor for factor in self.factors if size < max(TOGETHER) or factor.matters]
+        return [(together, self._possible(together)) for together in combinations(chosen, size)]
+
+    @cached_property
+    def _by_factors(self) -> Mapping[frozenset[str], list[Rule]]:
+        grouped = defaultdict[frozenset[str], list[Rule]](list)
+        for rule in self.rules:
+            grouped[frozenset(rule.parts)].append(rule)
+        return grouped
+
+    def _possible(self, together: Sequence[Factor]) -> Flags:
+        possible = np.ones([len(factor.classes) for factor in together], np.bool_)
+        for size in range(1, len(together) + 1):
+            for part in combinations(range(len(together)), size):
+                for rule in self._by_factors.get(frozenset(together[place].name for place in part), ()):
+                    chosen: list[Any] = [range(length) for length in possible.shape]
+                    for place in part:
+                        factor = together[place]
+                        chosen[place] = [factor.classes.index(own) for own in rule.parts[factor.name]]
+                    possible[np.ix_(*chosen)] = False
+        return possible
+
+
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """How many combinations of classes of so many factors calls visit, of those that can be; which they do not."""
+
+    size: int
+    visited: int
+    possible: int
+    found: Sequence[tuple[tuple[Factor, ...], Flags]]
+
+    def missing(self) -> Iterator[str]:
+        """Yield the combinations that no call visits, in words."""
+        for together, open_ones in self.found:
+            for place in np.argwhere(open_ones):
+                words = zip(together, place, strict=True)
+                yield ", ".join(f"{factor.name}: {factor.classes[number]}" for factor, number in words)
+
+    def __str__(self) -> str:
+        share = self.visited / self.possible if self.possible else 1.0
+        return f"{share:.1%} of {self.possible:,} {TOGETHER[self.size]}"
+
+
+class FactorCoverage:
+    """Which classes of factors met in the calls of one scope, by their features; others are left out."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.space = Space(scope)
+        self._calls: Counter[tuple[int, ...]] = Counter()
+
+    def add(self, row: Row) -> bool:
+        """Count a call; false where it has no geometry, or a rule says that there is none such."""
+        features = features_of(row)
+        if "plane cells" not in features:
+            return False
+        classes = classes_of(features)
+        if self.space.excluded(classes):
+            return False
+        self._calls[tuple(_place(factor, classes) for factor in self.space.factors)] += 1
+        return True
+
+    @property
+    def calls(self) -> int:
+        return self._calls.total()
+
+    def counts(self, down: str, across: str) -> NDArray[np.integer[Any]]:
+        """Count the calls by the classes of two factors."""
+        counted = np.zeros([len(BY_NAME[name].classes) for name in (down, across)], np.int64)
+        names = [factor.name for factor in self.space.factors]
+        if {down, across} <= {*names}:
+            for call, number in self._calls.items():
+                place = call[names.index(down)], call[names.index(across)]
+                if min(place) >= 0:
+                    counted[place] += number
+        return counted
+
+    def meetings(self, size: int) -> Meetings:
+        """Count the combinations of ``size`` factors: 2, or of those that matter 3."""
+        calls = np.array(sorted(self._calls), np.intp).reshape(len(self._calls), len(self.space.factors))
+        column = {factor.name: calls[:, number] for number, factor in enumerate(self.space.factors)}
+        visited = total = 0
+        left = []
+        for together, possible in self.space.combinations(size):
+            places = np.stack([column[factor.name] for factor in together])
+            met = np.zeros(possible.shape, np.bool_)
+            met[tuple(places[:, (places >= 0).all(axis=0)])] = True
+            total += int(possible.sum())
+            visited += int((met & possible).sum())
+            left.append((together, possible & ~met))
+        return Meetings(size, visited, total, left)
+
+
+def _place(factor: Factor, classes: Mapping[str, str]) -> int:
+    return factor.classes.index(classes[factor.name]) if factor.name in classes else -1

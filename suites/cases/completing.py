@@ -1,0 +1,337 @@
+"""Completion of lists and plans: cases in which classes of factors meet that met in none so far.
+
+A case is put together of parts that are drawn by themselves: windows over a plane, ([N,] C), the layout of each tensor,
+recipes and flags. Windows are made backwards, from their number and their cells to the plane, so that thresholds are
+hit exactly. Of the parts drawn those are taken by which most pairs meet for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import permutations
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.references.geometry import pooled_size
+from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
+from poolproof.reports.rows.factors import BY_NAME, LAYOUTS, classes_of
+from poolproof.reports.rows.features import TensorLayout, features_of
+from poolproof.reports.rows.meetings import FactorCoverage
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.generation import Draws
+from poolproof.suites.cases.layouts import CONTIGUOUS, DRAWN, TAGS, suitable
+from poolproof.suites.cases.strategies import shortened
+
+MAX_CELLS, MAX_TAPS = 1 << 17, 1 << 23
+"""Of a plane: its cells, or windows, and the cells of all windows."""
+
+
+def row_of(case: Case) -> dict[str, Any]:
+    """Return of a case what its features are read from."""
+    recipes = {name: case.recipe(tensor) for name, tensor in RECIPES.items()}
+    names = {name: getattr(case, name) for name in ("operator", "dtype", "index_dtype")}
+    return {"case": case.to_json()} | names | recipes
+
+
+RECIPES = {"gradient": "grad_output", "indices": "indices", "values": "self"}
+
+_KERNELS = (1, 2, 3, 4, 6, 8, 9, 15, 25, 27, 64, 127, 128, 150, 255, 256, 257, 512, 1000, 1024, 2048, 4097, 5000)
+_COUNTS = (1, 2, 3, 4, 6, 9, 15, 16, 32, 64, 128, 250, 255, 256, 257, 264, 272, 288, 512)
+"""Cells of kernels, and windows of planes, that are aimed at."""
+_ROWS = (1, 2, 64, 255, 256, 257, 264)
+"""Windows of a row, or along each axis."""
+
+_ROOTS = {2: (2, 3, 4, 7, 12, 16, 17, 20, 33, 65), 3: (2, 3, 4, 5, 6, 7, 11, 17)}
+"""Lengths of kernels that are the same along all axes."""
+
+
+def _factored(draw: Draws, number: int, rank: int) -> Lengths:
+    """Split a number into lengths along the axes; often along one of them."""
+    lengths, divisor, alone = [1] * rank, 2, draw.choose((None, None, rank - 1, 0))
+    while number > 1:
+        while number % divisor:
+            divisor += 1
+        lengths[draw(rank) if alone is None else alone] *= divisor
+        number //= divisor
+    return tuple(lengths)
+
+
+def _windowed(draw: Draws, rank: int) -> tuple[Lengths, Windowed] | None:
+    """Draw windows, and the plane that they cover; None where they are too many, or some miss it."""
+    kernel = _factored(draw, draw.choose(_KERNELS), rank)
+    if draw(4) == 0:
+        kernel = (draw.choose(_ROOTS[rank]),) * rank
+    count = _factored(draw, draw.choose(_COUNTS), rank)
+    if draw(4) == 0:
+        count = (*(draw.choose((1, 1, 2, 3)) for _ in range(rank - 1)), draw.choose(_ROWS))
+    ceil_mode, is_even, is_unit, multiple = draw.flip(), draw.flip(), draw(8) == 0, draw.choose((1, 1, 8, 16, 32))
+    relation, padding, dilation = draw.choose(("<", "=", ">", "any")), draw(3), draw.choose((1, 1, 2, 3, 0))
+    same = draw.choose((0, 0, 1, 2, 3, 32, 33))
+    axes = []
+    for axis, (k, n) in enumerate(zip(kernel, count, strict=True)):
+        d = dilation if is_even else draw.choose((1, 2, 3, 0))
+        own = draw.choose("<=>") if relation == "any" else relation
+        reach = max(d, 1) * (k - 1) + 1
+        s = {"<": k + draw.choose((1, 2, reach, 31, 32, 300)), "=": k, ">": draw.between(1, max(k - 1, 1))}[own]
+        s = same or s
+        d = d or s  # dilated by the stride, as many windows meet as a kernel has cells
+        p = (0, draw(k // 2 + 1), k // 2)[padding if is_even else draw(3)]
+        size = (n - 1) * s + d * (k - 1) + 1 - 2 * p + draw.choose((0, 0, draw(s), s - 1)) - ceil_mode * draw(s)
+        if axis == rank - 1:
+            size += -size % multiple
+        axes.append((1 if is_unit and draw(4) else max(size, 1), k, s, p, d))
+    if taller := draw.choose((0, 0, 0, 0, 1, 2)):  # H = W, or one more
+        axes[-2] = (axes[-1][0] + taller - 1, *axes[-2][1:])
+    sizes, kernels, strides, paddings, dilations = zip(*axes, strict=True)
+    counts = [pooled_size(*axis, ceil_mode) for axis in axes]
+    if min(counts) < 1 or max(prod(sizes), prod(counts)) > MAX_CELLS or prod(counts) * prod(kernel) > MAX_TAPS:
+        return None
+    windows = Windowed(kernels, strides, paddings, dilations, ceil_mode)
+    if any(axis.has_empty_window for axis in windows.axes(sizes)):
+        return None
+    lists = draw.choose((windows, shortened(windows)))
+    spelled = draw.choose((lists.stride, strides, strides[:1] if len(set(strides)) == 1 else strides))
+    return sizes, replace(lists, stride=spelled)
+
+
+def _adaptive(draw: Draws, rank: int) -> tuple[Lengths, Adaptive] | None:
+    count = _factored(draw, draw.choose(_COUNTS), rank)
+    cells = _factored(draw, draw.choose(_KERNELS), rank)
+    if draw(3) == 0:
+        count, cells = (tuple(draw.choose(lengths) for _ in range(rank)) for lengths in (_ROWS, (1, 2, 7, 256, 4100)))
+    style, multiple = draw.choose(("divides", "any", "longer")), draw.choose((1, 1, 8, 16, 32))
+    sizes = []
+    for n, k in zip(count, cells, strict=True):
+        own = style if style == "divides" else draw.choose(("divides", "any", "longer", "one"))
+        sizes.append(max({"divides": n * k, "any": n * k - draw(n), "longer": draw.between(1, n), "one": 1}[own], 1))
+    sizes[-1] += -sizes[-1] % multiple
+    return None if prod(sizes) > MAX_CELLS else (tuple(sizes), Adaptive(count))
+
+
+_MAKERS: Mapping[type[Windows], Callable[[Draws, int], tuple[Lengths, Windows] | None]] = per_kind(
+    "way to be made with their plane", {Windowed: _windowed, Adaptive: _adaptive}
+)
+
+_LEADING = [
+    (n, c) for n in (None, 0, 1, 2, 4, 8, 16, 32, 64, 65) for c in (1, 2, 3, 5, 8, 16, 32, 33, 34, 40, 48, 64, 65)
+]
+"""Lengths of N, None for no such axis, and of C."""
+
+OF_PLANES = {"batch", "channels", "N*C", "N*C as a multiple"}
+"""Factors of ([N,] C)."""
+
+_FIELDS = {
+    "index dtype": "index_dtype",
+    "deterministic mode": "deterministic",
+    "tensors tagged NHWC": "tagged",
+    "indices": "indices",
+    "gradients": "gradient",
+    "self": "values",
+}
+"""Factors that one field of a case says by itself."""
+
+_WITH_NUMBERS = ("between", "gaussian", "whole", "pointed")
+"""Words that say nothing without numbers, or without the data of others."""
+
+_AT_ONCE, _MOST_DRAWN, _MOST_TRIED, _ATTEMPTS = 500, 20_000, 100, 8
+"""How many planes with windows are drawn together, how many in all, and how many compared; how often one tries."""
+
+_OF_KIND = {
+    (is_tagged, kind): tuple(name for name in names if TensorLayout(name).kind == kind)
+    for is_tagged, names in ((False, ("contiguous+3", *DRAWN)), (True, ("nhwc+3", *TAGS)))
+    for kind in dict.fromkeys(own for factor in LAYOUTS for own in factor.classes)
+}
+"""The layouts that do the same to a tensor, those with an offset first."""
+
+_USUAL_CELLS, _MOST_CELLS = 1 << 16, 1 << 23
+"""Cells of a tensor, unless larger ones are wanted; and at most."""
+
+Weights = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class CasePart:
+    """Fields of a case, and the classes that follow from them alone, with their places among all classes.
+
+    ``cells``: how many times as many cells, or windows, a call has for it.
+    """
+
+    fields: Mapping[str, Any]
+    classes: Mapping[str, str]
+    places: Weights
+    cells: int = 1
+
+
+@dataclass(eq=False)
+class Completion:
+    """Cases that visit what the calls of a scope leave open, in one dtype, by a seed."""
+
+    coverage: FactorCoverage
+    dtype: str
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._draw = Draws(self.seed)
+        self._draw.is_random = True
+        self._drawn = 0
+        self._space = self.coverage.space
+        operator = self._space.scope.operator
+        self._smallest = replace(Case.smallest(operator, self.dtype), index_dtype=self._space.scope.index_dtypes[0])
+        self._names = [factor.name for factor in self._space.factors]
+        self._places = {
+            own: place
+            for place, own in enumerate(
+                (factor.name, name) for factor in self._space.factors for name in factor.classes
+            )
+        }
+        self._impossible = self._impossible_pairs()
+        fields = [({name}, [*self._words(name, field)]) for name, field in _FIELDS.items() if name in self._names]
+        names = [factor.name for factor in LAYOUTS if factor.name in self._names]
+        layouts = [({name}, [*self._layouts(name)]) for name in names]
+        self._said_by_others = OF_PLANES | _FIELDS.keys() | {factor.name for factor in LAYOUTS}
+        self._geometries: list[CasePart] = []
+        self._draw_geometries()
+        others = [(OF_PLANES, [*self._leading()]), *layouts, *fields]
+        self._kinds: list[tuple[Set[str], list[CasePart]]] = [
+            ({*self._names} - self._said_by_others, self._geometries),
+            *others,
+        ]
+
+    def _impossible_pairs(self) -> Weights:
+        """Return which classes cannot meet, by their places; nothing is said of those of one factor."""
+        impossible = np.zeros((len(self._places),) * 2, np.float32)
+        for together, possible in self._space.combinations(2):
+            rows, columns = ([self._places[factor.name, own] for own in factor.classes] for factor in together)
+            impossible[np.ix_(rows, columns)] = ~possible
+            impossible[np.ix_(columns, rows)] = ~possible.T
+        return impossible
+
+    def cases(self, size: int) -> Iterator[Case]:
+        """Yield cases until each pair, or each triple of those that matter, is visited that a case can be made for."""
+        left = self._open(size)
+        names = list(self._places)
+        for place in np.argwhere(left):
+            wanted = dict(names[number] for number in place)
+            for attempt in range(_ATTEMPTS if np.all(np.diff(place) > 0) else 0):  # each combination in one order
+                if not left[tuple(place)]:
+                    break
+                weights = left.sum(axis=tuple(range(2, size)), dtype=np.float32) if attempt < _ATTEMPTS // 2 else None
+                case = self.case(wanted, weights)
+                if case is None:
+                    continue
+                own = classes_of(features_of(row_of(case)))
+                met = np.ix_(*[[self._places[name, own[name]] for name in self._names if name in own]] * size)
+                if left[met].any() and self.coverage.add(row_of(case)):
+                    left[met] = False
+                    yield case
+
+    def case(self, wanted: Mapping[str, str], weights: Weights | None = None) -> Case | None:
+        """Choose a part of each kind, those that ``wanted`` is about first, by which most of the open pairs meet.
+
+        ``weights`` says by places what a pair is worth. None where no such parts were drawn, or they do not fit.
+        """
+        weights = np.zeros_like(self._impossible) if weights is None else weights
+        chosen: list[CasePart] = []
+        met, cells = np.zeros(len(self._places), np.float32), 1
+        for names, parts in sorted(self._kinds, key=lambda kind: kind[0].isdisjoint(wanted)):
+            fitting = self._fitting(parts, {name: own for name, own in wanted.items() if name in names})
+            if not fitting:
+                return None
+            fitting = [part for part in fitting if part.cells * cells <= _USUAL_CELLS] or fitting
+            rows = np.stack([part.places for part in fitting])
+            gains = rows @ (weights @ met) + (rows @ weights * rows).sum(axis=1) / 2
+            gains[rows @ (self._impossible @ met) > 0] = -1
+            best = np.flatnonzero(gains == gains.max())
+            if gains[best[0]] < 0:
+                return None
+            part = fitting[best[self._draw(len(best))]]
+            chosen.append(part)
+            met, cells = met + part.places, cells * part.cells
+        return self._case(chosen) if cells <= _MOST_CELLS else None
+
+    def _open(self, size: int) -> NDArray[np.bool_]:
+        """Return which classes could meet and did not, by their places, in every order."""
+        left = np.zeros((len(self._places),) * size, np.bool_)
+        for together, open_ones in self.coverage.meetings(size).found:
+            places = np.argwhere(open_ones) + [self._places[factor.name, factor.classes[0]] for factor in together]
+            for order in permutations(range(size)):
+                left[tuple(places[:, order].T)] = True
+        return left
+
+    def _fitting(self, parts: list[CasePart], wanted: Mapping[str, str]) -> list[CasePart]:
+        """Select parts of one kind that have the classes ``wanted``; draw planes with windows until there are some."""
+        while True:
+            fitting = [part for part in parts if wanted.items() <= part.classes.items()]
+            if fitting or parts is not self._geometries or self._drawn >= _MOST_DRAWN:
+                break
+            self._draw_geometries()
+        if len(fitting) <= _MOST_TRIED:
+            return fitting
+        return [self._draw.choose(fitting) for _ in range(_MOST_TRIED)]
+
+    def _part(self, fields: Mapping[str, Any], classes: Mapping[str, str], cells: int = 1) -> Iterator[CasePart]:
+        """Yield a part, unless a rule keeps its classes from calls."""
+        own = {name: classes[name] for name in self._names if name in classes}
+        if not self.coverage.space.excluded(own):
+            places = np.zeros(len(self._places), np.float32)
+            places[[self._places[name, given] for name, given in own.items()]] = 1
+            yield CasePart(fields, own, places, cells)
+
+    def _draw_geometries(self) -> None:
+        operator = self._smallest.api
+        for _ in range(_AT_ONCE):
+            if (made := _MAKERS[operator.windows](self._draw, operator.spatial_rank)) is not None:
+                case = replace(self._smallest, shape=(1, 1, *made[0]), attributes=made[1])
+                classes = classes_of(features_of(row_of(case)))
+                kept = {name: own for name, own in classes.items() if name not in self._said_by_others}
+                self._geometries += self._part(
+                    {"spatial": made[0], "attributes": made[1]}, kept, max(case.plane_size, case.plane_windows)
+                )
+        self._drawn += _AT_ONCE
+
+    def _leading(self) -> Iterator[CasePart]:
+        spatial = self._smallest.spatial_shape
+        for n, c in _LEADING:
+            leading = (c,) if n is None else (n, c)
+            classes = classes_of(features_of(row_of(replace(self._smallest, shape=(*leading, *spatial)))))
+            kept = {name: classes[name] for name in OF_PLANES & classes.keys()}
+            yield from self._part({"leading": leading}, kept, max(prod(leading), 1))
+
+    def _layouts(self, factor: str) -> Iterator[CasePart]:
+        for kind in BY_NAME[factor].classes:
+            yield from self._part({factor: kind}, {factor: kind})
+
+    def _words(self, factor: str, field: str) -> Iterator[CasePart]:
+        words: Mapping[str, Sequence[Any]] = BY_NAME[factor].words or {"no": (False,), "yes": (True,)}
+        for own, spelled in words.items():
+            for word in spelled:
+                if word not in _WITH_NUMBERS:
+                    yield from self._part({field: word}, {factor: own})
+
+    def _case(self, chosen: Iterable[CasePart]) -> Case | None:
+        """Put parts together; None where they do not fit."""
+        fields = {name: value for part in chosen for name, value in part.fields.items()}
+        shape = (*fields.pop("leading"), *fields.pop("spatial"))
+        kinds = {tensor: fields.pop(f"layout of {tensor}", "packed") for tensor in self._smallest.api.tensors}
+        is_tagged = fields.pop("tagged", False)
+        seed = self._draw(1 << 32)
+        case = replace(self._smallest, shape=shape, seed=seed, **fields)
+        layouts = {tensor: self._layout(kind, case, tensor, is_tagged) for tensor, kind in kinds.items()}
+        spelled = [(tensor, layout) for tensor, layout in sorted(layouts.items()) if layout != CONTIGUOUS.name]
+        case = replace(case, layouts=tuple(spelled))
+        try:
+            return Case.from_json(case.to_json())
+        except CaseError:
+            return None
+
+    def _layout(self, kind: str, case: Case, tensor: str, is_tagged: bool) -> str:
+        """Choose a layout of a kind that a tensor can have; the usual one where there is none."""
+        able, rank = self.coverage.space.scope.abilities.get("layouts"), case.api.spatial_rank
+        reached = tuple(name for name in _OF_KIND[is_tagged, kind] if able is None or name.partition("+")[0] in able)
+        offset = tuple(name for name in reached if "+" in name)
+        fitting = suitable(reached[len(offset) :], case.tensor_shape(tensor), rank, case.sharing(tensor))
+        return self._draw.choose([*fitting, *offset] or ["nhwc" if is_tagged else CONTIGUOUS.name])
