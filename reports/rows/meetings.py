@@ -34,10 +34,18 @@ class Space:
 
     def excluded(self, classes: Mapping[str, str]) -> str:
         """Return the reason why no call has these classes together; empty where one has."""
-        for rule in self.rules:
-            if all(classes.get(name) in wanted for name, wanted in rule.parts.items()):
-                return rule.reason
+        for reason, parts in self._by_part:
+            for name, wanted in parts:
+                if classes.get(name) not in wanted:
+                    break
+            else:
+                return reason
         return ""
+
+    @cached_property
+    def _by_part(self) -> list[tuple[str, list[tuple[str, frozenset[str]]]]]:
+        """Return the rules as every call of a run is held to them."""
+        return [(rule.reason, [(name, frozenset(own)) for name, own in rule.parts.items()]) for rule in self.rules]
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
