@@ -106,6 +106,19 @@ def test_findings_name_element_core_and_call(kernel: Path) -> None:
     assert said == f"memcheck: store outside of every tensor, {place}"
 
 
+def test_cores_may_share_a_workspace_element_by_element(kernel: Path) -> None:
+    store = """if (AscendC::GetBlockIdx() < 16) {
+        AscendC::GlobalTensor<DTYPE_Y> shared;
+        shared.SetGlobalBuffer(reinterpret_cast<DTYPE_Y*>(workspace));
+        shared.SetValue(AscendC::GetBlockIdx(), 1);
+    }
+    Scatter kernel;"""
+    changed(kernel / "scatter.cpp", ("Scatter kernel;", store))
+    changed(kernel / "scatter.toml", ('["float32"]', '["float16"]'))
+    row = judged(create("ascendc:scatter.toml"), dtype="float16")
+    assert "sanitizer" in row["checks_judged"] and not row["checks_violated"], row["findings"]
+
+
 def test_repeated_calls_and_modes_run_cores_in_other_orders(kernel: Path) -> None:
     """A sum that hangs on the order of cores is told apart by repetitions, unless the manifest says that it may be."""
     changed(
