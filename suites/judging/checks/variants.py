@@ -12,6 +12,7 @@ from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
 from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
+from poolproof.suites.judging.expected import lacking, unsupported
 from poolproof.suites.judging.findings import Mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
@@ -111,7 +112,9 @@ def state(trial: Trial) -> Mismatch | None:
     found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
     before = "this call"
     for case in () if found else pair(trial.case):
-        if case.id in trial.excluded_ids:
+        backend = trial.backend
+        missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
+        if missing or case.id in trial.excluded_ids:
             return None
         other = trial if case == trial.case else Trial(case, trial.backend)
         if other.baseline.outcome.status is not Status.COMPLETED:
