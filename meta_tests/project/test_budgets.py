@@ -18,7 +18,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_290,
     "backends": 5_170,
-    "suites": 14_190,
+    "suites": 14_200,
     "suites/cases": 4_510,
     "suites/judging": 3_070,
     "suites/plan": 1_220,
