@@ -107,11 +107,11 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
 
 @check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
-    """Nor does the call change what comes after it: of two that differ in exactly one parameter both are right."""
+    """Nor does it change what comes after: of two that differ in exactly one parameter both are right, as it is."""
     after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.excluded_ids])
     found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
-    before = "this call"
-    for case in () if found else pair(trial.case):
+    wrong, before = interval if trial.case.api.is_backward else maximum, "this call"
+    for case in () if found or wrong(trial) else pair(trial.case):
         backend = trial.backend
         missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
         if missing or case.id in trial.excluded_ids:
@@ -119,7 +119,7 @@ def state(trial: Trial) -> Mismatch | None:
         other = trial if case == trial.case else Trial(case, trial.backend)
         if other.baseline.outcome.status is not Status.COMPLETED:
             return None
-        if found := interval(other) if case.api.is_backward else maximum(other):
+        if found := wrong(other):
             return replace(found, message=f"after {before}, that of {case.to_json()} is wrong: {found.message}")
         before = f"the call of {case.to_json()}"
     return found
