@@ -82,7 +82,8 @@ def a2() -> Survey:
 
 
 def question(**fields: object) -> CaseQuestion:
-    case = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", **fields)  # type: ignore[arg-type]
+    given = {"operator": "MaxPool2dWithIndicesBackward", "index_dtype": "int32", **fields}
+    case = Case.of(**given)  # type: ignore[arg-type]
     return CaseQuestion(case, holding(*CHECKS))
 
 
@@ -250,6 +251,7 @@ def test_an_unknown_defect_is_named() -> None:
 
 
 OVERLAPPING: dict[str, Any] = {"shape": (1, 1, 300, 301), "kernel_size": (3,), "stride": (2,)}
+VOLUME = OVERLAPPING | {"operator": "MaxPool3dWithArgmaxBackward", "shape": (1, 1, 20, 40, 41)}
 Place = tuple[int, ...]
 KNOWN: dict[str, tuple[str, dict[str, Any], str, Callable[[Place, Place], bool]]] = {
     "plane_tail_dropped": ("A2", {"shape": (1, 70, 4, 4)}, "lost", lambda cell, window: cell[1] >= 64 <= window[1]),
@@ -280,8 +282,8 @@ KNOWN: dict[str, tuple[str, dict[str, Any], str, Callable[[Place, Place], bool]]
         lambda cell, window: cell[2] % 2 == 1 or cell[3] % 2 == 1,
     ),
     "tile_end_inclusive": (
-        *("950", OVERLAPPING | {"indices": "in_window"}, "sent here instead"),
-        lambda cell, window: (window[2], window[3]) != (cell[2] // 2, cell[3] // 2),
+        *("950", VOLUME | {"indices": "in_window"}, "sent here instead"),
+        lambda cell, window: window[2:] != tuple(place // 2 for place in cell[2:]),
     ),
     "lost_halo_window": (
         *("950", OVERLAPPING | {"indices": "last"}, "lost"),

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from poolproof.references.operators import OPERATORS
-from poolproof.reports.figures.coverage import _size_class, _window_class, grids
+from poolproof.reports.figures.coverage import factor_coverage, grids
 from poolproof.reports.pages.plane import MAX_CELLS, MAX_PLANES, picture
 from poolproof.reports.rows.evidence import Evidence
 from poolproof.reports.rows.store import RowWriter
@@ -115,30 +114,26 @@ def test_planes_are_told_apart_many_share_squares_and_large_ones_are_cut() -> No
     assert picture(Evidence({name: np.zeros(3) for name in ("got", "low", "high", "flags")}, {})) is None
 
 
-def test_windows_and_sizes_are_classed() -> None:
-    for operator, attributes, place in (
-        ("MaxPool2dWithIndices", {"kernel_size": [3, 3], "stride": [2, 2]}, ("kernel > stride", "9+")),
-        ("MaxPool2dWithIndices", {"kernel_size": [2, 2]}, ("kernel = stride", "4+")),
-        ("MaxPool2dWithIndices", {"kernel_size": [2]}, ("kernel = stride", "4+")),
-        ("MaxPool3dWithArgmax", {"kernel_size": [2], "stride": [3]}, ("kernel < stride", "4+")),
-        ("MaxPool2dWithIndices", {"kernel_size": [1, 3], "stride": [2, 2]}, ("mixed", "2+")),
-        ("MaxPool2dWithIndices", {"kernel_size": [3, 2], "stride": [2, 2]}, ("kernel > stride", "4+")),
-        ("AdaptiveMaxPool2d", {"output_size": [5, 7]}, ("adaptive", "32+")),
-    ):
-        case = {"operator": operator, "shape": [1, *[9] * (OPERATORS[operator].spatial_rank + 1)], **attributes}
-        assert _window_class(json.dumps(case)) == place
-    classes = [_size_class((1, 4, 4096), value) for value in (0, 1, 3, 4, 4095, 4096)]
-    assert classes == ["1+", "1+", "1+", "4+", "4+", "2¹²+"]
-
-
-def test_grids_count_every_case_that_was_judged(tmp_path: Path) -> None:
+def test_grids_count_every_case_that_was_run(tmp_path: Path) -> None:
     writer = RowWriter(tmp_path, "main")
-    case = '{"operator":"MaxPool2dWithIndices","shape":[1,2,4,4],"kernel_size":[2,2]}'
-    for verdict, planes, elements in (("conforms", 2, 32), ("violates", 70, 70), ("not run", 2, 32)):
-        row = {"backend": "b", "case": case, "planes": planes, "elements": elements, "verdict": verdict}
-        writer.append({"operator": "o", "dtype": "d", "aspect": "values", **row})
+    for windows, shape, verdict in (
+        ({"kernel_size": [2, 2]}, [1, 2, 4, 4], "conforms"),
+        ({"kernel_size": [3, 3], "stride": [2, 2]}, [1, 70, 9, 9], "violates"),
+        ({"kernel_size": [2, 2]}, [1, 2, 4, 4], "not run"),
+    ):
+        case = {"operator": "MaxPool2dWithIndices", "shape": shape, **windows}
+        row = {"backend": "b", "operator": "MaxPool2dWithIndices", "dtype": "float32", "index_dtype": "int64"}
+        writer.append(row | {"aspect": "values", "case": json.dumps(case), "planes": shape[1], "verdict": verdict})
     writer.close()
-    sizes, windows = grids(tmp_path)["b"]
-    assert [sum(map(sum, grid.counts)) for grid in (sizes, windows)] == [2, 2]
-    assert sizes.counts[list(sizes.rows).index("64+")][list(sizes.columns).index("1+")] == 1
-    assert windows.counts[list(windows.rows).index("kernel = stride")][list(windows.columns).index("4+")] == 2
+    sizes, windows = grids(factor_coverage(tmp_path, {}))["b"]
+    for grid, met in (
+        (sizes, {("1 to 255", "2 to 63"), ("1 to 255", "65 and more")}),
+        (windows, {("2 to 127", "="), ("2 to 127", ">")}),
+    ):
+        places = [
+            (across, down) for down, _ in enumerate(grid.down.classes) for across, _ in enumerate(grid.across.classes)
+        ]
+        counted = {
+            (grid.across.classes[a], grid.down.classes[d]): grid.counts[d][a] for a, d in places if grid.counts[d][a]
+        }
+        assert counted == dict.fromkeys(met, 1)
