@@ -47,7 +47,7 @@ from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.options import sources_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
-from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of_subjects
+from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
 from poolproof.suites.run.repetition import attribute
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
@@ -378,8 +378,9 @@ def _case_coverage(
     for case in cases:
         key = name, case.operator, case.dtype
         if key not in covered:
-            own = [each for each in subjects if (each.operator.name, each.dtype) == key[1:] and not each.unsupported]
-            covered[key] = FactorCoverage(scope_of_subjects(own) if own else Scope(case.api, case.api.indices.dtypes))
+            alike = (each for each in subjects if (each.operator.name, each.dtype) == key[1:])
+            scopes = map(scope_of, alike)
+            covered[key] = FactorCoverage(next(scopes, Scope(case.api, case.api.indices.dtypes)))
         covered[key].add(row_of(case))
     return covered
 

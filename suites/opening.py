@@ -167,7 +167,6 @@ def _selection(config: pytest.Config) -> Selection:
         tuple(option("dtype") or ()),
         lines,
         None if option("shard") is None else Shard.parse(option("shard")),
-        option("complete"),
     )
 
 

@@ -50,12 +50,6 @@ def add_options(parser: pytest.Parser) -> None:
         help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()),
     )
     add(
-        "--complete",
-        action="store_true",
-        help="add cases that visit the pairs of classes of factors that the plan, or the list, leaves open "
-        "(poolproof coverage counts them)",
-    )
-    add(
         "--budget",
         metavar="TIME",
         help="time that the session may take, such as 90s, 10m or 2h: each block of the plan is asked its first cases, "

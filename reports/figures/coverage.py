@@ -89,7 +89,8 @@ def scope_of(run: Mapping[str, Any], backend: str, operator: str, dtype: str) ->
         return Scope(OPERATORS[operator], OPERATORS[operator].indices.dtypes)
     has = [line[2] for line in said["subjects"] if line[:2] == [operator, dtype] and line[3] is None]
     product = PRODUCTS.get(said["product"])
-    return Scope(OPERATORS[operator], tuple(has), tuple(said["tags"]), product, said["abilities"].get(operator, {}))
+    able = tuple(said["abilities"].get(operator, {}).items())
+    return Scope(OPERATORS[operator], tuple(has), tuple(said["tags"]), product, able)
 
 
 @dataclass(frozen=True)

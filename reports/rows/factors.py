@@ -260,17 +260,22 @@ kernel, kernels of 128, 1,024 and 4,096 cells in forwards, strides of 32."""
 class Scope:
     """Calls of one operator: on a product or anywhere, with the tags that a backend takes and what it lacks.
 
-    ``abilities`` are those of a backend, as a run records them: what they do not name, it has.
+    ``abilities`` are the items of those of a backend, as a run records them: what they do not name, it has.
     """
 
     operator: Operator
     index_dtypes: tuple[str, ...]
     tags: tuple[str, ...] = ("NHWC",)
     product: Product | None = None
-    abilities: Mapping[str, Any] = field(default_factory=dict)
+    abilities: tuple[tuple[str, Any], ...] = ()
 
     def lacks(self, ability: str) -> bool:
-        return self.abilities.get(ability) is False
+        return (ability, False) in self.abilities
+
+    @property
+    def layouts(self) -> Collection[str] | None:
+        """Return the names of those that reach the implementation; None for all."""
+        return dict(self.abilities).get("layouts")
 
 
 Parts = Mapping[str, Sequence[str]]
@@ -310,7 +315,7 @@ def _without_strides(name: str) -> Callable[[Scope], bool]:
 
 
 def _without_layout(kind: str) -> Callable[[Scope], bool]:
-    return lambda scope: kind not in reached_kinds(scope.abilities.get("layouts"))
+    return lambda scope: kind not in reached_kinds(scope.layouts)
 
 
 def _has_tag(scope: Scope) -> bool:
@@ -324,7 +329,8 @@ def _is_planar(scope: Scope) -> bool:
 def _dilates(scope: Scope) -> bool:
     api = f"aclnn{scope.operator.name}"
     clauses = CONTRACTS[api].on(scope.product) if scope.product else ()
-    return not any(clause.name == "dilation.one" and clause.status is not None for clause in clauses)
+    wants_one = any(clause.name == "dilation.one" and clause.status is not None for clause in clauses)
+    return not wants_one and not scope.lacks("dilation")
 
 
 _WINDOWED = (
@@ -335,6 +341,7 @@ _SHARED, _GAPS = "elements shared", [f"{GAP}{axis}" for axis in "NCDHW"]
 _KERNEL_OF_ONE = {"kernel cells": ["1"]}
 _ONE_PLANE = {"N*C": ["1"]}
 _NO_WINDOW_MEETS = {"windows over one cell": ["1"]}
+_SEVERAL = _others("windows over one cell", "1")
 
 
 def _whole(name: str) -> dict[str, Sequence[str]]:
@@ -361,16 +368,18 @@ def _of_operators() -> Iterator[Rule]:
 
 def _of_backends() -> Iterator[Rule]:
     yield Rule("no format tag here", {"tensors tagged NHWC": ["yes"]}, lambda scope: not _has_tag(scope))
-    yield Rule("the contract wants dilation 1", _others("dilation", "none"), lambda scope: not _dilates(scope))
-    yield Rule(
-        "the contract wants dilation 1",
-        {"a dilation that differs by axis": ["yes"]},
-        lambda scope: not _dilates(scope) or scope.lacks("dilation"),
-    )
+    for parts in (_others("dilation", "none"), {"a dilation that differs by axis": ["yes"]}):
+        yield Rule("no dilation here", parts, lambda scope: not _dilates(scope))
+    for apart in ({"kernel against stride": ["<", "="]}, {"stride list": ["empty"]}):
+        parts = _SEVERAL | apart
+        yield Rule(
+            "undilated windows that are not longer than their stride stay apart",
+            parts,
+            lambda scope: not _dilates(scope),
+        )
     yield Rule("no padding here", _others("padding", "none"), lambda scope: scope.lacks("padding"))
     uneven = {"a padding that differs by axis": ["yes"]}
     yield Rule("no padding here", uneven, lambda scope: scope.lacks("padding"))
-    yield Rule("no dilation here", _others("dilation", "none"), lambda scope: scope.lacks("dilation"))
     kept = ("no cell behind it", "cells behind it")
     yield Rule("no ceil_mode here", _others("last window", *kept), lambda scope: scope.lacks("ceil_mode"))
     yield Rule("a batch axis is needed here", {"batch": ["unbatched"]}, lambda scope: scope.lacks("unbatched"))
@@ -383,7 +392,7 @@ def _of_backends() -> Iterator[Rule]:
 
 def _of_windows() -> Iterator[Rule]:
     """Yield what follows from the arithmetic of windows of one size."""
-    one, several = {"windows per plane": ["1"]}, {"windows over one cell": ["2 to 4", "5 to 16", "17 and more"]}
+    one = {"windows per plane": ["1"]}
     kernel, relation, dilation = {"kernel cells": ["1"]}, "kernel against stride", "dilation"
     longer, apart = {relation: [">", "differs by axis"]}, {dilation: ["within the stride"]}
     multiple = _others("windows per row as a multiple", "of none")
@@ -395,8 +404,8 @@ def _of_windows() -> Iterator[Rule]:
         ("padding is at most half of a kernel", kernel | {"a padding that differs by axis": ["yes"]}),
         ("a kernel of one cell has one length", kernel | {"a kernel that differs by axis": ["yes"]}),
         ("a window of one cell lies inside or is dropped", kernel | {"last window": ["added by ceil_mode"]}),
-        ("windows of one cell do not meet", kernel | several),
-        ("windows that stay apart do not meet", apart | several),
+        ("windows of one cell do not meet", kernel | _SEVERAL),
+        ("windows that stay apart do not meet", apart | _SEVERAL),
         (
             "a kernel that is not longer than its stride does not overlap",
             {relation: ["<", "="], dilation: ["of overlapping windows"]},
@@ -438,7 +447,7 @@ def _of_windows() -> Iterator[Rule]:
     yield Rule(two, corner, lambda scope: _is_windowed(scope) and scope.operator.spatial_rank == 2)
     cube = {"kernel cells": ["256"], "a kernel that differs by axis": ["no"]}
     yield Rule("256 is no cube", cube, lambda scope: _is_windowed(scope) and scope.operator.spatial_rank == 3)
-    yield Rule("one window does not meet others", one | several)
+    yield Rule("one window does not meet others", one | _SEVERAL)
 
 
 def _of_adaptive_windows() -> Iterator[Rule]:

@@ -7,6 +7,7 @@ hit exactly. Of the parts drawn those are taken by which most pairs meet for the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -137,8 +138,8 @@ _FIELDS = {
 _WITH_NUMBERS = ("between", "gaussian", "whole", "pointed")
 """Words that say nothing without numbers, or without the data of others."""
 
-_AT_ONCE, _MOST_DRAWN, _MOST_TRIED, _ATTEMPTS = 500, 20_000, 100, 8
-"""How many planes with windows are drawn together, how many in all, and how many compared; how often one tries."""
+_AT_ONCE, _MOST_DRAWN, _MOST_TRIED = 2_000, 20_000, 200
+"""How many planes with windows are drawn together, how many in all, and how many compared."""
 
 _OF_KIND = {
     (is_tagged, kind): tuple(name for name in names if TensorLayout(name).kind == kind)
@@ -150,7 +151,14 @@ _OF_KIND = {
 _USUAL_CELLS, _MOST_CELLS = 1 << 16, 1 << 23
 """Cells of a tensor, unless larger ones are wanted; and at most."""
 
+_USUAL_COST = 1 << 21
+"""Bytes of tensors, and cells of windows, which are looked at in about a millisecond."""
+
 Weights = NDArray[np.floating[Any]]
+
+
+def _cost(case: Case) -> int:
+    return case.memory_bytes() + case.planes * case.plane_windows * case.taps
 
 
 @dataclass(frozen=True)
@@ -168,16 +176,21 @@ class CasePart:
 
 @dataclass(eq=False)
 class Completion:
-    """Cases that visit what the calls of a scope leave open, in one dtype, by a seed."""
+    """Cases that visit what the calls of a scope leave open, in one dtype, by a seed.
+
+    Of so many ``attempts`` to make a case the one is taken that visits most.
+    """
 
     coverage: FactorCoverage
     dtype: str
     seed: int = 0
+    attempts: int = 4
 
     def __post_init__(self) -> None:
         self._draw = Draws(self.seed)
         self._draw.is_random = True
         self._drawn = 0
+        self._used: Counter[tuple[str, str]] = Counter()
         self._space = self.coverage.space
         operator = self._space.scope.operator
         self._smallest = replace(Case.smallest(operator, self.dtype), index_dtype=self._space.scope.index_dtypes[0])
@@ -215,19 +228,23 @@ class Completion:
         left = self._open(size)
         names = list(self._places)
         for place in np.argwhere(left):
-            wanted = dict(names[number] for number in place)
-            for attempt in range(_ATTEMPTS if np.all(np.diff(place) > 0) else 0):  # each combination in one order
-                if not left[tuple(place)]:
-                    break
-                weights = left.sum(axis=tuple(range(2, size)), dtype=np.float32) if attempt < _ATTEMPTS // 2 else None
-                case = self.case(wanted, weights)
-                if case is None:
-                    continue
-                own = classes_of(features_of(row_of(case)))
-                met = np.ix_(*[[self._places[name, own[name]] for name in self._names if name in own]] * size)
-                if left[met].any() and self.coverage.add(row_of(case)):
+            if left[tuple(place)] and np.all(np.diff(place) > 0):  # each combination in one order
+                best, met = self._best(dict(names[number] for number in place), left)
+                if best and left[met].any() and self.coverage.add(row_of(best)):
                     left[met] = False
-                    yield case
+                    yield best
+
+    def _best(self, wanted: Mapping[str, str], left: NDArray[np.bool_]) -> tuple[Case | None, Any]:
+        """Make several cases of classes, and return that in which most of what is ``left`` meets, with its places."""
+        weights = left.sum(axis=tuple(range(2, left.ndim)), dtype=np.float32)
+        made = (self.case(wanted, weights if attempt % 2 else None) for attempt in range(self.attempts))
+        found = []
+        for case in filter(None, made):
+            own = classes_of(features_of(row_of(case)))
+            if wanted.items() <= own.items() and not self._space.excluded(own):
+                met = np.ix_(*[[self._places[name, own[name]] for name in self._names if name in own]] * left.ndim)
+                found.append((left[met].sum() / max(1.0, _cost(case) / _USUAL_COST), case, met))
+        return max(found, key=lambda each: each[0])[1:] if found else (None, ())
 
     def case(self, wanted: Mapping[str, str], weights: Weights | None = None) -> Case | None:
         """Choose a part of each kind, those that ``wanted`` is about first, by which most of the open pairs meet.
@@ -241,7 +258,8 @@ class Completion:
             fitting = self._fitting(parts, {name: own for name, own in wanted.items() if name in names})
             if not fitting:
                 return None
-            fitting = [part for part in fitting if part.cells * cells <= _USUAL_CELLS] or fitting
+            most = max(_USUAL_CELLS, 2 * cells * min(part.cells for part in fitting))
+            fitting = [part for part in fitting if part.cells * cells <= most]
             rows = np.stack([part.places for part in fitting])
             gains = rows @ (weights @ met) + (rows @ weights * rows).sum(axis=1) / 2
             gains[rows @ (self._impossible @ met) > 0] = -1
@@ -329,9 +347,12 @@ class Completion:
             return None
 
     def _layout(self, kind: str, case: Case, tensor: str, is_tagged: bool) -> str:
-        """Choose a layout of a kind that a tensor can have; the usual one where there is none."""
-        able, rank = self.coverage.space.scope.abilities.get("layouts"), case.api.spatial_rank
+        """Choose the layout of a kind that is used least of those that a tensor can have; the usual one without any."""
+        able, rank = self.coverage.space.scope.layouts, case.api.spatial_rank
         reached = tuple(name for name in _OF_KIND[is_tagged, kind] if able is None or name.partition("+")[0] in able)
         offset = tuple(name for name in reached if "+" in name)
         fitting = suitable(reached[len(offset) :], case.tensor_shape(tensor), rank, case.sharing(tensor))
-        return self._draw.choose([*fitting, *offset] or ["nhwc" if is_tagged else CONTIGUOUS.name])
+        names = [*offset, *fitting, *(f"{name}+3" for name in fitting if kind != "packed")]
+        chosen = min(names, key=lambda name: self._used[tensor, name], default="nhwc" if is_tagged else CONTIGUOUS.name)
+        self._used[tensor, chosen] += 1
+        return chosen

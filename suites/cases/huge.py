@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
-from typing import Any
 
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
+from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 
 SOAK = 8000
@@ -26,12 +26,12 @@ _PAST_24_BITS = (1 << 24) + 19
 Sizes = tuple[int, ...]
 
 
-def huge(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
+def huge(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the calls for an operator in one pair of dtypes.
 
     Their data cost little to make, and no plane is like the next: a lost one is missed.
     """
-    data: dict[str, Any] = {"values": "ties"}
+    operator, data = scope.operator, {"values": "ties"}
     if operator.is_backward:
         data = {"values": "constant", "gradient": "integers", "indices": "in_window"}
     return [

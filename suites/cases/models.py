@@ -12,6 +12,7 @@ from math import prod
 
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows
+from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -36,22 +37,22 @@ class Layer:
         return len(self.shape) - 2 == operator.spatial_rank and isinstance(self.windows, operator.windows)
 
 
-def models(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
+def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the layers that run by an operator, in one pair of dtypes."""
     return [
         target(
-            operator,
+            scope.operator,
             dtype,
             index_dtype,
             f"{layer.network}, {layer.name}",
             plan_cases=0 if prod(layer.shape) < SMALL else ACCEPTANCE,
             shape=layer.shape,
             attributes=layer.windows.passed(),
-            gradient="backpropagated" if operator.is_backward else "integers",
+            gradient="backpropagated" if scope.operator.is_backward else "integers",
             values=layer.values,
         )
         for layer in LAYERS
-        if dtype in DTYPES and layer.is_run_by(operator)
+        if dtype in DTYPES and layer.is_run_by(scope.operator)
     ]
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, assert_never
 
 from poolproof.references.operators import Direction, Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
+from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.case import Case
 
 
@@ -80,16 +81,17 @@ ACCEPTANCE = 800
 """``plan_cases`` of what is too costly for the smoke plan."""
 
 
-def examples(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
+def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the example of the operator's own page, in any pair of dtypes."""
-    printed = _EXAMPLES.get(operator.name, ())
-    return [target(operator, dtype, index_dtype, "page example", **fields) for fields in printed]
+    printed = _EXAMPLES.get(scope.operator.name, ())
+    return [target(scope.operator, dtype, index_dtype, "page example", **fields) for fields in printed]
 
 
-def targets(operator: Operator, dtype: str, index_dtype: str) -> list[Target]:
+def targets(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the targets that apply to an operator."""
     return [
-        target(operator, dtype, index_dtype, name, repeats, **fields) for name, repeats, fields in _targets_of(operator)
+        target(scope.operator, dtype, index_dtype, name, repeats, **fields)
+        for name, repeats, fields in _targets_of(scope.operator)
     ]
 
 

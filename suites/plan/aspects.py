@@ -5,6 +5,7 @@ from __future__ import annotations
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
 from poolproof.suites.cases.huge import huge
 from poolproof.suites.cases.models import models
+from poolproof.suites.cases.pairs import pairs
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
 from poolproof.suites.cases.targets import examples, targets
 from poolproof.suites.judging.checks import CHECKS, USUAL
@@ -65,6 +66,7 @@ CASE_ASPECTS = {
                 values=("normal", "ties", "nan"),
                 layouts=ALL_LAYOUTS,
             ),
+            weight=2.0,
             on_layouts=True,
         ),
         CaseAspect(
@@ -190,10 +192,11 @@ CASE_ASPECTS = {
             weight=0.1,
         ),
         CaseAspect(
-            "completion",
-            "calls in which classes of factors meet that meet in no other call of the run give what they should",
-            profile=Profile(gradients=("integers", "uniform"), layouts=ALL_LAYOUTS),
+            "pairs",
+            "any two classes of what kernels branch on meet in a call that gives what it should",
+            profile=Profile(layouts=ALL_LAYOUTS),
             weight=0,
+            listed=pairs,
         ),
     )
 }

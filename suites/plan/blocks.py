@@ -15,13 +15,11 @@ from typing import TypeVar, cast
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.vocabulary import SIGNATURES
-from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.reports.rows.costs import usual_cost
-from poolproof.reports.rows.meetings import FactorCoverage
+from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
@@ -32,7 +30,7 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
-from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of_subjects
+from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
@@ -43,8 +41,8 @@ CALLS_AT_ONCE = 250
 _EXTENSION = "+"
 """Separates the id of a planned block from the index of its extension."""
 
-Listed = Callable[[Operator, str, str], list[Target]]
-"""Lists the cases of an operator, a dtype and a dtype of indices."""
+Listed = Callable[[Scope, str, str], list[Target]]
+"""Lists the cases of an operator in a dtype and a dtype of indices."""
 
 
 class Block(ABC):
@@ -199,7 +197,7 @@ class CaseAspect(Aspect):
         return max(self.min_cases, round(plan.cases * self.weight)) if self.weight else 0
 
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
-        listed = _listed(self.listed, subject.operator, subject.dtype, subject.index_dtype) if self.listed else ()
+        listed = _listed(self.listed, scope_of(subject), subject.dtype, subject.index_dtype) if self.listed else ()
         return [
             target
             for target in listed
@@ -285,46 +283,6 @@ class ListedBlock(Block):
     def questions(self) -> list[CaseQuestion]:
         targets, block = self.aspect.targets(self.subject, self.plan_cases), self.id
         return [CaseQuestion(target.case, self.aspect, block, target.repeats) for target in targets]
-
-
-_COMPLETED: dict[tuple[object, ...], list[Case]] = {}
-"""Cases that were made in this process, by what they follow from: a session counts them several times."""
-
-
-@dataclass(frozen=True)
-class CompletionBlock(Block):
-    """Cases that visit the pairs of classes that ``others`` leave open, for ``subjects`` of one operator and dtype."""
-
-    subjects: Sequence[Subject]
-    aspect: CaseAspect
-    others: Sequence[Block] = field(compare=False)
-    seed: int = field(default=0, compare=False)
-
-    @property
-    def subject(self) -> Subject:  # type: ignore[override]
-        return self.subjects[0]
-
-    @property
-    def id(self) -> str:
-        return f"{self.subject.backend}-{self.subject.operator.name}-{self.subject.dtype}-{self.aspect.id}"
-
-    def groups(self, asked: int | None = None) -> dict[Group, int]:
-        """Count by the dtype of indices, too."""
-        by_dtype = {subject.index_dtype: subject.group(self.aspect) for subject in self.subjects}
-        return dict(Counter(by_dtype[question.case.index_dtype] for question in self.questions()[:asked]))
-
-    def questions(self) -> list[CaseQuestion]:
-        key = (self.id, self.seed, *self.subjects, *((block.id, block.count) for block in self.others))
-        if key not in _COMPLETED:
-            coverage = FactorCoverage(scope_of_subjects(self.subjects))
-            for question in (question for block in self.others for question in block.questions()):
-                if isinstance(question, CaseQuestion) and self._is_about(question.case):
-                    coverage.add(row_of(question.case))
-            _COMPLETED[key] = list(Completion(coverage, self.subject.dtype, self.seed).cases(2))
-        return [CaseQuestion(case, self.aspect, self.id) for case in _COMPLETED[key]]
-
-    def _is_about(self, case: Case) -> bool:
-        return (case.operator, case.dtype) == (self.subject.operator.name, self.subject.dtype)
 
 
 @dataclass(frozen=True)
@@ -421,9 +379,9 @@ class PhaseBlock(Block):
 
 
 @cache
-def _listed(listed: Listed, operator: Operator, dtype: str, index_dtype: str) -> tuple[Target, ...]:
+def _listed(listed: Listed, scope: Scope, dtype: str, index_dtype: str) -> tuple[Target, ...]:
     """Cache a list: a session counts it several times before it begins."""
-    return tuple(listed(operator, dtype, index_dtype))
+    return tuple(listed(scope, dtype, index_dtype))
 
 
 def _has_tags(subject: Subject, case: Case) -> bool:

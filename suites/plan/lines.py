@@ -22,7 +22,7 @@ from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.phases import PhaseQuestion, read_phase_question
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, EVERYTHING, LISTED, PHASES
-from poolproof.suites.plan.blocks import Block, CaseBlock, ListedBlock
+from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.plans import Group, Subject
 
 AD_HOC = "case"
@@ -115,17 +115,6 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
             return contract_question(call, product, CONTRACT, AD_HOC)
         case PhaseQuestion() as question:
             return replace(question, block=AD_HOC)
-
-
-def case_kinds(block: Block) -> list[tuple[str, str]]:
-    """Return the operator and dtype that the cases of a block are of; nothing where it is about no cases."""
-    match block:
-        case SingleBlock(question=CaseQuestion(case=case)):
-            return [(case.operator, case.dtype)]
-        case CaseBlock(subject=subject) | ListedBlock(subject=subject):
-            return [(subject.operator.name, subject.dtype)]
-        case _:
-            return []
 
 
 def further_question(case: Case, aspect: str) -> CaseQuestion:

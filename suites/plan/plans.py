@@ -6,6 +6,7 @@ and their own name alone: a smaller plan draws a prefix of a larger one; order a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -33,8 +34,8 @@ class Plan:
 
 
 _PLANS = (
-    Plan("smoke", 80, "a few minutes: every aspect of every operator and dtype, for each change"),
-    Plan("acceptance", 1600, "the evidence to accept or refuse a library on"),
+    Plan("smoke", 40, "a few minutes: every aspect of every operator and dtype, for each change"),
+    Plan("acceptance", 1400, "the evidence to accept or refuse a library on"),
     Plan("soak", 16000, "a night: rare geometries and orders"),
 )
 PLANS = {plan.name: plan for plan in _PLANS}
@@ -53,7 +54,7 @@ class Subject:
     Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product`` and
     ``abilities`` are those of `Backend`; ``on_streams`` and ``in_phases`` say whether its `Backend.actions` are
     on streams and on executors. ``makes_indices``: of a backward, whether the backend has a forward that makes indices
-    for it.
+    for it. ``index_dtypes`` are all that the backend has for the operator in this dtype; if empty, its own.
     """
 
     backend: str
@@ -67,6 +68,7 @@ class Subject:
     in_phases: bool = False
     makes_indices: bool = True
     abilities: Abilities = ALL
+    index_dtypes: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -122,7 +124,7 @@ class Survey:
             Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, *device, made, able[operator])
             for operator, dtype, index_dtype, unsupported, made in record["subjects"]
         ]
-        return cls({}, found, product)
+        return cls({}, _with_index_dtypes(found), product)
 
 
 def subjects(name: str, backend: Backend) -> list[Subject]:
@@ -139,14 +141,22 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
                     unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes
                 )
                 found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
-    return found
+    return _with_index_dtypes(found)
 
 
-def scope_of_subjects(same: Sequence[Subject]) -> Scope:
-    """Return the calls of the subjects of one operator and dtype, which differ in the dtype of indices."""
-    first = same[0]
-    index_dtypes = tuple(subject.index_dtype for subject in same)
-    return Scope(first.operator, index_dtypes, first.tags, first.product, first.abilities.to_record())
+def _with_index_dtypes(found: Iterable[Subject]) -> list[Subject]:
+    alike = defaultdict[tuple[str, str], list[str]](list)
+    for subject in (found := list(found)):
+        if subject.unsupported is None:
+            alike[subject.operator.name, subject.dtype].append(subject.index_dtype)
+    return [replace(each, index_dtypes=tuple(alike[each.operator.name, each.dtype])) for each in found]
+
+
+def scope_of(subject: Subject) -> Scope:
+    """Return the calls of a subject's operator and dtype, in all the dtypes of indices."""
+    able = tuple(subject.abilities.to_record().items())
+    stored = subject.index_dtypes or (subject.index_dtype,)
+    return Scope(subject.operator, stored, subject.tags, subject.product, able)
 
 
 def not_supported(subject: Subject) -> Row:
@@ -168,7 +178,14 @@ def blocks(chosen: Sequence[Subject], aspects: Iterable[PlannedAspect[B_co]], pl
     """Yield the blocks of a plan: those of every pair of dtypes, then those of the operators as a whole."""
     aspects = list(aspects)
     wholes = (
-        replace(subject, dtype="", index_dtype="", unsupported=None, makes_indices=True, abilities=ALL)
+        Subject(
+            subject.backend,
+            subject.operator,
+            tags=subject.tags,
+            product=subject.product,
+            on_streams=subject.on_streams,
+            in_phases=subject.in_phases,
+        )
         for subject in chosen
     )
     for subject in (*chosen, *dict.fromkeys(wholes)):

@@ -7,7 +7,7 @@ is part of the record. Of pytest, it knows the ids of tests and nothing else.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -18,11 +18,10 @@ from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
-from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.judging.question import Question
-from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
-from poolproof.suites.plan.blocks import Block, CompletionBlock, extend
-from poolproof.suites.plan.lines import SingleBlock, case_kinds, further_question_of, line_question
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.blocks import Block, extend
+from poolproof.suites.plan.lines import SingleBlock, further_question_of, line_question
 from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks, not_supported
 from poolproof.suites.plan.shard import Shard
 
@@ -41,10 +40,9 @@ class NotDrawable(BadInput):
 class Selection:
     """A part of a plan: its ``aspects``, ``operators`` and ``dtypes``; of the last two, none stands for all.
 
-    If ``lines`` name single cases, nothing else is planned. To be ``complete``, cases are added in which classes of
-    factors meet that meet in no other. A ``shard`` has its part of what is left, of which ``only`` some blocks and
-    single questions may be selected by id. A time budget has the ``asked`` first cases of a block judged, and as many
-    cases beyond the plan as the ``extensions`` of a block have, both by the block's id.
+    If ``lines`` name single cases, nothing else is planned. A ``shard`` has its part of what is left, of which ``only``
+    some blocks and single questions may be selected by id. A time budget has the ``asked`` first cases of a block
+    judged, and as many cases beyond the plan as the ``extensions`` of a block have, both by the block's id.
     """
 
     surveys: Mapping[str, Survey]
@@ -55,7 +53,6 @@ class Selection:
     dtypes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
-    complete: bool = False
     only: frozenset[str] | None = None
     asked: Mapping[str, int] = field(default_factory=dict)
     extensions: Mapping[str, int] = field(default_factory=dict)
@@ -70,7 +67,6 @@ class Selection:
             "dtypes": list(self.dtypes),
             "lines": list(self.lines),
             **({"shard": str(self.shard)} if self.shard else {}),
-            **({"complete": True} if self.complete else {}),
             "backends": {name: survey.to_record() for name, survey in self.surveys.items()},
         }
 
@@ -87,7 +83,6 @@ class Selection:
                 tuple(record["dtypes"]),
                 tuple(record["lines"]),
                 Shard.parse(record["shard"]) if "shard" in record else None,
-                bool(record.get("complete")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NotDrawable(f"what was asked is not recorded as this suite does: {error!r}") from error
@@ -192,22 +187,7 @@ class Selection:
             for line in self.lines
         )
         planned = blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed)
-        made: list[Block] = [*{single.id: single for single in singles}.values(), *planned]
-        return [*made, *self._completions(made)] if self.complete else made
-
-    def _completions(self, others: Sequence[Block]) -> Iterator[Block]:
-        """Yield for each operator and dtype that ``others`` are about the block that completes them."""
-        for name, surveyed in self.surveys.items():
-            alike = defaultdict[tuple[str, str], list[Subject]](list)
-            for subject in surveyed.subjects:
-                if subject.unsupported is None:
-                    alike[subject.operator.name, subject.dtype].append(subject)
-            own = [block for block in others if block.backend == name]
-            for operator, dtype in dict.fromkeys(kind for block in own for kind in case_kinds(block)):
-                if (operator, dtype) in alike:
-                    chosen = [block for block in own if (operator, dtype) in case_kinds(block)]
-                    seed = derive_seed(self.seed, name, operator, dtype)
-                    yield CompletionBlock(tuple(alike[operator, dtype]), CASE_ASPECTS["completion"], chosen, seed)
+        return [*{single.id: single for single in singles}.values(), *planned]
 
 
 Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]

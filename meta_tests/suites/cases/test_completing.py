@@ -24,8 +24,7 @@ from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, Profile, cases
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
-from poolproof.suites.plan.plans import PLANS, Plan, Subject, Survey, scope_of_subjects
-from poolproof.suites.plan.selection import Selection
+from poolproof.suites.plan.plans import PLANS, Subject, scope_of
 from scatter import Scatter
 
 KINDS = (
@@ -37,7 +36,7 @@ KINDS = (
 SAMPLE, ATTEMPTS = 40, 12
 
 
-def scope_of(name: str, product: str = "") -> Scope:
+def scope_on(name: str, product: str = "") -> Scope:
     operator = OPERATORS[name]
     return Scope(operator, operator.indices.dtypes, product=PRODUCTS.get(product))
 
@@ -48,7 +47,7 @@ def classes(case: Case) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_what_can_meet_is_made(name: str) -> None:
-    coverage = FactorCoverage(scope_of(name))
+    coverage = FactorCoverage(scope_on(name))
     completion = Completion(coverage, "float32")
     pairs = [(together, place) for together, can in coverage.space.combinations(2) for place in np.argwhere(can)]
     for together, place in random.Random(name).sample(pairs, SAMPLE):
@@ -59,7 +58,7 @@ def test_what_can_meet_is_made(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_what_is_drawn_is_never_excluded(name: str) -> None:
-    space = Space(scope_of(name))
+    space = Space(scope_on(name))
     gradients = ("integers", "uniform", "special", "subnormal", "near_overflow", "signed_zeros")
     drawn = Profile(gradients=gradients, values=("normal", "ties", "nan", "infinities"), layouts=ALL_LAYOUTS)
     for case in generate(cases(OPERATORS[name], "float32", OPERATORS[name].indices.dtypes[0], drawn), 300, 7):
@@ -67,21 +66,21 @@ def test_what_is_drawn_is_never_excluded(name: str) -> None:
 
 
 def test_a_rule_says_what_keeps_classes_apart() -> None:
-    space = Space(scope_of("MaxPool2dWithIndicesBackward", "A2"))
+    space = Space(scope_on("MaxPool2dWithIndicesBackward", "A2"))
     assert space.excluded({"kernel cells": "1", "padding": "less"}) == "padding is at most half of a kernel"
-    assert space.excluded({"dilation": "past the stride"}) == "the contract wants dilation 1"
-    assert not Space(scope_of("MaxPool2dWithIndicesBackward", "950")).excluded({"dilation": "past the stride"})
+    assert space.excluded({"dilation": "past the stride"}) == "no dilation here"
+    assert not Space(scope_on("MaxPool2dWithIndicesBackward", "950")).excluded({"dilation": "past the stride"})
 
 
 def test_every_class_of_a_factor_can_be_somewhere() -> None:
-    spaces = [Space(scope_of(name)) for name in OPERATORS]
+    spaces = [Space(scope_on(name)) for name in OPERATORS]
     for factor in FACTORS:
         for own in factor.classes:
             assert any(not space.excluded({factor.name: own}) for space in spaces), (factor.name, own)
 
 
 def test_completion_adds_only_what_was_not_visited() -> None:
-    coverage = FactorCoverage(scope_of("AdaptiveMaxPool2d"))
+    coverage = FactorCoverage(scope_on("AdaptiveMaxPool2d"))
     before, shares = coverage.meetings(2), []
     for case, _ in zip(Completion(coverage, "float32").cases(2), range(30), strict=False):
         Case.from_json(case.to_json())
@@ -99,23 +98,26 @@ def test_a_run_counts_what_was_judged(run: Path) -> None:
         assert pairs.possible - pairs.visited == sum(1 for _ in pairs.missing())
 
 
-@pytest.mark.parametrize("lines", [(), (Case.smallest(OPERATORS["MaxPool2dWithIndices"]).to_json(),)])
-def test_a_plan_and_single_cases_are_completed(lines: tuple[str, ...]) -> None:
-    operator, product = OPERATORS["MaxPool2dWithIndices"], PRODUCTS["950"]
-    subjects = [
-        Subject("npu", operator, "float32", stored, tags=("NHWC",), product=product) for stored in ("int32", "int64")
-    ]
-    plan = Selection({"npu": Survey({}, subjects, product)}, Plan("smoke", 5, ""), 0, ("values",), lines=lines)
-    complete = Selection.from_record(replace(plan, complete=True).to_record())
-    *others, added = complete.blocks()
-    assert [block.id for block in others] == [block.id for block in plan.blocks()]
-    coverage = FactorCoverage(scope_of_subjects(subjects))
-    for question in (question for block in complete.blocks() for question in block.questions()):
-        assert isinstance(question, CaseQuestion)
-        coverage.add(row_of(question.case))
+PLACES = (("torch", "", ("int64",)), ("npu", "A2", ("int32",)), ("npu", "950", ("int32", "int64")))
+"""Backend, product, and dtypes of indices."""
+
+
+@pytest.mark.parametrize(("backend", "product", "index_dtypes"), PLACES)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_smoke_plan_visits_every_pair(name: str, backend: str, product: str, index_dtypes: tuple[str, ...]) -> None:
+    operator, device = OPERATORS[name], PRODUCTS.get(product)
+    if not {*index_dtypes} & {*operator.indices.dtypes}:
+        index_dtypes = operator.indices.dtypes
+    first = Subject(backend, operator, "float16", "", product=device, index_dtypes=index_dtypes)
+    first = replace(first, tags=device.tags if device else ())
+    coverage = FactorCoverage(scope_of(first))
+    for stored in index_dtypes:
+        for block in CASE_ASPECTS["pairs"].blocks(replace(first, index_dtype=stored), PLANS["smoke"], 0):
+            for question in block.questions():
+                assert isinstance(question, CaseQuestion) and question.case.index_dtype == stored
+                coverage.add(row_of(question.case))
     pairs = coverage.meetings(2)
-    assert pairs.visited > 0.995 * pairs.possible
-    assert sum(added.groups().values()) == added.count and len(added.groups()) == 2
+    assert pairs.visited > 0.997 * pairs.possible, list(pairs.missing())
 
 
 class LosesTaggedGaps(Scatter):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
-from poolproof.references.operators import OPERATORS
+from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
+from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.models import LAYERS, SMALL, models
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
@@ -58,13 +59,13 @@ def test_every_layer_has_a_name_of_its_own_a_source_and_an_operator_each_way() -
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
-def test_every_layer_is_a_legal_case_in_what_networks_are_trained_in(operator: object) -> None:
+def test_every_layer_is_a_legal_case_in_what_networks_are_trained_in(operator: Operator) -> None:
     for dtype in ("float32", "float16", "bfloat16"):
-        listed = models(operator, dtype, "int32")  # type: ignore[arg-type]
+        listed = models(Scope(operator, ("int32",)), dtype, "int32")
         assert listed
         for target in listed:
             assert Case.from_json(target.case.to_json()) == target.case
-    assert models(operator, "float64", "int32") == []  # type: ignore[arg-type]
+    assert models(Scope(operator, ("int32",)), "float64", "int32") == []
 
 
 def planned(plan: str) -> list[int]:
@@ -84,7 +85,7 @@ def test_the_smoke_plan_has_the_small_layers_and_the_acceptance_plan_all() -> No
 @pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.windows is Windowed])
 def test_every_known_geometry_is_a_target(name: str) -> None:
     operator = OPERATORS[name]
-    planned = [target.case for target in targets(operator, "float32", "int32")]
+    planned = [target.case for target in targets(Scope(operator, ("int32",)), "float32", "int32")]
     asked = {(case.spatial_shape, case.attributes.sizes) for case in planned}
     known = {(geometry.spatial, geometry.windows.kernel_size) for geometry in known_geometries(operator.spatial_rank)}
     assert len(known) > 5
