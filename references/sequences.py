@@ -280,8 +280,7 @@ class SequenceModel:
             _require(value == each.default or each.name in meant, f"{action.do} has no {each.name}")
             _require(value is None or 0 <= value < MOST, f"{each.name} is less than 0, or {MOST} or more")
         _require(max(action.call, action.workspace or 0) < len(self.kinds), f"there are {len(self.kinds)} calls")
-        before = self._performed[-1] if self._performed else action
-        if before.at_once:
+        for before in (each for each in self._performed[-1:] if each.at_once):
             is_beside = action.do == "prepare" and action.thread != before.thread and action.executor != before.executor
             _require(is_beside, "what begins at once with a phase one is another, in another thread")
         _require(

@@ -87,13 +87,13 @@ def draw_sequence(draws: Draws, case: Case, takes: Callable[[Case], bool], abili
     if not draws.is_random:
         return CallSequence((PREPARE, RUN), (case,))
     while True:
-        actions, cases = draw_actions(draws, abilities), (case, replace(case, seed=case.seed ^ 1, literals=()))
+        actions, cases = draw_actions(draws, abilities), [case, replace(case, seed=case.seed ^ 1, literals=())]
         if any(2 in (action.call, action.workspace) for action in actions):
             others = [other for other in differing_in_one(case) if takes(other)]
-            cases = (*cases, draws.choose(others) if others else case)
-        sequence = CallSequence(actions, cases)
-        if not sequence.why_illegal():
-            return _tidy(sequence)
+            cases.append(draws.choose(others) if others else case)
+        sequence = _tidy(CallSequence(actions, tuple(cases)))
+        if not sequence.why_illegal() and sequence.cases[0] in cases[:2]:
+            return sequence
 
 
 def draw_actions(draws: Draws, abilities: Collection[str]) -> Actions:
@@ -127,21 +127,27 @@ def _draw_steps(draws: Draws, verb: str, on_streams: bool) -> Actions:
 
 
 def _tidy(sequence: CallSequence) -> CallSequence:
-    """Leave out the calls that no action is about, and number executors in their order."""
-    used = {
-        name: [getattr(action, name) for action in sequence.actions if name in FORMS[action.do][1]]
-        for name in ("call", "workspace", "executor")
-    }
-    calls = sorted({*used["call"], *used["workspace"]} - {None})
-    places: dict[Any, Any] = {number: place for place, number in enumerate(calls)}
-    executors = {number: place for place, number in enumerate(dict.fromkeys(used["executor"]))}
-    numbers = {"call": places, "workspace": {None: None, **places}, "executor": executors}
+    """Leave out the calls that no action is about, and give every phase one an executor of its own number.
 
-    def renumbered(action: Action) -> Action:
-        meant = numbers.keys() & FORMS[action.do][1]
-        return replace(action, **{name: numbers[name][getattr(action, name)] for name in meant})
-
-    return CallSequence(tuple(map(renumbered, sequence.actions)), tuple(sequence.cases[number] for number in calls))
+    What is never made repeatable need not be uncached.
+    """
+    used = [getattr(each, name) for each in sequence.actions for name in ("call", "workspace") if _has(each, name)]
+    calls = sorted({*used} - {None})
+    places: dict[Any, Any] = {None: None, **{number: place for place, number in enumerate(calls)}}
+    executors: dict[int, int] = {}
+    actions: list[Action] = []
+    for action in sequence.actions:
+        if action.do == "prepare":
+            executors[action.executor] = sum(each.do == "prepare" for each in actions)
+        numbers = {"call": places, "workspace": places, "executor": executors}
+        own = {name: getattr(action, name) for name in numbers if _has(action, name)}
+        actions.append(replace(action, **{name: numbers[name].get(number, number) for name, number in own.items()}))
+    repeatable = {action.executor for action in actions if action.do == "make_repeatable"}
+    actions = [
+        replace(each, what="") if each.what == "uncached" and each.executor not in repeatable else each
+        for each in actions
+    ]
+    return CallSequence(tuple(actions), tuple(sequence.cases[number] for number in calls))
 
 
 def smaller_sequence(
@@ -174,41 +180,54 @@ def _extent(sequence: CallSequence) -> tuple[object, ...]:
 
 
 def _reductions(sequence: CallSequence) -> Iterator[CallSequence]:
-    """Yield sequences without an executor, an action or two, then those with simpler words; many are illegal."""
+    """Yield sequences without an executor, an action or two, then with simpler words, in all places or in one.
+
+    Many are illegal.
+    """
     actions = sequence.actions
     positions = range(len(actions))
-    executors = dict.fromkeys(action.executor for action in actions)
-    dropped = [{at for at in positions if _uses(actions[at], "executor", number)} for number in executors]
-    dropped += [{*those} for count in (1, 2) for those in combinations(positions, count)]
-    for without in dropped:
-        yield _tidy(replace(sequence, actions=tuple(actions[at] for at in positions if at not in without)))
-    simpler_numbers = {"call": range(len(sequence.cases)), "stream": (1, 0), "thread": (0, 1), "workspace": (None,)}
-    for name, simpler in simpler_numbers.items():
-        for value in simpler:
-            for own in dict.fromkeys(getattr(action, name) for action in actions if getattr(action, name) != value):
-                others = (replace(each, **{name: value}) if _uses(each, name, own) else each for each in actions)
-                yield _tidy(replace(sequence, actions=tuple(others)))
-    simplest = {"what": "", "stream": 1, "thread": 0, "workspace": None, "asked": False, "at_once": False}
-    for at, action in enumerate(actions):
-        for name, value in simplest.items():
-            yield replace(sequence, actions=(*actions[:at], replace(action, **{name: value}), *actions[at + 1 :]))
+    without = [[at for at in positions if _has(actions[at], "executor", number)] for number in positions]
+    without += [[*dropped] for count in (1, 2) for dropped in combinations(positions, count)]
+    for dropped in without:
+        yield _tidy(replace(sequence, actions=tuple(actions[at] for at in positions if at not in dropped)))
+    calls = range(len(sequence.cases))
+    simpler = {
+        "call": calls,
+        "stream": (1, 0),
+        "thread": (0, 1),
+        "workspace": (None,),
+        "what": ("",),
+        "at_once": (False,),
+    }
+    for name, value in [(name, value) for name, values in simpler.items() for value in values]:
+        for own in dict.fromkeys(getattr(action, name) for action in actions):
+            places = [at for at in positions if _has(actions[at], name, own)]
+            for changed in (places, *([at] for at in places)):
+                change: dict[str, Any] = {name: value}
+                made = (replace(actions[at], **change) if at in changed else actions[at] for at in positions)
+                yield _tidy(replace(sequence, actions=tuple(made)))
 
 
-def _uses(action: Action, name: str, value: object) -> bool:
-    return name in FORMS[action.do][1] and bool(getattr(action, name) == value)
+def _has(action: Action, name: str, *values: object) -> bool:
+    """Tell whether a field of an action means something, and has one of these values, if any are named."""
+    return name in (*FORMS[action.do][1], "what") and (not values or getattr(action, name) in values)
 
 
 def _on_case(sequence: CallSequence, case: Case) -> CallSequence | None:
     """Put another case in place of the first, from which the others differ as before; None where that cannot be."""
     first, *others = (json.loads(each.to_json()) for each in sequence.cases)
-    cases = [case]
+    now, cases = json.loads(case.to_json()), [case]
     for other in others:
-        changes = {name: value for name, value in other.items() if first.get(name) != value}
-        record = {
-            name: value for name, value in json.loads(case.to_json()).items() if name in other or name not in first
-        }
+        record = {name: _changed(first.get(name), other.get(name), now.get(name)) for name in {**now, **other}}
         try:
-            cases.append(Case.from_record(record | changes))
+            cases.append(Case.from_record({name: value for name, value in record.items() if value is not None}))
         except CaseError:
             return None
     return replace(sequence, cases=tuple(cases))
+
+
+def _changed(first: Any, other: Any, now: Any) -> Any:
+    """Change what is now as the first was changed to the other; of lists, element by element."""
+    if all(isinstance(each, list) for each in (first, other, now)) and len(first) == len(other) == len(now):
+        return list(map(_changed, first, other, now))
+    return now if first == other else other
