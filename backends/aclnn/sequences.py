@@ -84,14 +84,18 @@ class DeviceCall:
     def prepare(self, number: int, what: str) -> Executor:
         describe, allocations = uncached if what == "uncached" else contract_call, self.allocations
         if what == "readdressed":
-            buffers = ((name, tensor.buffer) for name, tensor in self.call.tensors.items())
-            allocations = {name: self._resources.enter_context(self._device.memory(len(own))) for name, own in buffers}
+            allocations = {name: self._zeros(len(tensor.buffer)) for name, tensor in self.call.tensors.items()}
         operands = self.descriptors.enter_context(self.operator.wrapped(self.call, allocations, describe))
         for name, address in storage_addresses(self.call, self.allocations).items() if what == "readdressed" else ():
             self._device.call(SET_ADDRESS, operands.objects[name], address)
         self._device.set_deterministic(self.call.deterministic)
         size, handle = self.operator.prepare(operands)
         return Executor(handle, size, operands, number, number)
+
+    def _zeros(self, size: int) -> int:
+        memory = self._resources.enter_context(self._device.memory(size))
+        self._device.fill(memory, size, 0)
+        return memory
 
     def share_inputs(self, wholly: bool) -> None:
         """Move the first input behind the guard band of self, or so that half of the shorter storage is shared."""
