@@ -231,7 +231,7 @@ class Backend(ABC):
     modes: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    actions: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ("prepare", "run")
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -261,8 +261,21 @@ class Backend(ABC):
         return outcomes
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        """Do these on calls of one operator and mode of determinism, in the tensors' own memory."""
-        raise NotImplementedError
+        """Do these on calls of one operator, in the tensors' own memory; by default make plain calls where they run."""
+        executors: dict[int, int] = {}
+        completed: dict[int, Outcome] = {}
+        for number, action in enumerate(actions):
+            if action.do == "prepare":
+                executors[action.executor] = action.call
+                continue
+            call = executors[action.executor]
+            outcome = completed[call] = self.run(calls[call])
+            if outcome.status is Status.UNAVAILABLE:
+                return SequenceResult(text=outcome.message)
+            if outcome.status is Status.REFUSED:
+                return SequenceResult((*(0,) * number, outcome.code or -1), outcome.message)
+        violations = (violation for outcome in completed.values() for violation in outcome.guard_violations)
+        return SequenceResult((0,) * len(actions), "", tuple(sorted(completed)), tuple(violations))
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """Declare how gradients that meet in one cell are added for that call's operator, dtype and memory formats."""

@@ -44,7 +44,8 @@ class TorchEager(Backend):
         self.module = None if device == "cpu" else getattr(self.torch, device)
         self.interface = f"torch-{device}"
         self.survives_fork = self.module is None
-        self.actions = () if self.module is None else ACTIONS
+        if self.module is not None:
+            self.actions = ACTIONS
         self._sequences = TorchSequences(self)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -97,6 +98,8 @@ class TorchEager(Backend):
         return refusal or placed.outcome(seconds)
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
+        if self.module is None:
+            return super().run_sequence(actions, calls)
         return self._sequences.run(actions, calls)
 
     def attempt(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
@@ -111,10 +114,6 @@ class TorchEager(Backend):
             return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0]), 0.0
 
     def place(self, call: Call) -> Placed:
-        """Place the call's tensors on the device, in the call's mode of determinism."""
-        torch = self.torch
-        if torch.are_deterministic_algorithms_enabled() != call.deterministic:
-            torch.set_deterministic_debug_mode(2 * call.deterministic)  # the usual setter imports a compiler
         return Placed(self, call)
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
@@ -172,6 +171,10 @@ class Placed:
         self.views = {name: eager.device_view(self.buffers[name], tensor) for name, tensor in call.tensors.items()}
 
     def compute(self) -> None:
+        """Queue the operator in the call's mode of determinism."""
+        torch, deterministic = self.eager.torch, self.call.deterministic
+        if torch.are_deterministic_algorithms_enabled() != deterministic:
+            torch.set_deterministic_debug_mode(2 * deterministic)  # the usual setter imports a compiler
         self.eager.compute(self.call, self.views)
 
     def outcome(self, seconds: float) -> Outcome:

@@ -5,7 +5,7 @@ Torch has no executors, and owns its workspaces, so that two calls cannot be mad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ class TorchSequences:
         interpreter = TorchInterpreter(self._eager.module, placed, self._block)
         refusal, _ = self._eager.attempt(lambda: interpreter.perform_all(actions))
         if refusal:
-            return SequenceResult((-1,), refusal.message)
+            return SequenceResult((*(0,) * interpreter.performed, -1), refusal.message)
         interpreter.take_copied_outputs()
         for each in placed:
             each.outcome(0.0)
@@ -59,9 +59,10 @@ class TorchInterpreter:
         self._executors: dict[int, int] = {}
         self._elsewhere: dict[tuple[int, str], torch.Tensor] = {}
         self.computed: set[int] = set()
+        self.performed = 0
 
     def perform_all(self, actions: Actions) -> None:
-        for action in actions:
+        for self.performed, action in enumerate(actions):
             if action.stream == DEFAULT_STREAM:
                 getattr(self, action.do)(action)
             else:
@@ -85,11 +86,8 @@ class TorchInterpreter:
 
     def fill(self, action: Action) -> None:
         """Put zeros, which are indices in any plane, into tensors, of which a copy of inputs is kept."""
-        placed = self._placed[action.call]
-        for name in getattr(placed.call.operator, action.what):
-            if action.what == "inputs":
-                self._elsewhere[action.call, name] = placed.buffers[name].clone()
-            placed.buffers[name].zero_()
+        for buffer in self._buffers(action, action.what):
+            buffer.zero_()
         self._module.synchronize()
 
     def copy(self, action: Action) -> None:
@@ -101,9 +99,15 @@ class TorchInterpreter:
                 self._elsewhere[action.call, name] = placed.buffers[name].clone()
 
     def erase(self, action: Action) -> None:
+        for buffer in self._buffers(action, action.what or "inputs"):
+            buffer.zero_()
+
+    def _buffers(self, action: Action, role: str) -> Iterator[torch.Tensor]:
         placed = self._placed[action.call]
-        for name in placed.call.operator.inputs:
-            placed.buffers[name].zero_()
+        for name in getattr(placed.call.operator, role):
+            if role == "inputs" and (action.call, name) not in self._elsewhere:
+                self._elsewhere[action.call, name] = placed.buffers[name].clone()
+            yield placed.buffers[name]
 
     def hold_up(self, _: Action) -> None:
         for _copy in range(_COPIES):

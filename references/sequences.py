@@ -8,12 +8,13 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
 VERBS: Mapping[str, str] = {
     "prepare": "phase one of a call, or what an interface without phases does before it queues work; `uncached`: "
-    "described so that the library's cache does not know it",
+    "described so that the library's cache does not know it; `readdressed`: with tensor objects that were made for "
+    "other memory",
     "need": "the sequence applies only where phase one asked for `a workspace`, or for `no workspace`",
     "run": "phase two of an executor on a stream, in a workspace, which may be a `null workspace` or `understated`",
     "refuse": "phase one of a call with another of its tensors for its indices, which it refuses",
@@ -26,7 +27,7 @@ VERBS: Mapping[str, str] = {
     "fill": "the host puts zeros into a call's `inputs`, or poison into its `outputs` or its `workspace`",
     "upload": "the host puts a call's inputs into their place",
     "copy": "a stream copies a call's `inputs` into their place, or takes its `outputs` as they are then",
-    "erase": "a stream puts zeros into a call's inputs",
+    "erase": "a stream puts zeros into a call's inputs, or into its `outputs`",
     "hold_up": "a stream is busy for many times as long as it takes to queue a call",
     "record": "a stream records the event",
     "wait": "a stream waits for the event",
@@ -34,6 +35,9 @@ VERBS: Mapping[str, str] = {
     "end_thread": "a thread ends",
 }
 """What each action does; in backticks, what it may be done to or how."""
+
+MANNERS = ("workspace", "thread", "uncached", "readdressed")
+"""What a backend declares besides verbs: calls can be given each other's workspace; how phase one can be described."""
 
 DEFAULT_STREAM = 0
 
@@ -57,6 +61,23 @@ class Action:
     asked: bool = False
     at_once: bool = False
 
+    def __str__(self) -> str:
+        """Write it as its verb, and what is not as usual: ``run executor=1 stream=2``."""
+        told = {
+            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
+        }
+        words = (name if value is True else f"{name}={value}" for name, value in told.items() if type(value) is not str)
+        return " ".join([self.do, *filter(None, [self.what]), *words])
+
+    @classmethod
+    def parse(cls, text: str) -> Action:
+        """Read what `str` writes; ValueError or TypeError where it is none."""
+        verb, *words = text.split()
+        numbers = {name: int(value) for name, is_one, value in (word.partition("=") for word in words) if is_one}
+        flags = {word: True for word in words if word in ("asked", "at_once")}
+        what = " ".join(word for word in words if "=" not in word and word not in flags)
+        return cls(verb, what, **numbers, **flags)  # type: ignore[arg-type]
+
 
 Actions = tuple[Action, ...]
 
@@ -72,7 +93,8 @@ def calls_in(actions: Actions) -> int:
 def abilities_for(actions: Actions) -> set[str]:
     """List what a backend has to declare for a sequence (`Backend.actions`)."""
     shares = {"workspace" for action in actions if action.workspace is not None}
-    return {action.do for action in actions} | shares | {"thread" for action in actions if action.thread}
+    described = {action.what for action in actions if action.do == "prepare" and action.what}
+    return {action.do for action in actions} | shares | described | {"thread" for action in actions if action.thread}
 
 
 _LOAD = range(1, 9)
@@ -156,3 +178,236 @@ HAZARDS: Mapping[str, Actions] = {
 
 REFUSED: Actions = (Action("refuse", asked=True),)
 """A call that is refused."""
+
+FORMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "prepare": (("", "uncached", "readdressed"), ("call", "executor", "thread", "at_once")),
+    "run": (("",), ("executor", "workspace", "stream", "thread")),
+    "refuse": (("",), ("call", "thread", "asked")),
+    "make_repeatable": (("",), ("executor", "thread")),
+    "set_addresses": (("",), ("call", "executor", "thread")),
+    "destroy": (("",), ("executor", "thread", "asked")),
+    "destroy_descriptors": (("",), ("call",)),
+    "fill": (("inputs", "outputs"), ("call",)),
+    "upload": (("",), ("call",)),
+    "copy": (("inputs", "outputs"), ("call", "stream")),
+    "erase": (("", "outputs"), ("call", "stream")),
+    "hold_up": (("",), ("stream",)),
+    "record": (("",), ("stream",)),
+    "wait": (("",), ("stream",)),
+    "synchronise": (("",), ("stream",)),
+    "end_thread": (("",), ("thread",)),
+}
+"""The verbs of sequences that are drawn: what they may be done to or how, and the fields that mean something there."""
+
+MOST = 64
+"""Numbers of calls, executors, streams and threads are less."""
+
+
+class IllegalAction(ValueError):
+    """What no source defines, or what would make a result unknowable; the text says why."""
+
+
+def why_illegal(actions: Actions, kinds: Sequence[Hashable]) -> str:
+    """Say why no caller may do these with calls of these kinds; empty if one may.
+
+    Calls of one kind differ in their data alone. The rules follow from the sources of
+    `poolproof.references.contract.scenarios`.
+    """
+    model = SequenceModel(kinds)
+    try:
+        for number, action in enumerate(actions, 1):
+            try:
+                model.perform(action)
+            except IllegalAction as error:
+                return f"action {number}, {action}: {error}"
+        model.finish()
+    except IllegalAction as error:
+        return str(error)
+    return ""
+
+
+@dataclass
+class _Executor:
+    """``made_for`` is the number of the call that it was prepared for, ``call`` of that on whose tensors it works."""
+
+    made_for: int
+    call: int
+    is_new: bool
+    is_repeatable: bool = False
+    has_run: bool = False
+
+
+_Clock = Mapping[int, int]
+"""By stream, how much of its work is sure to be done before whatever has the clock."""
+
+
+def _later(first: _Clock, second: _Clock) -> dict[int, int]:
+    return {stream: max(first.get(stream, 0), second.get(stream, 0)) for stream in {**first, **second}}
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise IllegalAction(reason)
+
+
+@dataclass
+class SequenceModel:
+    """What is so behind the actions that were performed: what runs is in order, and with which results.
+
+    ``last_runs`` has the number of the action, from 0, that each call's results come from.
+    """
+
+    kinds: Sequence[Hashable]
+    last_runs: dict[int, int] = field(default_factory=dict)
+    _performed: list[Action] = field(default_factory=list)
+    _executors: dict[int, _Executor] = field(default_factory=dict)
+    _last_work: dict[object, tuple[int, int]] = field(default_factory=dict)
+    _streams: dict[int, _Clock] = field(default_factory=dict)
+    _host: _Clock = field(default_factory=dict)
+    _event: _Clock | None = None
+    _withheld: set[int] = field(default_factory=set)
+    _results: set[int] = field(default_factory=set)
+    _copied: set[int] = field(default_factory=set)
+    _threads: set[int] = field(default_factory=set)
+    _cached: set[Hashable] = field(default_factory=set)
+
+    def perform(self, action: Action) -> None:
+        """Do one more action; one that is illegal raises `IllegalAction` and changes nothing."""
+        whats, meant = FORMS.get(action.do, ((), ()))
+        _require(action.what in whats, "it is not a part of sequences that are drawn")
+        for each in fields(action)[2:]:
+            value = getattr(action, each.name)
+            _require(value == each.default or each.name in meant, f"{action.do} has no {each.name}")
+            _require(value is None or 0 <= value < MOST, f"{each.name} is less than 0, or {MOST} or more")
+        _require(max(action.call, action.workspace or 0) < len(self.kinds), f"there are {len(self.kinds)} calls")
+        for before in (each for each in self._performed[-1:] if each.at_once):
+            is_beside = action.do == "prepare" and action.thread != before.thread and action.executor != before.executor
+            _require(is_beside, "what begins at once with a phase one is another, in another thread")
+        _require(
+            bool(action.thread) or not action.at_once, "what begins at once with another is in a thread of its own"
+        )
+        getattr(self, f"_{action.do}")(action)
+        self._performed.append(action)
+        if action.do != "end_thread":
+            self._threads.add(action.thread)
+
+    def finish(self) -> None:
+        """Require that every result is there at the end, and that the sequence is the same when it is asked again."""
+        _require(bool(self.last_runs), "no call runs")
+        _require(not self._performed[-1].at_once, "nothing begins at once with the last action")
+        for call in sorted(self.last_runs.keys() - self._results - self._copied):
+            raise IllegalAction(f"the results of call {call} are gone in the end")
+        _require(not self._cached, "the library's cache keeps what was prepared uncached and not made repeatable")
+
+    def _prepare(self, action: Action) -> None:
+        _require(action.executor not in self._executors, "the executor is there already")
+        kind, is_uncached = self.kinds[action.call], action.what == "uncached"
+        self._executors[action.executor] = _Executor(action.call, action.call, is_uncached and kind not in self._cached)
+        self._cached |= {kind} if is_uncached else set()
+
+    def _run(self, action: Action) -> None:
+        executor = self._executor(action)
+        call, workspace = executor.call, executor.made_for if action.workspace is None else action.workspace
+        _require(not executor.has_run or executor.is_repeatable, "it ran before, and is not repeatable")
+        _require(call not in self._withheld, "its inputs are not there")
+        self._queue(action, ("call", call), ("workspace", workspace), ("executor", action.executor))
+        executor.has_run = True
+        if not executor.is_repeatable:  # phase two has destroyed it
+            del self._executors[action.executor], self._last_work["executor", action.executor]
+        self._results.add(call)
+        if call not in self._copied:
+            self.last_runs[call] = len(self._performed)
+
+    def _refuse(self, action: Action) -> None:
+        _require(action.asked, "a refusal is asked for")
+
+    def _make_repeatable(self, action: Action) -> None:
+        executor = self._executor(action)
+        _require(not executor.has_run, "it ran before")
+        _require(executor.is_new, "the library's cache knows it")
+        executor.is_repeatable, executor.is_new = True, False
+        self._cached.discard(self.kinds[executor.made_for])
+
+    def _set_addresses(self, action: Action) -> None:
+        executor = self._executor(action)
+        _require(executor.is_repeatable, "it is not repeatable")
+        _require(self.kinds[executor.made_for] == self.kinds[action.call], "the calls differ in more than their data")
+        self._wait_for(("executor", action.executor))
+        executor.call = action.call
+
+    def _destroy(self, action: Action) -> None:
+        executor = self._executor(action)
+        _require(action.asked != executor.has_run, "the status is asked for where it never ran, and only there")
+        self._wait_for(("executor", action.executor))
+        del self._executors[action.executor]
+
+    def _destroy_descriptors(self, action: Action) -> None:
+        waiting = any(executor.made_for == action.call for executor in self._executors.values())
+        _require(not waiting, "an executor may still need them")
+
+    def _fill(self, action: Action) -> None:
+        self._wait_for(("call", action.call))
+        self._spoil(action)
+
+    def _upload(self, action: Action) -> None:
+        self._wait_for(("call", action.call))
+        self._withheld.discard(action.call)
+
+    def _copy(self, action: Action) -> None:
+        if action.what == "inputs":
+            _require(action.call in self._withheld, "its inputs are there")
+        else:
+            _require(action.call in self._results, "it has no results")
+        self._queue(action, ("call", action.call))
+        if action.what == "inputs":
+            self._withheld.discard(action.call)
+        else:
+            self._copied.add(action.call)
+
+    def _erase(self, action: Action) -> None:
+        self._queue(action, ("call", action.call))
+        self._spoil(action)
+
+    def _spoil(self, action: Action) -> None:
+        if action.what == "outputs":
+            self._results.discard(action.call)
+        else:
+            self._withheld.add(action.call)
+
+    def _hold_up(self, action: Action) -> None:
+        self._queue(action)
+
+    def _record(self, action: Action) -> None:
+        _require(self._event is None, "the event was recorded before")
+        self._event = self._streams.get(action.stream, {})
+
+    def _wait(self, action: Action) -> None:
+        _require(self._event is not None, "nothing recorded the event")
+        self._streams[action.stream] = _later(self._streams.get(action.stream, {}), self._event or {})
+
+    def _synchronise(self, action: Action) -> None:
+        self._host = _later(self._host, self._streams.get(action.stream, {}))
+
+    def _end_thread(self, action: Action) -> None:
+        _require(action.thread in self._threads - {0}, "there is no such thread")
+        self._threads.discard(action.thread)
+
+    def _executor(self, action: Action) -> _Executor:
+        _require(action.executor in self._executors, "there is no such executor")
+        return self._executors[action.executor]
+
+    def _queue(self, action: Action, *used: tuple[str, int]) -> None:
+        """Put work at the end of a stream, behind all other work that uses the same."""
+        clock = _later(self._streams.get(action.stream, {}), self._host)
+        for thing in used:
+            stream, position = self._last_work.get(thing, (action.stream, 0))
+            in_order = stream == action.stream or clock.get(stream, 0) >= position
+            _require(in_order, f"{' '.join(map(str, thing))} is in use on stream {stream}")
+        clock[action.stream] = clock.get(action.stream, 0) + 1
+        self._streams[action.stream] = clock
+        self._last_work.update((thing, (action.stream, clock[action.stream])) for thing in used)
+
+    def _wait_for(self, thing: tuple[str, int]) -> None:
+        """Require that the host has waited for all work that uses it."""
+        stream, position = self._last_work.get(thing, (0, 0))
+        _require(self._host.get(stream, 0) >= position, f"{thing[0]} {thing[1]} is in use on stream {stream}")

@@ -11,7 +11,7 @@ from poolproof.backends.aclnn.attempt import attempt
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, execute
 from poolproof.backends.aclnn.libraries import load
-from poolproof.backends.aclnn.sequences import ACTIONS, AclnnSequences
+from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, AclnnSequences
 from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, PROVES_NOTHING, AclError
 from poolproof.backends.base import (
     WORKER_VARIABLE,
@@ -40,8 +40,6 @@ class Aclnn(Backend):
     ``product`` is the device's, unless another is named for it.
     """
 
-    actions = ACTIONS
-
     def __init__(self, environment: Mapping[str, str] = os.environ, product: Product | None = None) -> None:
         self._libraries = load(environment)
         self._device = Device(self._libraries, partial(_number, environment))
@@ -59,6 +57,7 @@ class Aclnn(Backend):
             raise BackendUnavailable(f"chip {chip!r} belongs to no known product ({', '.join(PRODUCTS)})")
         self.product: Product = found
         self.tags = self.product.tags
+        self.actions = tuple(each for each in ACTIONS if each != "readdressed" or self._device.has(SET_ADDRESS))
         self._usable = True
         self._sequences = AclnnSequences(self._device, self._operators, self._outcome_of)
 

@@ -47,6 +47,9 @@ class Device:
         """Call a runtime function and return its status, whatever that is."""
         return int(self._functions[function](*arguments))
 
+    def has(self, function: str) -> bool:
+        return function in self._functions
+
     def call(self, function: str, *arguments: object) -> None:
         """Call a runtime function that returns a status."""
         code = self.status(function, *arguments)

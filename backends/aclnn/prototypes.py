@@ -51,9 +51,10 @@ OPTIONAL_RUNTIME: dict[str, Prototype] = {
     "aclsysGetVersionStr": (Status, (c_char_p, c_char_p)),
     "aclrtGetVersion": (Status, (POINTER(c_int32), POINTER(c_int32), POINTER(c_int32))),
     "aclrtGetDeviceSatMode": (Status, (POINTER(c_int),)),
+    "aclSetRawTensorAddr": (Status, (_Handle, c_void_p)),
     "poolproof_emulator_last_route": (c_char_p, ()),
 }
-"""Functions of only some generations of the runtime, and one of the emulator's."""
+"""Functions of only some generations of the runtime and the base, and one of the emulator's."""
 
 BASE: dict[str, Prototype] = {
     "aclCreateTensor": (

@@ -13,11 +13,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
+from threading import Lock
 
 from poolproof.backends.aclnn.calls import contract_call, uncached
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import (
-    Describe,
     GuardedWorkspace,
     Operands,
     TwoPhase,
@@ -28,10 +28,13 @@ from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE, MALLOC_HUGE_FI
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.vocabulary import SIGNATURES, Role
-from poolproof.references.sequences import DEFAULT_STREAM, VERBS, Action, Actions
+from poolproof.references.sequences import DEFAULT_STREAM, MANNERS, VERBS, Action, Actions
 
-ACTIONS = (*VERBS, "workspace", "thread")
+ACTIONS = (*VERBS, *MANNERS)
 """All that can be declared."""
+
+SET_ADDRESS = "aclSetRawTensorAddr"
+"""Of a tensor, before phase one or behind phase two; not every generation has it."""
 
 _BLOCK = 1 << 22
 """Bytes of one copy of a delay."""
@@ -78,10 +81,21 @@ class DeviceCall:
         self.descriptors = resources.enter_context(ExitStack())
         self._device, self._resources = device, resources
 
-    def prepare(self, number: int, describe: Describe) -> Executor:
-        operands = self.descriptors.enter_context(self.operator.wrapped(self.call, self.allocations, describe))
+    def prepare(self, number: int, what: str) -> Executor:
+        describe, allocations = uncached if what == "uncached" else contract_call, self.allocations
+        if what == "readdressed":
+            allocations = {name: self._zeros(len(tensor.buffer)) for name, tensor in self.call.tensors.items()}
+        operands = self.descriptors.enter_context(self.operator.wrapped(self.call, allocations, describe))
+        for name, address in storage_addresses(self.call, self.allocations).items() if what == "readdressed" else ():
+            self._device.call(SET_ADDRESS, operands.objects[name], address)
+        self._device.set_deterministic(self.call.deterministic)
         size, handle = self.operator.prepare(operands)
         return Executor(handle, size, operands, number, number)
+
+    def _zeros(self, size: int) -> int:
+        memory = self._resources.enter_context(self._device.memory(size))
+        self._device.fill(memory, size, 0)
+        return memory
 
     def share_inputs(self, wholly: bool) -> None:
         """Move the first input behind the guard band of self, or so that half of the shorter storage is shared."""
@@ -133,6 +147,7 @@ class Interpreter:
         self._executors: dict[int, Executor] = {}
         self._workspaces: dict[int, GuardedWorkspace] = {}
         self._disused: set[int] = set()
+        self._allocating = Lock()
         self.statuses: list[int] = []
         self.computed: set[int] = set()
         self.text = ""
@@ -171,15 +186,17 @@ class Interpreter:
 
     def prepare(self, action: Action) -> None:
         """Allocate the workspaces of the executor's runs, too: that takes longer than queueing may."""
-        describe = uncached if action.what else contract_call
-        executor = self._calls[action.call].prepare(action.call, describe)
+        executor = self._calls[action.call].prepare(action.call, action.what)
         self._executors[action.executor] = executor
         for run in self._actions:
             if run.do == "run" and run.executor == action.executor:
-                number = executor.workspace_of(run)
-                if number not in self._workspaces or self._workspaces[number].size < executor.size:
-                    workspace = guarded_workspace(self._device, executor.size)
-                    self._workspaces[number] = self._resources.enter_context(workspace)
+                self._provide_workspace(executor.workspace_of(run), executor.size)
+
+    def _provide_workspace(self, number: int, size: int) -> None:
+        with self._allocating:
+            if number not in self._workspaces or self._workspaces[number].size < size:
+                workspace = guarded_workspace(self._device, size)
+                self._workspaces[number] = self._resources.enter_context(workspace)
 
     def need(self, action: Action) -> None:
         asked_for = "a workspace" if self._executors[action.executor].size else "no workspace"
@@ -195,6 +212,7 @@ class Interpreter:
         address = self._workspaces[number].address if executor.size and action.what != "null workspace" else 0
         size = 1 if action.what == "understated" else executor.size
         call = self._calls[executor.call]
+        self._device.set_deterministic(call.call.deterministic)
         call.operator.run(address, size, executor.handle, self._stream(action))
         self.computed.add(executor.call)
 
@@ -269,7 +287,7 @@ class Interpreter:
 
     def erase(self, action: Action) -> None:
         call = self._calls[action.call]
-        for name in call.call.operator.inputs:
+        for name in getattr(call.call.operator, action.what or "inputs"):
             size = len(call.call.tensors[name].buffer)
             self._device.call("aclrtMemsetAsync", call.allocations[name], size, 0, size, self._stream(action))
 
@@ -299,7 +317,7 @@ class Interpreter:
             context = self._device.pointer("aclrtGetCurrentContext")
             self._threads[number].submit(self._device.call, "aclrtSetCurrentContext", context).result()
         done = self._threads[number].submit(perform, action)
-        if action.at_once:
+        if action.at_once and len({call.call.deterministic for call in self._calls}) == 1:  # it is the process's mode
             self._at_once.append(done)
         else:
             done.result()
@@ -324,7 +342,7 @@ class AclnnSequences:
     outcome_of: Callable[[AclError], Outcome]
 
     def run(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        """Run a sequence in the calls' mode of determinism, which is one."""
+        """Run a sequence, each phase in its call's mode of determinism."""
         device, statuses = self.device, []
         try:
             device.set_deterministic(calls[0].deterministic)

@@ -16,14 +16,15 @@ from poolproof.backends import torch_streams
 from poolproof.backends.base import Call, SequenceResult
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.backends.torch_eager import TorchEager
+from poolproof.references.operators import OPERATORS
 from poolproof.references.sequences import HAZARDS, Actions
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.plan.aspects import CASE_ASPECTS
-from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.aspects import CASE_ASPECTS, PHASES
+from poolproof.suites.plan.plans import PLANS, Plan, Subject, blocks, subjects
 from scatter import Scatter, Sequenced
 from scatter_backends import Disturbed
 
@@ -193,7 +194,7 @@ def test_work_around_a_call_is_queued_where_it_is_to_be_and_changes_nothing(case
     assert log[waited + 1] == (log[waited][0], "called")
     called = [stream for stream, what in log if what == "called"][-32:]
     assert len(set(called)) == 2 and called == called[:2] * 16, "two calls take turns on two streams"
-    assert not TorchEager("cpu").actions
+    assert TorchEager("cpu").actions == ("prepare", "run")
 
 
 @pytest.mark.usefixtures("small_delays")
@@ -201,3 +202,14 @@ def test_a_call_that_is_not_at_its_place_is_found() -> None:
     row = CaseQuestion(TORCH_CASES[0], holding("streams")).judge(ReadsNothing())
     assert row["checks_violated"] == ["streams"]
     assert f"made {next(iter(HAZARDS))}" in row["reason"]
+
+
+@pytest.mark.usefixtures("small_delays")
+def test_no_drawn_sequence_accuses_torch() -> None:
+    backend, plan = Simulated(), Plan("meta", 400, "")
+    subject = Subject("torch", OPERATORS[CASE.operator], "float32", "int64", actions=backend.actions)
+    (block,) = blocks([subject], [PHASES], plan, 0)
+    rows = [question.judge(backend) for question in block.questions()]
+    accused = [(row["reason"], row["case"]) for row in rows if row["verdict"] != Verdict.CONFORMS]
+    assert not accused
+    assert sum(bool(row["checks_judged"]) for row in rows) > 40

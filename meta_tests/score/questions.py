@@ -55,7 +55,7 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
     planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
     contract = {product: list(blocks(survey.subjects, [CONTRACT], plan, seed)) for product, survey in surveys.items()}
     ways = {
-        product: _in_turns(found, seed, lambda each: (each.case.operator, each.scenario.id))
+        product: _in_turns(found, seed, lambda each: (each.cases[0].operator, each.scenario.id))
         for product, found in phases.items()
     }
     low_level = {

@@ -146,7 +146,7 @@ def pair(case: Case) -> tuple[Case, ...]:
     By the case's seed each parameter has its turn, in both orders: behind the case itself, or both with a channel more,
     so that nothing of their shapes was called before.
     """
-    others = _differing_in_one(case)
+    others = differing_in_one(case)
     if not others or 0 in case.shape or case.literals:
         return ()
     turn, number = divmod(case.seed, len(others))
@@ -160,7 +160,7 @@ def pair(case: Case) -> tuple[Case, ...]:
     return tuple(wider) if all(map(_is_legal, wider)) else (case, others[number])
 
 
-def _differing_in_one(case: Case) -> list[Case]:
+def differing_in_one(case: Case) -> list[Case]:
     """List a legal case for each parameter, the other flag, index dtype, layout and mode, in all else the same."""
     numbers = {
         each.name: (each.with_value(each.value + 1), each.with_value(each.value - 1)) for each in parameters(case)

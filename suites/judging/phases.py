@@ -1,6 +1,6 @@
-"""Scenarios of the two phases of a call as questions: the status and the values that are expected of each.
+"""Scenarios of the two phases, and drawn sequences of calls, as questions: the status and the values expected of each.
 
-Values are those of the plain call, which is made first: what is wrong with that is no matter of phases.
+Values are those of the plain calls, which are made first: what is wrong with these is no matter of phases.
 """
 
 from __future__ import annotations
@@ -8,38 +8,49 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
-from poolproof.backends.base import Backend, Call, Outcome, SequenceResult, Status, can_run
+import msgspec
+
+from poolproof.backends.base import Backend, Call, SequenceResult, Status, can_run
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import Operator
-from poolproof.references.sequences import calls_in
+from poolproof.references.sequences import Action, calls_in
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.sequences import CallSequence
 from poolproof.suites.cases.varying import twin
-from poolproof.suites.judging import expected
 from poolproof.suites.judging.comparing import other_values
+from poolproof.suites.judging.expected import lacking, refusal, unsupported
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
 from poolproof.suites.judging.question import Aspect, Question, judged, verdict
 from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
 CHECKS = ("phase_status", "phase_values")
-"""What a scenario is held to: the expected status, and the values of the plain call."""
+"""What a scenario is held to: the expected status, and the values of the plain calls."""
+
+DRAWN = "sequence"
+"""In place of a scenario's id."""
 
 
 @dataclass(frozen=True)
 class PhaseQuestion(Question):
-    """One scenario of the two phases, with one case."""
+    """One scenario of the two phases, or a sequence that was drawn, with the cases of its calls."""
 
     scenario: ExecutorScenario
-    case: Case
+    cases: tuple[Case, ...]
     aspect: Aspect
     block: str = ""
+
+    @classmethod
+    def of_sequence(cls, sequence: CallSequence, aspect: Aspect, block: str = "") -> Self:
+        statement = "Whatever was done before, a call gives what it gives alone."
+        return cls(ExecutorScenario(DRAWN, statement, "", sequence.actions), sequence.cases, aspect, block)
 
     @cached_property
     def id(self) -> str:
@@ -49,11 +60,22 @@ class PhaseQuestion(Question):
         return json.dumps(self._record, separators=(",", ":"))
 
     @property
+    def is_drawn(self) -> bool:
+        return self.scenario.id == DRAWN
+
+    @property
+    def sequence(self) -> CallSequence:
+        return CallSequence(self.scenario.actions, self.cases)
+
+    @property
     def _record(self) -> dict[str, Any]:
-        return {"way": self.scenario.id, "case": json.loads(self.case.to_json())}
+        cases = [json.loads(case.to_json()) for case in self.cases]
+        if self.is_drawn:
+            return {"sequence": list(map(str, self.scenario.actions)), "calls": cases}
+        return {"way": self.scenario.id, "case": cases[0]}
 
     def describe(self) -> Row:
-        case = self.case
+        case = self.cases[0]
         return self._described(case.operator, case.dtype, case.index_dtype, case.shape) | {
             "layouts": " ".join(f"{tensor}:{layout}" for tensor, layout in case.layouts),
             "clause": self.scenario.id,
@@ -63,36 +85,70 @@ class PhaseQuestion(Question):
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
         try:
-            row = self._judged(Trial(self.case, backend))
+            row = self._judged([Trial(case, backend) for case in self.cases], backend)
         except ProducerFailed as error:
             row = _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
-    @property
-    def _other_case(self) -> Case:
-        """Other data in other windows, on tensors of the same shapes where that can be."""
-        other = twin(self.case) or replace(self.case, attributes=self.case.attributes.other())
-        return replace(other, seed=self.case.seed ^ 1)
-
-    def _judged(self, trial: Trial) -> Row:
-        backend, plain = trial.backend, trial.baseline.outcome
-        if plain.status is not Status.COMPLETED:
-            refusal = expected.refusal(backend, self.case, trial.baseline.call)
-            if plain.status is Status.REFUSED and refusal:
-                return verdict(Verdict.REFUSED, refusal.reason) | {"checks_judged": []}
+    def _judged(self, trials: Sequence[Trial], backend: Backend) -> Row:
+        for trial in trials:
+            case = trial.case
+            missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
+            if missing and self.is_drawn:
+                return _no_occasion(missing)
+            plain = trial.baseline.outcome
+            if plain.status is Status.COMPLETED:
+                continue
+            documented = refusal(backend, case, trial.baseline.call)
+            if plain.status is Status.REFUSED and documented:
+                return verdict(Verdict.REFUSED, documented.reason) | {"checks_judged": []}
             return _not_run(f"the plain call is {plain.status}: {plain.message}")
-        other, actions = Trial(self._other_case, backend), self.scenario.actions
-        if not can_run(backend, actions) or other.baseline.outcome.status is not Status.COMPLETED:
-            return _not_run("the backend has no phases, or its plain call does not complete")
-        trials = (trial, other)[: calls_in(actions)]
+        actions = self.scenario.actions
+        if not can_run(backend, actions):
+            return _not_run("the backend cannot do all of its actions")
         calls = [each.new_call() for each in trials]
         result = backend.run_sequence(actions, calls)
         if not result.applicable:
-            return verdict(Verdict.CONFORMS, f"no occasion: {result.text}") | {"checks_judged": []}
+            return _no_occasion(result.text)
         if result.status is None:
             return _not_run(result.text)
-        findings = list(_findings(self.scenario, result, list(zip(trials, calls, strict=True))))
+        findings = [*self._wrong_status(result), *self._wrong_values(result, trials, calls)]
         return {"status_code": result.status, "checks_judged": list(CHECKS)} | judged(findings)
+
+    def _wrong_status(self, result: SequenceResult) -> Iterator[Finding]:
+        """Of a drawn sequence every status counts but those that are asked for."""
+        scenario, subject, got = self.scenario, self.scenario.id, result.status
+        if self.is_drawn:
+            codes = zip(scenario.actions, result.statuses, strict=False)
+            failed = ((number, code) for number, (action, code) in enumerate(codes) if code and not action.asked)
+            number, got = next(failed, (0, 0))
+            subject = self._place(number)
+        if scenario.expected is not None and got != scenario.expected:
+            right, guess = str(int(scenario.expected)), f"its text is: {result.text}" if result.text else ""
+            reason = scenario.statement.rstrip(".")
+            yield Finding("phase_status", mismatch(f"the status of {subject}", got, right, reason, guess=guess))
+
+    def _wrong_values(
+        self, result: SequenceResult, trials: Sequence[Trial], calls: Sequence[Call]
+    ) -> Iterator[Finding]:
+        """Find the first wrong value of the calls that were computed, and what a refusal did to the plain call."""
+        if said := result.guard_violations:
+            yield Finding("phase_values", Mismatch(f"{self.scenario.id}: {'; '.join(said)}"))
+        last_runs = self.sequence.last_runs() if self.is_drawn else {}
+        for number in result.computed:
+            context = f"where {self.scenario.id} was asked"
+            if self.is_drawn:
+                context = f"of call {number}, behind {self._place(last_runs[number])}"
+            run = ExecutedCall(calls[number], trials[number].baseline.outcome)
+            if wrong := other_values(trials[number], run, trials[number].baseline, context, "as the plain call gave"):
+                yield Finding("phase_values", wrong)
+                return
+        if self.scenario.expected and (harm := _harm(self.scenario, trials[0])):
+            yield Finding("phase_values", harm)
+
+    def _place(self, number: int) -> str:
+        actions = self.scenario.actions
+        return f"action {number + 1} of {len(actions)} ({actions[number]})"
 
 
 def phase_questions(
@@ -100,17 +156,47 @@ def phase_questions(
 ) -> list[PhaseQuestion]:
     """Make a question of every scenario, with each of the cases of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
-    return [PhaseQuestion(scenario, case, aspect, block) for scenario in SCENARIOS.values() for case in cases]
+    return [_scenario_question(scenario, case, aspect, block) for scenario in SCENARIOS.values() for case in cases]
+
+
+def _scenario_question(scenario: ExecutorScenario, case: Case, aspect: Aspect, block: str = "") -> PhaseQuestion:
+    """Ask for a second call with other data in other windows, on tensors of the same shapes where that can be."""
+    other = twin(case) or replace(case, attributes=case.attributes.other())
+    cases = (case, replace(other, seed=case.seed ^ 1))[: calls_in(scenario.actions)]
+    return PhaseQuestion(scenario, cases, aspect, block)
 
 
 def read_phase_question(record: dict[str, Any], aspect: Aspect) -> PhaseQuestion:
-    """Read the question of a line that names a scenario; `CaseError` says what is wrong with one."""
+    """Read the question of a line with a scenario or a sequence; `CaseError` says what is wrong with one."""
+    if "sequence" in record:
+        return PhaseQuestion.of_sequence(_read_sequence(record), aspect)
     scenario = SCENARIOS.get(str(record["way"]))
     if scenario is None:
         raise CaseError(f"way {record['way']!r} is none of {', '.join(SCENARIOS)}")
     if set(record) != {"way", "case"} or not isinstance(record["case"], dict):
         raise CaseError("a way through the phases is an object of a way and a case")
-    return PhaseQuestion(scenario, Case.from_record(record["case"]), aspect)
+    return _scenario_question(scenario, Case.from_record(record["case"]), aspect)
+
+
+class _SequenceLine(msgspec.Struct, forbid_unknown_fields=True):
+    sequence: list[str]
+    calls: list[dict[str, Any]]
+
+
+def _read_sequence(record: dict[str, Any]) -> CallSequence:
+    try:
+        line = msgspec.convert(record, _SequenceLine)
+        actions = tuple(map(Action.parse, line.sequence))
+    except (TypeError, ValueError) as error:
+        raise CaseError(
+            f"a sequence is a list of actions, such as 'run executor=1', with its calls: {error}"
+        ) from error
+    sequence = CallSequence(actions, tuple(map(Case.from_record, line.calls)))
+    if reason := sequence.why_illegal():
+        raise CaseError(reason)
+    if len({case.operator for case in sequence.cases}) > 1:
+        raise CaseError("the calls of a sequence are of one operator")
+    return sequence
 
 
 _SHAPES = {2: (2, 3, 9, 8), 3: (1, 2, 5, 6, 7)}
@@ -146,20 +232,8 @@ def _not_run(reason: str) -> Row:
     return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
 
 
-def _findings(scenario: ExecutorScenario, result: SequenceResult, calls: list[tuple[Trial, Call]]) -> Iterator[Finding]:
-    if scenario.expected is not None and result.status != scenario.expected:
-        right, guess = str(int(scenario.expected)), f"its text is: {result.text}" if result.text else ""
-        reason = scenario.statement.rstrip(".")
-        found = mismatch(f"the status of {scenario.id}", result.status, right, reason, guess=guess)
-        yield Finding("phase_status", found)
-    context = f"where {scenario.id} was asked"
-    for trial, call in (calls[number] for number in result.computed):
-        run = ExecutedCall(call, Outcome(Status.COMPLETED))
-        if wrong := other_values(trial, run, trial.baseline, context, "as the plain call gave"):
-            yield Finding("phase_values", wrong)
-            return
-    if scenario.expected and (harm := _harm(scenario, calls[0][0])):
-        yield Finding("phase_values", harm)
+def _no_occasion(reason: str) -> Row:
+    return verdict(Verdict.CONFORMS, f"no occasion: {reason}") | {"checks_judged": []}
 
 
 def _harm(scenario: ExecutorScenario, trial: Trial) -> Mismatch | None:

@@ -209,8 +209,17 @@ CONTRACT = ContractAspect(
 
 PHASES = PhaseAspect(
     "phases",
-    "what callers may do between the two phases and in the second comes out right, what they may not is refused",
+    "what callers may do between the two phases, in the second and between calls comes out right, what they may not is "
+    "refused",
     PHASE_CHECKS,
+    profile=Profile(
+        gradients=("integers", "uniform"),
+        indices=("in_window", "forward", "shared"),
+        values=("normal", "ties"),
+        budgets=(64, 256, 1024),
+        deterministic=(True, False),
+    ),
+    weight=0.15,
 )
 
 ASPECTS: dict[str, CaseAspect | ContractAspect | PhaseAspect]

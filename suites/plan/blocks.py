@@ -1,4 +1,4 @@
-"""The kinds of aspects with their blocks: drawn or listed cases, calls that a contract is about, two-phase scenarios.
+"""The kinds of aspects with their blocks: drawn or listed cases, calls that a contract is about, scenarios, sequences.
 
 A block is a numbered part of one aspect of one subject, and the unit of work of a process.
 """
@@ -20,15 +20,16 @@ from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import derive_seed, generate
+from poolproof.suites.cases.generation import Draws, derive_seed, generate
 from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
+from poolproof.suites.cases.sequences import draw_sequence, smaller_sequence
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
-from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
+from poolproof.suites.judging.phases import DRAWN, PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 
@@ -248,13 +249,10 @@ class CaseBlock(Block):
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
     ) -> CaseQuestion | None:
         """Seek a smaller case among those that the aspect could have and the backend takes."""
-        aspect, profile = replace(self.aspect, standards=False), self.aspect.profile
-        words: dict[str, Sequence[object]] = {"values": profile.values}
-        if self.subject.operator.is_backward:
-            words |= {"gradient": profile.gradients, "indices": profile.indices, "scale": profile.scales}
+        aspect = replace(self.aspect, standards=False)
         found = smaller_case(
             Case.from_json(failing.to_line()),
-            words | {"deterministic": profile.deterministic},
+            case_words(aspect.profile, self.subject.operator),
             lambda case: has_call(self.subject, case) and still_fails(CaseQuestion(case, aspect, self.id)),
             seconds,
         )
@@ -262,6 +260,14 @@ class CaseBlock(Block):
 
     def extension(self) -> CaseBlock:
         return replace(self, index=self.index + 1, count=BLOCK_SIZE)
+
+
+def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[object]]:
+    """Return what the fields of an aspect's cases may hold, the simplest first."""
+    words: dict[str, Sequence[object]] = {"values": profile.values, "deterministic": profile.deterministic}
+    if operator.is_backward:
+        words |= {"gradient": profile.gradients, "indices": profile.indices, "scale": profile.scales}
+    return words
 
 
 @dataclass(frozen=True)
@@ -349,13 +355,24 @@ class ContractBlock(Block):
 
 @dataclass(frozen=True)
 class PhaseAspect(Aspect):
-    """Every scenario that some source defines, for every operator and pair of dtypes of a backend with phases."""
+    """Sequences of calls that are drawn, and of a backend with phases every scenario that some source defines.
+
+    Of those there are as many in every plan; ``weight`` scales a plan's number of those that are drawn.
+    """
+
+    profile: Profile = field(default_factory=Profile)
+    weight: float = 1.0
 
     def covers(self, subject: Subject) -> bool:
-        return subject.in_phases and not subject.is_whole and subject.unsupported is None
+        return {"prepare", "run"} <= {*subject.actions} and not subject.is_whole and subject.unsupported is None
 
-    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[PhaseBlock]:  # noqa: ARG002
-        yield PhaseBlock(subject, self)
+    def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[PhaseBlock | SequenceBlock]:
+        if subject.in_phases:
+            yield PhaseBlock(subject, self)
+        count = max(1, round(plan.cases * self.weight))
+        for number, start in enumerate(range(0, count, BLOCK_SIZE)):
+            name = (subject.operator.name, subject.dtype, subject.index_dtype, self.id, number)
+            yield SequenceBlock(subject, self, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
 
 
 @dataclass(frozen=True)
@@ -376,6 +393,54 @@ class PhaseBlock(Block):
     def questions(self) -> list[PhaseQuestion]:
         subject = self.subject
         return phase_questions(subject.operator, subject.dtype, subject.index_dtype, self.aspect, self.id)
+
+
+@dataclass(frozen=True)
+class SequenceBlock(Block):
+    """``size`` drawn sequences of calls of one subject from the ``number``-th seed."""
+
+    subject: Subject
+    aspect: PhaseAspect
+    number: int
+    size: int
+    seed: int = field(default=0, compare=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
+
+    @property
+    def count(self) -> int:
+        return self.size
+
+    @property
+    def clauses(self) -> Counter[str]:
+        return Counter({DRAWN: self.size})
+
+    def questions(self) -> list[PhaseQuestion]:
+        subject = self.subject
+        profile = self.aspect.profile.within(subject.abilities)
+        make = cases(subject.operator, subject.dtype, subject.index_dtype, profile)
+        takes = partial(has_call, subject)
+
+        def draw(draws: Draws) -> PhaseQuestion:
+            sequence = draw_sequence(draws, make(draws), takes, subject.actions)
+            return PhaseQuestion.of_sequence(sequence, self.aspect, self.id)
+
+        return generate(draw, self.size, self.seed)
+
+    def smaller(
+        self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
+    ) -> PhaseQuestion | None:
+        """Seek a sequence of fewer and simpler actions, on smaller calls that the backend takes."""
+        question, subject = partial(PhaseQuestion.of_sequence, aspect=self.aspect, block=self.id), self.subject
+        found = smaller_sequence(
+            cast(PhaseQuestion, failing).sequence,
+            case_words(self.aspect.profile, subject.operator),
+            lambda other: all(has_call(subject, case) for case in other.cases) and still_fails(question(other)),
+            seconds,
+        )
+        return question(found)
 
 
 @cache

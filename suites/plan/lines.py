@@ -75,7 +75,7 @@ class SingleBlock(Block):
 
 
 def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
-    """Parse a row of a list, a low-level call, a way through the phases or a case, told apart by their fields.
+    """Parse a row of a list, a low-level call, a way through the phases, a sequence or a case, told apart by fields.
 
     `CaseError` or `ContractError` says what is wrong with a line.
     """
@@ -88,7 +88,7 @@ def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
     match record:
         case {"api": _}:
             return ContractCall.from_record(record)
-        case {"way": _}:
+        case {"way": _} | {"sequence": _}:
             return read_phase_question(record, PHASES)
         case _:
             return Case.from_json(line)
@@ -109,6 +109,8 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
             return CaseQuestion(entry.case, LISTED, entry.place, entry=entry)
         case Case() as case:
             return CaseQuestion(case, EVERYTHING, AD_HOC)
+        case PhaseQuestion(is_drawn=True) as question:
+            return replace(question, block=AD_HOC)
         case _ if product is None:
             raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
         case ContractCall() as call:

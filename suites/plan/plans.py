@@ -51,10 +51,10 @@ Group = tuple[tuple[str, str], ...]
 class Subject:
     """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be judged, if it cannot.
 
-    Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product`` and
-    ``abilities`` are those of `Backend`; ``on_streams`` and ``in_phases`` say whether its `Backend.actions` are
-    on streams and on executors. ``makes_indices``: of a backward, whether the backend has a forward that makes indices
-    for it. ``index_dtypes`` are all that the backend has for the operator in this dtype; if empty, its own.
+    Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product``,
+    ``actions`` and ``abilities`` are those of `Backend`. ``makes_indices``: of a backward, whether the backend has a
+    forward that makes indices for it. ``index_dtypes`` are all
+    that the backend has for the operator in this dtype; if empty, its own.
     """
 
     backend: str
@@ -64,11 +64,18 @@ class Subject:
     unsupported: str | None = None
     tags: tuple[str, ...] = ()
     product: Product | None = None
-    on_streams: bool = False
-    in_phases: bool = False
+    actions: tuple[str, ...] = ()
     makes_indices: bool = True
     abilities: Abilities = ALL
     index_dtypes: tuple[str, ...] = ()
+
+    @property
+    def on_streams(self) -> bool:
+        return "hold_up" in self.actions
+
+    @property
+    def in_phases(self) -> bool:
+        return "destroy" in self.actions
 
     @property
     def is_whole(self) -> bool:
@@ -105,8 +112,7 @@ class Survey:
         return {
             "product": self.product_name,
             "tags": list(first.tags),
-            "on_streams": first.on_streams,
-            "in_phases": first.in_phases,
+            "actions": list(first.actions),
             "abilities": {subject.operator.name: subject.abilities.to_record() for subject in self.subjects},
             "subjects": [
                 [subject.operator.name, subject.dtype, subject.index_dtype, subject.unsupported, subject.makes_indices]
@@ -118,7 +124,7 @@ class Survey:
     def from_record(cls, name: str, record: Mapping[str, Any]) -> Self:
         """Read the survey of the backend of that ``name``; KeyError, TypeError or ValueError if it is none."""
         product = PRODUCTS[record["product"]] if record["product"] else None
-        device = tuple(record["tags"]), product, bool(record["on_streams"]), bool(record["in_phases"])
+        device = tuple(record["tags"]), product, tuple(record["actions"])
         able = {operator: Abilities.from_record(said) for operator, said in record["abilities"].items()}
         found = [
             Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, *device, made, able[operator])
@@ -130,7 +136,7 @@ class Survey:
 def subjects(name: str, backend: Backend) -> list[Subject]:
     """List every operator in every pair of dtypes of its interface, with what a backend, called ``name``, declares."""
     found = []
-    device = (backend.tags, backend.product, "hold_up" in backend.actions, "destroy" in backend.actions)
+    device = (backend.tags, backend.product, backend.actions)
     for operator in OPERATORS.values():
         abilities = backend.abilities(operator)
         for index_dtype in operator.indices.dtypes:
@@ -178,15 +184,8 @@ def blocks(chosen: Sequence[Subject], aspects: Iterable[PlannedAspect[B_co]], pl
     """Yield the blocks of a plan: those of every pair of dtypes, then those of the operators as a whole."""
     aspects = list(aspects)
     wholes = (
-        Subject(
-            subject.backend,
-            subject.operator,
-            tags=subject.tags,
-            product=subject.product,
-            on_streams=subject.on_streams,
-            in_phases=subject.in_phases,
-        )
-        for subject in chosen
+        Subject(each.backend, each.operator, tags=each.tags, product=each.product, actions=each.actions)
+        for each in chosen
     )
     for subject in (*chosen, *dict.fromkeys(wholes)):
         for aspect in aspects:

@@ -102,7 +102,7 @@ aclnnStatus run_executor(void* workspace, uint64_t size, aclOpExecutor* executor
         return seeded(Defect::null_workspace_accepted) ? status::kSuccess : refuse(status::kNullPointer, why);
     }
     if (const auto refusal = seeded_refusal(*executor, stream)) {
-        destroy(executor);
+        if (!executor->repeatable) destroy(executor);
         return refuse(refusal->status, refusal->why);
     }
     if (executor->first_workspace == nullptr) executor->first_workspace = workspace;

@@ -170,7 +170,7 @@ extern "C" aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** resul
 
 extern "C" aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* address) {
     if (tensor == nullptr) return null_argument("aclSetRawTensorAddr");
-    tensor->data = address;
+    if (!seeded(Defect::tensor_address_kept)) tensor->data = address;
     return status::kSuccess;
 }
 

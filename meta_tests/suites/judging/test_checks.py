@@ -30,7 +30,7 @@ BACKWARD = "MaxPool2dWithIndicesBackward"
 def questions() -> list[CaseQuestion]:
     """A small plan over everything the numpy backend supports."""
     known = subjects("scatter", Scatter())
-    chosen = [replace(subject, on_streams=True) for subject in known if subject.dtype != "float64"]
+    chosen = [replace(subject, actions=("hold_up",)) for subject in known if subject.dtype != "float64"]
     plan = Plan("meta", 12, "")
     chosen_aspects = [aspect for aspect in CASE_ASPECTS.values() if aspect.id != "scale" and not aspect.costly]
     aspects = [replace(aspect, standards=False) for aspect in chosen_aspects]

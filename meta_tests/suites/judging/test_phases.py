@@ -16,7 +16,7 @@ from poolproof.backends.base import Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.references.sequences import HAZARDS, MODES, REFUSED, VERBS, Actions, abilities_for
+from poolproof.references.sequences import FORMS, HAZARDS, MODES, REFUSED, VERBS, Action, Actions, abilities_for
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
@@ -26,6 +26,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.plan.aspects import PHASES
+from poolproof.suites.plan.blocks import PhaseBlock, SequenceBlock
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter, completed
@@ -113,7 +114,8 @@ def test_every_kind_of_answer_is_owed_somewhere() -> None:
 
 def test_every_action_can_be_done_and_is_asked_for() -> None:
     sequences = [*(way.actions for way in ASKED), *MODES.values(), *HAZARDS.values(), REFUSED]
-    assert set().union(*map(abilities_for, sequences)) == {*ACTIONS}
+    drawn = abilities_for(tuple(Action(verb, what) for verb, (whats, _) in FORMS.items() for what in whats))
+    assert drawn.union(*map(abilities_for, sequences)) == {*ACTIONS}
     assert all(callable(getattr(Interpreter, verb, None)) for verb in VERBS)
 
 
@@ -170,17 +172,18 @@ def test_what_cannot_be_asked_accuses_nobody(backend: type[Phased], verdict: Ver
     assert not reason or row["reason"] == reason
 
 
-def test_only_backends_with_phases_are_asked() -> None:
-    for backend, asked in ((Scatter(), False), (Phased(), True)):
+def test_only_backends_with_phases_are_asked_for_them() -> None:
+    for backend, kinds in ((Scatter(), {SequenceBlock}), (Phased(), {SequenceBlock, PhaseBlock})):
         chosen = subjects("scatter", backend)
-        assert bool(list(blocks(chosen, [PHASES], PLANS["smoke"], seed=0))) is asked
+        assert {*map(type, blocks(chosen, [PHASES], PLANS["smoke"], seed=0))} == kinds
 
 
 def test_a_block_owes_every_way() -> None:
     (block,) = (
         block
         for block in blocks(subjects("scatter", Phased()), [PHASES], PLANS["smoke"], seed=0)
-        if (block.subject.operator, block.subject.dtype, block.subject.index_dtype) == (OPERATOR, "float32", "int32")
+        if isinstance(block, PhaseBlock)
+        and (block.subject.operator, block.subject.dtype, block.subject.index_dtype) == (OPERATOR, "float32", "int32")
     )
     owed = {dict(group)["clause"]: count for group, count in block.groups().items()}
     assert owed == {way.id: 3 for way in ASKED}
@@ -198,7 +201,7 @@ def test_a_line_is_the_question_again_and_the_row_names_the_way() -> None:
     with pytest.raises(CaseError, match="only be put to a backend with a contract"):
         line_question(line, None)
     assert isinstance(read, PhaseQuestion)
-    assert (read.scenario, read.case, read.id) == (asked.scenario, asked.case, asked.id)
+    assert (read.scenario, read.cases, read.id) == (asked.scenario, asked.cases, asked.id)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from poolproof.backends.aclnn.sequences import ACTIONS
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
@@ -220,7 +221,7 @@ def planned() -> list[Block]:
     """A block of each kind and aspect."""
     operator = OPERATORS["MaxPool3dWithArgmaxBackward"]
     subject = Subject("npu", operator, "float32", "int32", tags=("nhwc",), product=PRODUCTS["A2"])
-    whole = replace(subject, on_streams=True, in_phases=True)
+    whole = replace(subject, actions=ACTIONS)
     small = replace(PLANS["smoke"], cases=12)
     return list(blocks([whole], ASPECTS.values(), small, 0))
 

@@ -1,0 +1,233 @@
+"""Sequences of calls that are drawn, and smaller ones that fail alike.
+
+Of the calls of a sequence that is drawn the first is a case, the second the same with other data, and the third differs
+from it in exactly one parameter; those that no action is about are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from poolproof.references.sequences import (
+    FORMS,
+    PREPARE,
+    RUN,
+    Action,
+    Actions,
+    IllegalAction,
+    SequenceModel,
+    abilities_for,
+    why_illegal,
+)
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.generation import Draws
+from poolproof.suites.cases.shrinking import smaller_case
+from poolproof.suites.cases.varying import differing_in_one
+
+LENGTH = 12
+"""Most actions of a sequence that is drawn."""
+
+_KINDS = (0, 0, 1)
+"""Of the calls of a sequence, where the third differs in a parameter."""
+
+_TRIES = 12
+"""Draws of what a verb is done to: most have no place where they come."""
+
+_WEIGHTS = {
+    "run": 40,
+    **dict.fromkeys(("prepare", "set_addresses"), 20),
+    **dict.fromkeys(("wait", "end_thread"), 5),
+    **dict.fromkeys(("erase", "synchronise", "copy", "destroy", "record"), 3),
+    "make_repeatable": 0,
+}
+"""How often a verb is drawn, where that is not once; those that seldom have a place more often. What is prepared
+uncached is made repeatable at once."""
+
+_CHOICES: Mapping[str, Sequence[Any]] = {
+    "executor": (0, 0, 0, 1, 1, 2),
+    "stream": (1, 1, 1, 2, 0),
+    "thread": (0, 0, 0, 1, 2),
+    "asked": (False, True),
+    "at_once": (False, False, False, True),
+}
+
+
+@dataclass(frozen=True)
+class CallSequence:
+    """Actions on the calls of ``cases``."""
+
+    actions: Actions
+    cases: tuple[Case, ...]
+
+    @property
+    def kinds(self) -> list[int]:
+        """Number the calls so that those that differ in their data alone have one number."""
+        described = [replace(case, seed=0, literals=()) for case in self.cases]
+        return list(map(described.index, described))
+
+    def why_illegal(self) -> str:
+        return why_illegal(self.actions, self.kinds)
+
+    def last_runs(self) -> Mapping[int, int]:
+        """Return the number of the action that each call's results come from."""
+        model = SequenceModel(self.kinds)
+        for action in self.actions:
+            model.perform(action)
+        return model.last_runs
+
+
+def draw_sequence(draws: Draws, case: Case, takes: Callable[[Case], bool], abilities: Collection[str]) -> CallSequence:
+    """Draw a legal sequence of ``abilities`` (`Backend.actions`), on calls that an implementation ``takes``."""
+    if not draws.is_random:
+        return CallSequence((PREPARE, RUN), (case,))
+    while True:
+        actions, cases = draw_actions(draws, abilities), [case, replace(case, seed=case.seed ^ 1, literals=())]
+        if any(2 in (action.call, action.workspace) for action in actions):
+            others = [other for other in differing_in_one(case) if takes(other)]
+            cases.append(draws.choose(others) if others else case)
+        sequence = _tidy(CallSequence(actions, tuple(cases)))
+        if not sequence.why_illegal() and sequence.cases[0] in cases[:2]:
+            return sequence
+
+
+def draw_actions(draws: Draws, abilities: Collection[str]) -> Actions:
+    """Draw actions, each legal behind those before it; return the most of them, from the first, that may be all."""
+    verbs = [verb for verb in FORMS if verb in abilities for _ in range(_WEIGHTS.get(verb, 1))]
+    length, model, actions = draws.between(2, LENGTH), SequenceModel(_KINDS), Actions()
+    for _ in range(3 * length):
+        verb = draws.choose(verbs)
+        for _ in range(_TRIES if len(actions) < length else 0):
+            steps = _draw_steps(draws, verb, "synchronise" in abilities)
+            if not abilities_for(steps) <= {*abilities}:
+                continue
+            with suppress(IllegalAction):
+                for step in steps:
+                    model.perform(step)
+                    actions = (*actions, step)
+                break
+    parts = (actions[:end] for end in range(len(actions), 0, -1))
+    return next((part for part in parts if not why_illegal(part, _KINDS)), ())
+
+
+def _draw_steps(draws: Draws, verb: str, on_streams: bool) -> Actions:
+    whats, meant = FORMS[verb]
+    calls = range(len(_KINDS))
+    choices = {**_CHOICES, "call": calls, "workspace": (None, None, None, *calls)}
+    choices |= {} if on_streams else {"stream": (1,)}
+    action = Action(verb, draws.choose(whats), **{name: draws.choose(choices[name]) for name in meant})
+    if action.what != "uncached":
+        return (action,)
+    return replace(action, at_once=False), Action("make_repeatable", executor=action.executor)
+
+
+def _tidy(sequence: CallSequence) -> CallSequence:
+    """Leave out the calls that no action is about, and give every phase one an executor of its own number.
+
+    What is never made repeatable need not be uncached.
+    """
+    used = [getattr(each, name) for each in sequence.actions for name in ("call", "workspace") if _has(each, name)]
+    calls = sorted({*used} - {None})
+    places: dict[Any, Any] = {None: None, **{number: place for place, number in enumerate(calls)}}
+    executors: dict[int, int] = {}
+    actions: list[Action] = []
+    for action in sequence.actions:
+        if action.do == "prepare":
+            executors[action.executor] = sum(each.do == "prepare" for each in actions)
+        numbers = {"call": places, "workspace": places, "executor": executors}
+        own = {name: getattr(action, name) for name in numbers if _has(action, name)}
+        actions.append(replace(action, **{name: numbers[name].get(number, number) for name, number in own.items()}))
+    repeatable = {action.executor for action in actions if action.do == "make_repeatable"}
+    actions = [
+        replace(each, what="") if each.what == "uncached" and each.executor not in repeatable else each
+        for each in actions
+    ]
+    return CallSequence(tuple(actions), tuple(sequence.cases[number] for number in calls))
+
+
+def smaller_sequence(
+    failing: CallSequence,
+    words: Mapping[str, Sequence[object]],
+    still_fails: Callable[[CallSequence], bool],
+    seconds: float,
+) -> CallSequence:
+    """Reduce a sequence while it fails, then its first case by ``words``, as `smaller_case` does; stop in time."""
+    deadline = time.monotonic() + seconds
+    smallest, tried, reductions = failing, {failing}, _reductions(failing)
+    while time.monotonic() < deadline and (smaller := next(reductions, None)) is not None:
+        if smaller in tried or _extent(smaller) >= _extent(smallest) or smaller.why_illegal():
+            continue
+        tried.add(smaller)
+        if still_fails(smaller):
+            smallest, reductions = smaller, _reductions(smaller)
+
+    def fails_on(case: Case) -> bool:
+        other = _on_case(smallest, case)
+        return other is not None and not other.why_illegal() and still_fails(other)
+
+    case = smaller_case(smallest.cases[0], words, fails_on, deadline - time.monotonic())
+    return _on_case(smallest, case) or smallest
+
+
+def _extent(sequence: CallSequence) -> tuple[object, ...]:
+    words = list(map(str, sequence.actions))
+    return len(words), len(sequence.cases), sum(map(len, words)), words
+
+
+def _reductions(sequence: CallSequence) -> Iterator[CallSequence]:
+    """Yield sequences without an executor, an action or two, then with simpler words, in all places or in one.
+
+    Many are illegal.
+    """
+    actions = sequence.actions
+    positions = range(len(actions))
+    without = [[at for at in positions if _has(actions[at], "executor", number)] for number in positions]
+    without += [[*dropped] for count in (1, 2) for dropped in combinations(positions, count)]
+    for dropped in without:
+        yield _tidy(replace(sequence, actions=tuple(actions[at] for at in positions if at not in dropped)))
+    calls = range(len(sequence.cases))
+    simpler = {
+        "call": calls,
+        "stream": (1, 0),
+        "thread": (0, 1),
+        "workspace": (None,),
+        "what": ("",),
+        "at_once": (False,),
+    }
+    for name, value in [(name, value) for name, values in simpler.items() for value in values]:
+        for own in dict.fromkeys(getattr(action, name) for action in actions):
+            places = [at for at in positions if _has(actions[at], name, own)]
+            for changed in (places, *([at] for at in places)):
+                change: dict[str, Any] = {name: value}
+                made = (replace(actions[at], **change) if at in changed else actions[at] for at in positions)
+                yield _tidy(replace(sequence, actions=tuple(made)))
+
+
+def _has(action: Action, name: str, *values: object) -> bool:
+    """Tell whether a field of an action means something, and has one of these values, if any are named."""
+    return name in (*FORMS[action.do][1], "what") and (not values or getattr(action, name) in values)
+
+
+def _on_case(sequence: CallSequence, case: Case) -> CallSequence | None:
+    """Put another case in place of the first, from which the others differ as before; None where that cannot be."""
+    first, *others = (json.loads(each.to_json()) for each in sequence.cases)
+    now, cases = json.loads(case.to_json()), [case]
+    for other in others:
+        record = {name: _changed(first.get(name), other.get(name), now.get(name)) for name in {**now, **other}}
+        try:
+            cases.append(Case.from_record({name: value for name, value in record.items() if value is not None}))
+        except CaseError:
+            return None
+    return replace(sequence, cases=tuple(cases))
+
+
+def _changed(first: Any, other: Any, now: Any) -> Any:
+    """Change what is now as the first was changed to the other; of lists, element by element."""
+    if all(isinstance(each, list) for each in (first, other, now)) and len(first) == len(other) == len(now):
+        return list(map(_changed, first, other, now))
+    return now if first == other else other
