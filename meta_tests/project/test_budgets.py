@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_300,
-    "backends": 5_170,
-    "suites": 14_770,
-    "suites/cases": 4_870,
-    "suites/judging": 3_080,
-    "suites/plan": 1_310,
+    "backends": 5_230,
+    "suites": 14_820,
+    "suites/cases": 4_910,
+    "suites/judging": 3_090,
+    "suites/plan": 1_300,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 9_730,
-    "meta_tests": 23_020,
+    "meta_tests": 23_040,
 }
 
 CLASSES, FRAMES = 24, 18
