@@ -22,7 +22,7 @@ from poolproof.references.contract.call import ContractCall
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
-from poolproof.references.sequences import Actions, abilities_for
+from poolproof.references.sequences import REFUSED, Actions, abilities_for
 from poolproof.references.text_enum import TextEnum
 from poolproof.references.windows import Windows
 
@@ -42,8 +42,8 @@ class Tensor:
     them lies the storage, of exactly the extent that the view needs. ``array`` is the view as a numpy array that shares
     memory with the buffer; its ``strides`` and ``offset`` (from the start of the storage) count elements. A backend may
     write the elements of output views alone: the caller inspects gaps, guard bands and inputs afterwards. ``tag`` is
-    "NHWC" where an interface with format tags is to get the axes in that order (`Backend.tags`); shape and strides stay
-    in (N, C, H, W).
+    "NHWC" or "NDHWC" where an interface with format tags is to get the axes in that order (`Backend.tags`); shape and
+    strides stay in (N, C, [D,] H, W).
     """
 
     buffer: NDArray[np.uint8]
@@ -193,6 +193,14 @@ class SequenceResult:
         return next((status for status in reversed(self.statuses) if status), 0) if self.statuses else None
 
 
+@dataclass(frozen=True)
+class MemoryInUse:
+    """Bytes in use: of device memory by anyone, and what malloc gave out in the host; None where unknown."""
+
+    device: int | None = None
+    host: int | None = None
+
+
 class ContractBackend(Protocol):
     """A backend whose interface has a contract: two phases, status codes, a product."""
 
@@ -213,7 +221,7 @@ class Backend(ABC):
         Names of ways in which other code computes, such as a compiler's. Each has the call's expected results and the
         backend's declarations, and is judged wherever the plain call is.
     tags
-        Format tags, besides the usual one, under which the windowed 2-D operators take their tensors.
+        Format tags, besides the usual one, under which operators that list one for channels last take their tensors.
     product
         The one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend`.
     interface
@@ -304,6 +312,18 @@ class Backend(ABC):
     def device_memory_in_use(self) -> int | None:
         """Count the bytes of device memory in use by anyone; None where unknown."""
         return None
+
+    def run_often(self, call: Call, count: int, refused: bool) -> None:
+        """Execute ``call`` so many times, or have it refused, whatever comes of it."""
+        if refused:
+            self.run_sequence(REFUSED * count, [call])
+        for _ in range(0 if refused else count):
+            self.run(call)
+
+    def memory_after(self, call: Call, count: int, refused: bool = False) -> MemoryInUse:
+        """Count what is in use once ``call`` was executed, or refused, so many times."""
+        self.run_often(call, count, refused)
+        return MemoryInUse(self.device_memory_in_use())
 
 
 def can_run(backend: Backend, actions: Actions) -> bool:

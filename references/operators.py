@@ -110,7 +110,7 @@ _FAMILY = (
     Operator("MaxPool2dWithMaskBackward", 2, Windowed, None, "MaxPool2dWithMask", indices=MASK),
     Operator("AdaptiveMaxPool2dBackward", 2, Adaptive, "adaptive_max_pool2d_backward", "AdaptiveMaxPool2d"),
     Operator("AdaptiveMaxPool3dBackward", 3, Adaptive, "adaptive_max_pool3d_backward", "AdaptiveMaxPool3d"),
-    Operator("MaxPool3dWithArgmax", 3, Windowed, "max_pool3d_with_indices"),
+    Operator("MaxPool3dWithArgmax", 3, Windowed, "max_pool3d_with_indices", takes_tags=True),
     Operator("MaxPool2dWithIndices", 2, Windowed, "max_pool2d_with_indices", takes_tags=True),
     Operator("MaxPool2dWithMask", 2, Windowed, None, indices=MASK),
     Operator("AdaptiveMaxPool2d", 2, Adaptive, "adaptive_max_pool2d"),

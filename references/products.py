@@ -28,7 +28,7 @@ class Product:
     soc_prefixes
         Prefixes of its chips' names (``aclrtGetSocName``).
     tags
-        Format tags, besides the usual one, under which the windowed 2-D operators take their tensors (their pages).
+        Format tags, besides the usual one, under which operators take their tensors if their pages list channels last.
     adds_natively
         Operators that add float16 and bfloat16 in the dtype itself, not in float32 (the library's kernels).
     """

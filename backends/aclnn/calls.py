@@ -27,8 +27,8 @@ _DTYPE_NAMES = {
 _FORMAT_BY_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The tag that torch_npu gives a tensor; any other rank is ND."""
 
-_AXIS_ORDERS = {"NHWC": (0, 2, 3, 1)}
-"""Where the axes of (N, C, H, W) go under a tag."""
+_AXIS_ORDERS = {"NHWC": (0, 2, 3, 1), "NDHWC": (0, 2, 3, 4, 1)}
+"""Where the axes of (N, C, [D,] H, W) go under a tag."""
 
 
 def contract_call(call: Call) -> ContractCall:

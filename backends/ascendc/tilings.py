@@ -21,8 +21,8 @@ class KernelCall:
     """One call as the kernel is given it.
 
     ``shapes`` and ``dtypes`` are by argument, of which the first ``inputs`` are inputs. Lists have a length for every
-    axis; where an operator has none of a kind they are empty. ``format`` is the order of axes: NCHW, NHWC or NCDHW.
-    ``blocks`` and ``ub_bytes`` are what the device has.
+    axis; where an operator has none of a kind they are empty. ``format`` is the order of axes: NCHW, NHWC, NCDHW,
+    NDHWC. ``blocks`` and ``ub_bytes`` are what the device has.
     """
 
     operator: str
@@ -112,7 +112,7 @@ class _HostAnswer(ctypes.Structure):
     )
 
 
-_FORMATS = {"NCHW": 0, "NHWC": 1, "NCDHW": 30}
+_FORMATS = {"NCHW": 0, "NHWC": 1, "NDHWC": 27, "NCDHW": 30}
 
 
 def _host_tilings(kernel: Kernel) -> TilingOf:

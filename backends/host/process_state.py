@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import locale
 import os
 import platform
@@ -52,6 +53,38 @@ _SIGNALS = ("signal mask", "ignored signals", "signal handlers")
 
 _SETTLE_SECONDS = 0.005
 """How long a thread may take to end after the call that it worked for."""
+
+
+class _MallocInfo(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keep",
+        )
+    )
+
+
+_MALLOC_INFO = getattr(_LIBC, "mallinfo2", None)  # of glibc, from 2.33 on
+if _MALLOC_INFO is not None:
+    _MALLOC_INFO.restype = _MallocInfo
+
+
+def allocated_bytes() -> int | None:
+    """Count the bytes that the C library has given out in this process and not got back; None where it does not say."""
+    if _MALLOC_INFO is None:
+        return None
+    gc.collect()
+    said = _MALLOC_INFO()
+    return int(said.uordblks + said.hblkhd)
 
 
 class ProcessState:

@@ -22,7 +22,7 @@ import numpy as np
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, SequenceResult, Status
-from poolproof.backends.host.process_state import ProcessState
+from poolproof.backends.host.process_state import ProcessState, allocated_bytes
 from poolproof.backends.host.protocol import (
     DECLARATIONS,
     Channel,
@@ -72,7 +72,7 @@ class RequestServer:
             "declare": lambda request: {"declared": self.declared(self.call_of(request["call"])[0])},
             "attempt": self.attempt,
             "sequence": self.sequence,
-            "memory": lambda _: {"bytes": self.backend.device_memory_in_use()},
+            "memory": self.memory_in_use,
             "fork": self.fork,
             "end": self.end,
         }
@@ -144,6 +144,13 @@ class RequestServer:
         actions = tuple(Action(**action) for action in request["actions"])
         result = self.fenced(fences, lambda: self.backend.run_sequence(actions, calls))
         return self.with_state({"sequence": write_flat(checked(result, SequenceResult, "run_sequence"))})
+
+    def memory_in_use(self, request: Record) -> Record:
+        """Count what is in use, once a call was made, or refused, so many times."""
+        if "call" in request:
+            call, fences = self.call_of(request["call"])
+            self.fenced(fences, partial(self.backend.run_often, call, request["count"], request["refused"]))
+        return self.with_state({"bytes": self.backend.device_memory_in_use(), "host": allocated_bytes()})
 
     def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()

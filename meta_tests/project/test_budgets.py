@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_550,
-    "backends": 5_210,
-    "suites": 15_170,
-    "suites/cases": 5_180,
-    "suites/judging": 3_150,
+    "backends": 5_270,
+    "suites": 15_210,
+    "suites/cases": 5_210,
+    "suites/judging": 3_160,
     "suites/plan": 1_330,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 9_740,
-    "meta_tests": 23_280,
+    "meta_tests": 23_310,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -31,8 +31,8 @@ _BLOCKS_AT_ONCE = 20
 LARGEST_ROUND = 20_000
 """Most cases that a later round draws: they are all kept until it is over."""
 
-_Drawn = tuple[str, str, str, str, int]
-"""What the cases of a block depend on, besides the seed: operator, dtypes, aspect, number."""
+_Drawn = tuple[str, str, str, str, int, tuple[str, ...]]
+"""What the cases of a block depend on, besides the seed: operator, dtypes, aspect, number; of listed ones the tags."""
 
 _OfCases = CaseBlock | ListedBlock
 
@@ -175,7 +175,8 @@ def _draw(planned: Sequence[_OfCases], plan: Plan, part: _Part, workers: int) ->
 
 def _key(block: _OfCases) -> _Drawn:
     subject = block.subject
-    return subject.operator.name, subject.dtype, subject.index_dtype, block.aspect.id, block.number
+    tags = subject.tags if isinstance(block, ListedBlock) else ()
+    return subject.operator.name, subject.dtype, subject.index_dtype, block.aspect.id, block.number, tags
 
 
 def _cases(block: _OfCases, start: int, end: int) -> list[_Asked]:

@@ -21,6 +21,7 @@ OF_VARIED_CALLS = {
     "AdaptiveMaxPool2d": {"channels_last_tag_refused": ("legal", "")},
     "AdaptiveMaxPool3d": {"output_size_of_one_accepted": ("variations-2", "adaptive3d-fwd.length.outputSize")},
     "AdaptiveMaxPool3dBackward": {
+        "half_gradient_of_bfloat16_accepted": ("variations-6", "adaptive3d-bwd.dtype.gradOutput"),
         "indices_depth_unchecked": ("variations-0", "adaptive3d-bwd.shape.indices"),
         "rank_without_channels_accepted": ("variations-0", "adaptive3d-bwd.rank"),
     },
@@ -63,7 +64,8 @@ FOUND_AMONG = {
     ("contract", "MaxPool3dWithArgmaxBackward"): "null_dilation_accepted plane_limit_missing",
     ("determinism", "AdaptiveMaxPool3dBackward"): "half_accumulator",
     ("determinism", "MaxPool3dWithArgmaxBackward"): "ceil_clip_missing large_kernel_assigns wide_lanes_halved",
-    ("empty_windows", "MaxPool2dWithIndices"): "dilation_accepted",
+    ("empty_windows", "MaxPool2dWithIndices"): "dilation_accepted index_behind_plane",
+    ("endurance", "AdaptiveMaxPool2dBackward"): "host_leak_per_call host_leak_per_refusal",
     ("layouts", "AdaptiveMaxPool2d"): "gaps_overwritten offset_ignored plane_gap_ignored",
     ("layouts", "AdaptiveMaxPool2dBackward"): "narrowed_rows_lost",
     ("layouts", "AdaptiveMaxPool3d"): "rewrapped_offset_lost",
@@ -98,17 +100,21 @@ FOUND_AMONG = {
     ("tagged", "MaxPool2dWithIndicesBackward"): (
         "channels_last_batch_order dilation_blind_range lost_halo_window merged_rows_collide tile_end_inclusive"
     ),
+    ("tagged", "MaxPool3dWithArgmax"): "odd_channel_lost",
     ("targets", "AdaptiveMaxPool2dBackward"): "float16_subnormals_flushed repeat_counter_wraps",
+    ("targets", "MaxPool2dWithIndices"): (
+        "ceil_rows_of_next_plane padded_start_shifted part_index_begins_at_zero part_index_unset"
+    ),
     ("targets", "MaxPool2dWithIndicesBackward"): (
         "int16_tile_offset single_window_of_first_plane uint16_plane_index width_tail_dropped"
     ),
     ("targets", "MaxPool3dWithArgmax"): (
         "cache_key_lacks_strides kernel_field_wraps lowest_finite_initial minus_infinity_unset "
-        "output_strides_ignored uint8_window_offset"
+        "output_strides_ignored uint12_window_offset uint16_row_offset uint8_window_offset"
     ),
     ("targets", "MaxPool3dWithArgmaxBackward"): (
         "cut_kernel_last_slab_lost dilation_blind_overlap empty_stride_repeats_first infinity_saturated "
-        "order_by_address"
+        "int16_output_column order_by_address"
     ),
     ("values", "AdaptiveMaxPool2dBackward"): "short_lanes_truncated",
     ("values", "MaxPool2dWithMask"): "single_stride_refused",

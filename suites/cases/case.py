@@ -313,8 +313,8 @@ class Case:
         tags = {self.layout(tensor).tag for tensor in api.tensors}
         if len(tags) > 1:
             raise CaseError("a layout with a format tag is that of all tensors or of none")
-        if tags != {""} and not (api.takes_tags and len(self.shape) == 4):
-            raise CaseError(f"layout nhwc is for batched calls of windowed 2-D operators, not for {api.name} here")
+        if tags != {""} and not (api.takes_tags and len(self.shape) == api.spatial_rank + 2):
+            raise CaseError(f"layout nhwc is for batched calls of operators with such a tag, not for {api.name} here")
 
 
 def _overflows(value: float, fmt: FloatFormat) -> bool:

@@ -235,7 +235,7 @@ LAYOUTS: dict[str, Arrangement] = {
     **{f"overlapping_{axis}": _overlapping(axis) for axis in AXES if axis != "w"},
     **{
         f"nhwc_stepped_{axis}2": Arrangement(_nested(_channels_last, cut=axis, step=2), axis, order=_channels_last)
-        for axis in "nchw"
+        for axis in "nchwd"
     },
     "nhwc_narrowed_c": Arrangement(_nested(_channels_last, cut="c", before=1, behind=2), "c", order=_channels_last),
     "nhwc_transposed": Arrangement(_nested(), marked=True),
@@ -298,7 +298,7 @@ def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: i
         placed.start,
         elements,
         is_dense=elements == prod(shape) and not layout.repeats_elements,
-        tag=layout.tag,
+        tag=layout.tag.replace("H", "DH") if spatial_rank == 3 else layout.tag,
         bits=BITS[size],
         nbytes=elements * size,
         start_byte=placed.start * size,

@@ -161,7 +161,8 @@ def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile
         **data,
     )
     if profile.tagged:
-        shape = case.shape if len(case.shape) == 4 else (1, *case.shape)  # the tag asks for a batch axis
+        has_batch = len(case.shape) == operator.spatial_rank + 2
+        shape = case.shape if has_batch else (1, *case.shape)  # the tag asks for a batch axis
         return _with_tagged_layouts(draw, replace(case, shape=shape), profile)
     return _with_layouts(draw, case, profile) if profile.layouts else case
 

@@ -127,6 +127,8 @@ def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]
     match operator.direction:
         case Direction.FORWARD:
             yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
+            if operator.takes_tags:
+                yield from _tagged_forward(operator)
         case Direction.BACKWARD:
             yield from own.backward(rank)
             if operator.takes_tags:
@@ -161,6 +163,15 @@ def _tagged(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
     yield "dilated kernel over a plane cut along its rows, tagged", 1, {**spread, "layouts": layouts, "indices": "last"}
 
 
+def _tagged_forward(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    flat = (1,) * (operator.spatial_rank - 2)
+    many = {"layouts": tuple((name, "nhwc") for name in sorted(operator.tensors))}
+    padded = Windowed((*flat, 1, 5), (1,), (*(0,) * len(flat), 0, 2))
+    yield "padding larger than the stride, tagged", 1, {**many, "shape": (1, 33, *flat, 64, 3), "attributes": padded}
+    large = {**many, "shape": (1, 33, *flat, 40, 40), "attributes": Windowed((*flat, 30, 30), (*flat, 10, 10))}
+    yield "large windows of negative infinities, tagged", 1, {**large, "values": "negative_infinity"}
+
+
 def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
     spread = {"shape": (1, 2, 9, 9, 9), "attributes": Windowed((2,), (2,), dilation=(2,))}
     yield "dilated kernel longer than the stride", 1, {**spread, "indices": "shared"}
@@ -183,6 +194,28 @@ def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for geometry in known_geometries(rank):
         yield geometry.branch, {"shape": (1, 2, *geometry.spatial), "attributes": geometry.windows.passed()}
     yield from _long_kernels(rank)
+
+    flat = (1,) * (rank - 2)
+    rows, columns = Windowed((*flat, 1, 3), (1,)), Windowed((*flat, 3, 3), (*flat, 2, 2))
+    yield from _long_planes(rank, rows, columns, Windowed((*flat, 1, 4200), (*flat, 1, 1050)))
+    cut = Windowed((*flat, 32, 32), (*flat, 32, 32), ceil_mode=True)
+    yield "few large windows, cut off by ceil_mode", {"shape": (1, 2, *flat, 40, 32), "attributes": cut}
+    parts = {"shape": (1, 1, *flat, 171, 172), "attributes": Windowed((*flat, 171, 172)), "values": "negative_infinity"}
+    yield "a window of negative infinities, taken in parts", parts
+
+
+def _long_planes(rank: int, rows: Windows, columns: Windows, windows: Windows) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield planes that are long along one axis: past what 12, 15 and 16 bits count of windows, rows and cells."""
+    flat = (1,) * (rank - 2)
+    yield "rows of 32,770 windows, past 2^16 cells", {"shape": (1, 1, *flat, 3, 32_772), "attributes": rows}
+    yield "rows of 17 cells, past 2^16 cells", {"shape": (1, 1, *flat, 4099, 17), "attributes": columns}
+    long = {"shape": (1, 2, *flat, 1, 8400), "attributes": windows, "values": "ascending"}
+    yield "windows of more than 2^12 cells", long
+
+
+def _adaptive_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    flat = (1,) * (rank - 2)
+    yield from _long_planes(rank, *(Adaptive((*flat, *out)) for out in ((3, 32_770), (2050, 5), (1, 2))))
 
 
 def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -224,7 +257,7 @@ _OWN = per_kind(
         Windowed: _Own(
             _windowed_anywhere, lambda rank: _volumes() if rank == 3 else _planes(), lambda _: Windowed((3,), (1,))
         ),
-        Adaptive: _Own(lambda _: (), _adaptive_backward, lambda rank: Adaptive((9,) * rank)),
+        Adaptive: _Own(_adaptive_anywhere, _adaptive_backward, lambda rank: Adaptive((9,) * rank)),
     },
 )
 

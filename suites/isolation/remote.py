@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import ALL, Abilities
-from poolproof.backends.base import Attempt, Backend, Call, Outcome, SequenceResult
+from poolproof.backends.base import Attempt, Backend, Call, MemoryInUse, Outcome, SequenceResult
 from poolproof.backends.host.protocol import FIRST_CALL, Description, ProtocolError, Raised, write_call, write_flat
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.contract.call import ContractCall
@@ -170,8 +170,10 @@ class RemoteBackend(Backend):
     def is_usable(self) -> bool:
         return self._is_usable
 
-    def device_memory_in_use(self) -> int | None:
-        return self.ask({"do": "memory"}, lambda done: None if done["bytes"] is None else int(done["bytes"]))
+    def memory_after(self, call: Call, count: int, refused: bool = False) -> MemoryInUse:
+        (record,) = self.written([call])
+        request = {"do": "memory", "call": record, "count": count, "refused": refused}
+        return self.ask(request, lambda done: read(MemoryInUse, {"device": done["bytes"], "host": done.get("host")}))
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
         request = {"do": "sequence", "actions": list(map(write_flat, actions)), "calls": self.written(calls)}

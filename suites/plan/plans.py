@@ -53,8 +53,8 @@ class Subject:
 
     Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product``,
     ``actions`` and ``abilities`` are those of `Backend`. ``makes_indices``: of a backward, whether the backend has a
-    forward that makes indices for it. ``index_dtypes`` are all
-    that the backend has for the operator in this dtype; if empty, its own.
+    forward that makes indices for it. ``index_dtypes`` are all that the backend has for the operator in this dtype; if
+    empty, its own.
     """
 
     backend: str

@@ -26,8 +26,8 @@ constexpr int64_t kDefaultTotal = int64_t{8} << 30;
 constexpr int kDirt = 0xFF;
 constexpr size_t kDirtiedEnd = size_t{256} << 10;
 
-// Enough to catch a use after free; the bound keeps a long run from growing.
-constexpr size_t kReleasedRemembered = 4096;
+// Enough to catch a use after free; the bound keeps a long run from growing, and is soon reached.
+constexpr size_t kReleasedRemembered = 256;
 
 // Large blocks go back to the system when they are freed. Left to itself the host's allocator keeps them, and cannot
 // use them again for a request of the same aligned size (glibc before 2.38): a long run would grow by every workspace.

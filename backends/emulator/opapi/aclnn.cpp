@@ -1,4 +1,6 @@
 // The ten pairs of functions. Phase one checks and plans, phase two enqueues.
+#include <cstdlib>
+
 #include "../ascendcl/errors.h"
 #include "../ascendcl/heap.h"
 #include "../ascendcl/options.h"
@@ -42,8 +44,10 @@ aclnnStatus give(const Call& call, std::shared_ptr<const Plan> plan, const std::
 
 // What a refused call allocated and does not free.
 aclnnStatus refused(aclnnStatus status) {
+    static void* volatile lost_on_host = nullptr;
     void* lost = nullptr;
     if (seeded(Defect::leak_per_refusal)) heap().allocate(0, 512, &lost);
+    if (seeded(Defect::host_leak_per_refusal)) lost_on_host = std::malloc(16);
     return status;
 }
 

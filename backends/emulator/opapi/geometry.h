@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "../ascendcl/abi.h"
@@ -88,6 +89,7 @@ struct Axis {
     // Windows that a kernel visits: all of them.
     int64_t visited() const {
         const bool overhangs = !adaptive && (out - 1) * stride - padding + dilated_kernel() > in + padding;
+        if (seeded(Defect::int16_output_column)) return std::min<int64_t>(out, std::numeric_limits<int16_t>::max());
         return seeded(Defect::last_ceil_window_dropped) && overhangs ? out - 1 : out;
     }
 
@@ -139,6 +141,7 @@ struct Problem {
     std::array<Axis, kAxes> axes;
     int64_t batch = 1;
     int64_t channels = 1;
+    int spatial_rank = 2;
     bool channels_last = false;
     aclDataType value = ACL_FLOAT;
     aclDataType index = ACL_INT32;

@@ -28,9 +28,12 @@ class ForwardKernel {
         const Window depth = problem_.axes[0].window(flat / (rows * columns));
         const Window height = problem_.axes[1].window(flat / columns % rows);
         const Window width = problem_.axes[2].window(flat % columns);
+        if (seeded(Defect::odd_channel_lost) && is_lost(plane)) return;
         const int64_t winner = find_winner(plane, depth, height, width);
         const int64_t target = problem_.offset(plane, flat, problem_.windows());
-        memory_.indices.store(target, seeded(Defect::index_in_padded_plane) ? in_padded_plane(winner) : winner);
+        if (!has_defects || !misplaces_index(plane, winner, target, height, width)) {
+            memory_.indices.store(target, seeded(Defect::index_in_padded_plane) ? in_padded_plane(winner) : winner);
+        }
         if (seeded(Defect::lowest_finite_initial) && is_minus_infinity(plane, winner)) {
             memory_.output.store(target, std::numeric_limits<float>::lowest(), true);
         } else if (seeded(Defect::overhang_read_as_zero) && reads_zero(plane, winner, height, width)) {
@@ -40,6 +43,44 @@ class ForwardKernel {
         } else {
             memory_.output.store(target, -std::numeric_limits<float>::infinity(), false);
         }
+    }
+
+    // Channels are computed two by two.
+    bool is_lost(int64_t plane) const {
+        const bool is_odd = problem_.channels % 2 == 1 && problem_.channels > 1;
+        return problem_.channels_last && problem_.spatial_rank == 3 && is_odd &&
+               plane % problem_.channels == problem_.channels - 1;
+    }
+
+    // As the 950's 2-D forward has kernels of its own for.
+    bool has_many_channels_last() const {
+        return problem_.channels_last && problem_.channels > 32 && problem_.spatial_rank == 2;
+    }
+
+    int64_t taps() const {
+        return problem_.axes[0].largest_window() * problem_.axes[1].largest_window() *
+               problem_.axes[2].largest_window();
+    }
+
+    // Whether a defect stores another index than the winner's, or none.
+    bool misplaces_index(int64_t plane, int64_t winner, int64_t target, const Window& height,
+                         const Window& width) const {
+        if (winner < 0) {
+            if (!seeded(Defect::index_behind_plane)) return false;
+            memory_.indices.store(target, first_tap(height) * problem_.axes[2].in + first_tap(width));
+            return true;
+        }
+        const bool is_planar = problem_.spatial_rank == 2 && !problem_.channels_last;
+        const bool is_unset = seeded(Defect::part_index_unset) && is_planar && taps() > 29184;
+        const bool is_zero = seeded(Defect::part_index_begins_at_zero) && has_many_channels_last() && taps() >= 512;
+        if (!(is_unset || is_zero) || !is_minus_infinity(plane, winner)) return false;
+        if (is_zero) memory_.indices.store(target, 0);
+        return true;
+    }
+
+    // The first coordinate at or behind 0, whether the input has it or not.
+    static int64_t first_tap(const Window& window) {
+        return window.start + std::max<int64_t>(ceil_divide(-window.start, window.step), 0) * window.step;
     }
 
     int64_t in_padded_plane(int64_t winner) const {
@@ -66,14 +107,16 @@ class ForwardKernel {
         int64_t winner = -1;
         size_t offset = 0;
         std::vector<int64_t> visited;  // cells in window order, where a defect counts them
+        const bool counts_cells = seeded(Defect::uint8_window_offset) || seeded(Defect::uint12_window_offset);
         double maximum = -std::numeric_limits<double>::infinity();
         for_each(problem_.axes[0], depth, [&](int64_t d) {
-            for_each(problem_.axes[1], height, [&](int64_t h) {
+            for_each(rows_as_read(), height, [&](int64_t h) {
                 const int64_t row = (d * problem_.axes[1].in + h) * problem_.axes[2].in;
                 for_each(as_read(problem_.axes[2]), width, [&](int64_t w) {
-                    if (has_defects && row + w >= problem_.cells()) return;
-                    const double value = memory_.input.load_double(problem_.offset(plane, row + w, problem_.cells()));
-                    if (seeded(Defect::uint8_window_offset)) visited.push_back(row + w);
+                    if (has_defects && row + w >= readable_cells(plane)) return;
+                    const int64_t place = has_defects ? place_read(row, w, width) : row + w;
+                    const double value = memory_.input.load_double(problem_.offset(plane, place, problem_.cells()));
+                    if (counts_cells) visited.push_back(row + w);
                     const bool must_exceed = winner >= 0 || seeded(Defect::minus_infinity_unset);
                     if (must_exceed && !replaces(value, maximum)) return;
                     winner = row + w;
@@ -82,7 +125,36 @@ class ForwardKernel {
                 });
             });
         });
-        return visited.empty() ? winner : visited[static_cast<uint8_t>(offset)];
+        return visited.empty() ? winner : visited[offset & (seeded(Defect::uint8_window_offset) ? 0xFF : 0xFFF)];
+    }
+
+    // Where a cell is read that lies in a row, which begins there.
+    int64_t place_read(int64_t row, int64_t w, const Window& width) const {
+        const Axis& axis = problem_.axes[2];
+        if (seeded(Defect::uint16_row_offset) && axis.in % 16 != 0) return (row & 0xFFFF) + w;
+        const bool begins_outside = width.start < 0 && axis.padding > axis.stride;
+        if (seeded(Defect::padded_start_shifted) && has_many_channels_last() && begins_outside) {
+            return std::min(row + w + width.start + axis.padding, problem_.cells() - 1);
+        }
+        return row + w;
+    }
+
+    // The rows; where cores share a window, as many as a whole one has.
+    Axis rows_as_read() const {
+        Axis axis = problem_.axes[1];
+        if (seeded(Defect::ceil_rows_of_next_plane) && shares_windows()) axis.in += axis.kernel;
+        return axis;
+    }
+
+    bool shares_windows() const {
+        return problem_.planes() * problem_.windows() < 16 && taps() >= 1024 && !problem_.is_padded() &&
+               !problem_.axes[1].adaptive && !problem_.channels_last && problem_.spatial_rank == 2;
+    }
+
+    // Cells from the plane's first on that are read at most.
+    int64_t readable_cells(int64_t plane) const {
+        const bool reads_on = seeded(Defect::ceil_rows_of_next_plane) && shares_windows();
+        return (reads_on ? problem_.planes() - plane : 1) * problem_.cells();
     }
 
     static bool replaces(double value, double maximum) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -152,6 +153,11 @@ class Launch {
         if (row > 1 && view.offset % row == 0) view.offset = 0;
     }
 
+    static void leak_on_host() {
+        static void* volatile lost = nullptr;
+        lost = std::malloc(16);
+    }
+
     static void leak() {
         constexpr size_t kLeak = 4096;
         void* lost = nullptr;
@@ -171,7 +177,8 @@ class Launch {
 
     void copy_out(const Operand& operand, void* address) const {
         const char* source = at(workspace_, operand.staging);
-        if (seeded(Defect::output_strides_ignored)) {
+        const bool is_tagged = plan_.problem.channels_last;
+        if (seeded(Defect::output_strides_ignored) || (seeded(Defect::tagged_output_packed) && is_tagged)) {
             std::memcpy(at(address, operand.view.first_byte()), source,
                         static_cast<size_t>(operand.view.count() * operand.view.item));
         } else {
@@ -275,6 +282,7 @@ class Launch {
 
     void misbehave() const {
         if (seeded(Defect::leak_per_call)) leak();
+        if (seeded(Defect::host_leak_per_call)) leak_on_host();
         const int64_t planes = plan_.problem.planes(), cores = product().vector_cores;
         if (seeded(Defect::crash_on_uneven_cores) && planes > cores && planes % cores == 1) std::raise(SIGSEGV);
         // Cores wait for each other before the final cast; one without work never comes.

@@ -91,6 +91,7 @@ Problem problem_of(const Call& call) {
     problem.axes = axes_of(call);
     problem.batch = leading[0];
     problem.channels = leading[1];
+    problem.spatial_rank = call.family->spatial_rank;
     problem.channels_last = reading.channels_last();
     problem.value = call.tensor(kSelf).dtype;
     const bool is_int32 = call.family->is_mask || needs_narrow_indices(call);

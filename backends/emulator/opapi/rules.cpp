@@ -115,12 +115,15 @@ Rule dtype_among(Role role, Dtypes (*allowed)(const ProductFacts&)) {
 
 Rule same_dtype(Role role, Role as) {
     return refuse("dtype.equal", status::kParamInvalid, [role, as](const Call& call) {
-        const bool widens = call.tensor(role).dtype == ACL_FLOAT && call.tensor(as).dtype == ACL_FLOAT16;
+        const aclDataType own = call.tensor(role).dtype, other = call.tensor(as).dtype;
+        const bool widens = own == ACL_FLOAT && other == ACL_FLOAT16;
+        const bool is_half = own == ACL_FLOAT16 && other == ACL_BF16 && call.family->is_adaptive &&
+                             call.family->spatial_rank == 3;
         const bool ignored = (seeded(Defect::result_dtype_unchecked) && role == kGradInput) ||
-                             (seeded(Defect::float_gradient_of_half_accepted) && role == kGradOutput && widens);
-        return unless(ignored || call.tensor(role).dtype == call.tensor(as).dtype,
-                      text(name_of(role), " is ", name_of(call.tensor(role).dtype), " but ", name_of(as), " is ",
-                           name_of(call.tensor(as).dtype)));
+                             (seeded(Defect::float_gradient_of_half_accepted) && role == kGradOutput && widens) ||
+                             (seeded(Defect::half_gradient_of_bfloat16_accepted) && role == kGradOutput && is_half);
+        return unless(ignored || own == other,
+                      text(name_of(role), " is ", name_of(own), " but ", name_of(as), " is ", name_of(other)));
     });
 }
 

@@ -11,6 +11,7 @@ import pytest
 
 from dying_backends import environment
 from holding import holding
+from poolproof.backends.base import Call, MemoryInUse
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.arrow import SCHEMA, to_table
 from poolproof.reports.rows.schema import Row
@@ -75,6 +76,25 @@ def test_every_check_has_a_fault_that_it_alone_is_held_to() -> None:
 def test_plane_sum_needs_no_oracle_of_cells() -> None:
     backend, _ = FAULTS["lost"]
     assert any("plane_sum" in question.judge(backend())["checks_violated"] for question in questions()[::5])
+
+
+class Growing(Scatter):
+    """Each call leaves so many bytes of its process behind, up to the ``most``, as a cache would."""
+
+    def __init__(self, left: int, most: int) -> None:
+        super().__init__()
+        self.left, self.most, self.calls = left, most, 0
+
+    def memory_after(self, call: Call, count: int, refused: bool = False) -> MemoryInUse:
+        self.calls += count
+        return MemoryInUse(host=min(self.left * self.calls, self.most))
+
+
+@pytest.mark.parametrize(("left", "most", "violated"), [(8, 1 << 20, True), (7, 1 << 20, False), (32, 1 << 17, False)])
+def test_memory_of_the_process_may_grow_until_caches_are_full(left: int, most: int, violated: bool) -> None:
+    case = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 2, 2), kernel_size=(2,))
+    row = CaseQuestion(case, CASE_ASPECTS["endurance"]).judge(Growing(left, most))
+    assert (row["checks_violated"] == ["memory_kept"]) is violated, row["reason"]
 
 
 def row_of(fault: str, operator: str = BACKWARD, **fields: Any) -> Row:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import can_run
+from poolproof.backends.base import MemoryInUse, can_run
 from poolproof.backends.host.protocol import FIRST_CALL
 from poolproof.references.sequences import REFUSED
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, guard_and_gap_mask, holds_poison, rebuild_input
@@ -26,6 +28,12 @@ from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 _MOST_SAID = 4
 """How many of the things that were seen from inside are told."""
+
+_BATCHES, _PROVING = 5, 25
+"""Batches of equal calls, and as many as show that what grows from one to the next is no cache that fills."""
+
+_CALLS, _BYTES = 200, 8
+"""Calls of a batch from which on its growth means something, and the least that a leak adds with each of them."""
 
 
 @check("outputs keep the shape, dtype and strides they were given")
@@ -108,29 +116,30 @@ def sanitizer(trial: Trial) -> Mismatch | None:
 
 
 @check(
-    "repeated calls, and refused ones, take no more device memory",
-    is_shown_by=lambda trial: trial.repeats > 1 and trial.backend.device_memory_in_use() is not None,
+    "repeated calls, and refused ones, take no more memory of the device, nor of their process",
+    is_shown_by=lambda trial: trial.repeats > 1 and trial.backend.memory_after(trial.new_call(), 0) != MemoryInUse(),
 )
 def memory_kept(trial: Trial) -> Mismatch | None:
-    """Measure over the second half of the repetitions, by when caches have settled."""
-    half, call, backend = max(trial.repeats // 2, 1), trial.new_call(), trial.backend
-
-    def accepted() -> None:
-        for _ in range(half):
-            backend.run(call)
-
-    def refused() -> None:
-        backend.run_sequence(REFUSED * half, [call])
-
-    kinds = {"identical": accepted} | ({"refused": refused} if can_run(backend, REFUSED) else {})
-    for kind, make_calls in kinds.items():
-        levels = []
-        for _ in range(2):
-            make_calls()
-            levels.append(backend.device_memory_in_use() or 0)
-        if (grown := levels[1] - levels[0]) > 0:
-            return mismatch(f"the growth of device memory over {half} {kind} calls", f"{grown} bytes", "none")
+    """Measure from batch to batch, by the first of which caches have settled; what grows is watched for long."""
+    call, backend, each = trial.new_call(), trial.backend, max(trial.repeats // _BATCHES, 1)
+    for kind in ("identical", "refused") if can_run(backend, REFUSED) else ("identical",):
+        levels = [backend.memory_after(call, each, kind == "refused")]
+        while len(levels) < _BATCHES or (len(levels) < _PROVING and _grows_always(levels, each)):
+            levels.append(backend.memory_after(call, each, kind == "refused"))
+        calls = f"{(len(levels) - 1) * each} {kind} calls"
+        if (grown := (levels[-1].device or 0) - (levels[0].device or 0)) > 0:
+            return mismatch(f"the growth of device memory over {calls}", f"{grown} bytes", "none")
+        if _grows_always(levels, each):
+            grown = (levels[-1].host or 0) - (levels[0].host or 0)
+            what = f"the growth of the process's own memory over {calls}, in each {each} of them"
+            return mismatch(what, f"{grown} bytes", "none")
     return None
+
+
+def _grows_always(levels: Sequence[MemoryInUse], calls: int) -> bool:
+    """Tell whether in each of the batches of so many calls the process took more memory, as where each call leaks."""
+    grown = [(after.host or 0) - (before.host or 0) for before, after in pairwise(levels)]
+    return calls >= _CALLS and min(grown) >= _BYTES * calls
 
 
 @check(
