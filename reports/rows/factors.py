@@ -273,7 +273,7 @@ class Scope:
         return (ability, False) in self.abilities
 
     @property
-    def layouts(self) -> Collection[str] | None:
+    def layouts(self) -> Sequence[str] | None:
         """Return the names of those that reach the implementation; None for all."""
         return dict(self.abilities).get("layouts")
 

@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.vocabulary import SIGNATURES
+from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.factors import Scope
