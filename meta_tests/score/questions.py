@@ -25,6 +25,9 @@ from poolproof.suites.plan.plans import Plan, Survey, blocks
 _FIRST_ROUNDS = (1_500, 5_000)
 """How many cases there are up to the end of the first rounds."""
 
+_MOST_FIRST = 60
+"""How many listed cases of a block come before all that is drawn."""
+
 _BLOCKS_AT_ONCE = 20
 """How many blocks of varied and drawn low-level calls one round has for a product."""
 
@@ -115,12 +118,13 @@ class _Part:
     def of_block(self, block: _OfCases, plan: Plan) -> tuple[int, int]:
         """Return the bounds of a block's cases: a hunt begins as a smaller plan would.
 
-        Cases that are listed, not drawn, come first unless they cost much.
+        Cases that are listed, not drawn, come first unless they cost much or are many.
         """
         aspect = block.aspect
-        if isinstance(block, ListedBlock):
-            return self._bounds(block.count, self._costly_over if aspect.costly else lambda cases: float(cases > 0))
         over = self._costly_over if aspect.costly else self._drawn_over
+        if isinstance(block, ListedBlock):
+            is_short = not aspect.costly and block.count <= _MOST_FIRST
+            return self._bounds(block.count, (lambda cases: float(cases > 0)) if is_short else over)
         skipped = block.number * BLOCK_SIZE
         start, end = (min(max(bound - skipped, 0), block.count) for bound in self._bounds(aspect.count(plan), over))
         return start, end
