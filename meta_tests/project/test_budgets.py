@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_300,
-    "backends": 5_170,
-    "suites": 14_770,
-    "suites/cases": 4_870,
-    "suites/judging": 3_080,
-    "suites/plan": 1_310,
+    "references": 7_550,
+    "backends": 5_210,
+    "suites": 15_160,
+    "suites/cases": 5_100,
+    "suites/judging": 3_150,
+    "suites/plan": 1_390,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 9_730,
-    "meta_tests": 23_020,
+    "meta_tests": 23_270,
 }
 
 CLASSES, FRAMES = 24, 18
