@@ -22,7 +22,6 @@ from poolproof.references.sequences import (
     Actions,
     IllegalAction,
     SequenceModel,
-    abilities_for,
     why_illegal,
 )
 from poolproof.suites.cases.case import Case, CaseError
@@ -49,13 +48,16 @@ _WEIGHTS = {
 """How often a verb is drawn, where that is not once; those that seldom have a place more often. What is prepared
 uncached is made repeatable at once."""
 
-_CHOICES: Mapping[str, Sequence[Any]] = {
-    "executor": (0, 0, 0, 1, 1, 2),
-    "stream": (1, 1, 1, 2, 0),
-    "thread": (0, 0, 0, 1, 2),
-    "asked": (False, True),
-    "at_once": (False, False, False, True),
+_CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
+    "call": ("run", (0, 1, 2)),
+    "executor": ("run", (0, 0, 0, 1, 1, 2)),
+    "workspace": ("workspace", (None, None, None, 0, 1, 2)),
+    "stream": ("synchronise", (1, 1, 1, 2, 0)),
+    "thread": ("thread", (0, 0, 0, 1, 2)),
+    "asked": ("run", (False, True)),
+    "at_once": ("thread", (False, False, False, True)),
 }
+"""What a field may be where a backend has the ability that is named; the first elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,8 @@ def draw_actions(draws: Draws, abilities: Collection[str]) -> Actions:
     for _ in range(3 * length):
         verb = draws.choose(verbs)
         for _ in range(_TRIES if len(actions) < length else 0):
-            steps = _draw_steps(draws, verb, "synchronise" in abilities)
-            if not abilities_for(steps) <= {*abilities}:
-                continue
             with suppress(IllegalAction):
-                for step in steps:
+                for step in _draw_steps(draws, verb, abilities):
                     model.perform(step)
                     actions = (*actions, step)
                 break
@@ -115,15 +114,17 @@ def draw_actions(draws: Draws, abilities: Collection[str]) -> Actions:
     return next((part for part in parts if not why_illegal(part, _KINDS)), ())
 
 
-def _draw_steps(draws: Draws, verb: str, on_streams: bool) -> Actions:
+def _draw_steps(draws: Draws, verb: str, abilities: Collection[str]) -> Actions:
     whats, meant = FORMS[verb]
-    calls = range(len(_KINDS))
-    choices = {**_CHOICES, "call": calls, "workspace": (None, None, None, *calls)}
-    choices |= {} if on_streams else {"stream": (1,)}
-    action = Action(verb, draws.choose(whats), **{name: draws.choose(choices[name]) for name in meant})
-    if action.what != "uncached":
-        return (action,)
-    return replace(action, at_once=False), Action("make_repeatable", executor=action.executor)
+    what = draws.choose([what for what in whats if verb != "prepare" or what in ("", *abilities)])
+    values = {
+        name: draws.choose(choices if needed in abilities else choices[:1])
+        for name, (needed, choices) in _CHOICES.items()
+        if name in meant
+    }
+    if what != "uncached":
+        return (Action(verb, what, **values),)
+    return Action(verb, what, **values | {"at_once": False}), Action("make_repeatable", executor=values["executor"])
 
 
 def _tidy(sequence: CallSequence) -> CallSequence:

@@ -162,14 +162,12 @@ def pair(case: Case) -> tuple[Case, ...]:
 
 def differing_in_one(case: Case) -> list[Case]:
     """List a legal case for each parameter, the other flag, index dtype, layout and mode, in all else the same."""
-    numbers = {
-        each.name: (each.with_value(each.value + 1), each.with_value(each.value - 1)) for each in parameters(case)
-    }
+    numbers = {each.name: each for each in parameters(case) if each.name not in ("N", "C")}
     kernel = twin(case)
     index_dtype = {"int32": "int64", "int64": "int32"}.get(case.index_dtype, case.index_dtype)
     modes = replace(case, index_dtype=index_dtype), replace(case, deterministic=not case.deterministic)
     others = [kernel, *(changed(case, change) for change in alternatives(case)[:-1]), *modes]
-    others += [next(filter(None, found), None) for name, found in numbers.items() if name not in ("N", "C")]
+    others += [each.with_value(each.value + 1) or each.with_value(each.value - 1) for each in numbers.values()]
     others.append(replace(case, layouts=((case.api.inputs[0], "sliced"),)))
     found = [_with_spelling_of(case, other) for other in others if other is not None]
     return [other for other in found if other != case and _is_legal(other)]
