@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_300,
     "backends": 5_230,
-    "suites": 14_820,
-    "suites/cases": 4_910,
+    "suites": 14_830,
+    "suites/cases": 4_920,
     "suites/judging": 3_090,
     "suites/plan": 1_300,
     "suites/isolation": 1_470,
