@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_550,
     "backends": 5_270,
-    "suites": 15_210,
-    "suites/cases": 5_210,
+    "suites": 15_230,
+    "suites/cases": 5_230,
     "suites/judging": 3_160,
     "suites/plan": 1_330,
     "suites/isolation": 1_470,

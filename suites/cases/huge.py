@@ -1,7 +1,8 @@
 """Calls at the sizes where counters and offsets of kernels end: 16, 20, 24 and 31 bits, and 8 bits of a kernel.
 
-What each plan can afford differs: the smallest has these totals in float16 alone, only the largest has tensors that
-bytes or elements of 31 bits cannot count.
+What each plan can afford differs: the smallest has these totals in float16 alone. Of tensors that 31 bits cannot count
+in bytes, elements or windows the largest has all, the one before it what 12 GiB are enough to judge; where there is
+less memory, a row says so.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 SOAK = 8000
 """``plan_cases`` of what takes gigabytes and minutes."""
 
-CHEAPEST = "float16"
-"""The dtype that stands for all where a plan can afford but one."""
+CHEAPEST, COMMON = "float16", "float32"
+"""The dtypes that stand for all where a plan can afford but one: the smallest, and the one that every product has."""
 
 _PAST_24_BITS = (1 << 24) + 19
 
@@ -51,10 +52,25 @@ def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Wi
     yield "an axis past 2^24", ACCEPTANCE, (1, 1, *line), _ALONG[operator.windows](operator.spatial_rank)
     for name, shape, windows in _KERNELS[operator.windows](operator.spatial_rank):
         yield name, always, shape, windows
-    per_element = FORMATS[dtype].dtype.itemsize
-    yield "a tensor past 2^31 bytes", SOAK, *_planes(operator, (1 << 31) // per_element // (1 << 20) + 1, 1 << 20, 64)
+    planes = 2048 // FORMATS[dtype].dtype.itemsize + 1
+    past = ACCEPTANCE if dtype == COMMON and not operator.is_backward and operator.indices.has_layout else SOAK
+    yield "a tensor past 2^31 bytes", past, *_planes(operator, planes, 1 << 20, 64)
+    if dtype == COMMON:
+        yield "windows past 2^31 bytes", SOAK, *_windows(operator, planes)
     if dtype == CHEAPEST:
-        yield "a tensor past 2^31 elements", SOAK, *_planes(operator, (1 << 11) + 1, 1 << 20, 64)
+        yield "a tensor past 2^31 elements", SOAK, *_planes(operator, 2049, 1 << 20, 64)
+        yield "windows past 2^31", SOAK, *_windows(operator, 2049)
+
+
+def _windows(operator: Operator, planes: int) -> tuple[Sizes, Windows]:
+    """Lay out so many planes of 2^20 windows each, of as few cells as they can have."""
+    flat, side = (1,) * (operator.spatial_rank - 2), 1 << 10
+    of_kind: Mapping[type[Windows], tuple[Sizes, Windows]] = {
+        Windowed: ((*flat, side, side + 1), Windowed((*flat, 1, 2), (1,))),
+        Adaptive: ((*flat, 2, 2), Adaptive((*flat, side, side))),
+    }
+    spatial, windows = of_kind[operator.windows]
+    return (1, planes, *spatial), windows
 
 
 def _planes(operator: Operator, planes: int, cells: int, window: int) -> tuple[Sizes, Windows]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from math import inf
 from pathlib import Path
 
@@ -28,8 +29,8 @@ WINDOW_BYTES = 16
 STANDARDS_BYTES = 160
 """What each cell of the tensor takes while the standards of others are held against it (measured: 135 to 150)."""
 
-_VARIATIONS = 2
-"""Runs in other layouts, dtypes and scales whose outputs are kept beside those of the repetitions."""
+VARIATIONS = ("layout_invariance", "index_dtype_invariance", "scale_equivariance")
+"""Checks whose runs, in other layouts, dtypes and scales, are kept beside the repetitions; of a case two at most."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -67,7 +68,7 @@ def allow_free_memory() -> None:
     share(free_memory(), 1)
 
 
-def needed_memory(case: Case, repeats: int = 1) -> int:
+def needed_memory(case: Case, repeats: int = 1, checks: Collection[str] = VARIATIONS) -> int:
     """Estimate the bytes that judging a case takes, whether it passes or fails.
 
     The operands and the first run are kept throughout, and the outputs of every other run. To these comes what is made
@@ -81,12 +82,13 @@ def needed_memory(case: Case, repeats: int = 1) -> int:
         at_once = max(MAX_WHOLE_PLANE, -(-at_once // CHUNKS_OF_LARGE_PLANE))
     plane = PLANE_BYTES[case.api.direction] * at_once + WINDOW_BYTES * windows
     tensors = case.memory_bytes()
-    return drawn + tensors + (repeats + _VARIATIONS) * outputs + tensors + max(tensors, plane)
+    variations = min(len({*VARIATIONS} & {*checks}), 2)
+    return drawn + tensors + (repeats + variations) * outputs + tensors + max(tensors, plane)
 
 
-def too_large(case: Case, repeats: int = 1) -> str:
+def too_large(case: Case, repeats: int = 1, checks: Collection[str] = VARIATIONS) -> str:
     """Say why the case is left out, with its size; empty where there is memory enough."""
-    needed, allowed = needed_memory(case, repeats), _allowed()
+    needed, allowed = needed_memory(case, repeats, checks), _allowed()
     if needed <= allowed:
         return ""
     sizes = f"{case.memory_bytes() / 2**30:.3g} GiB of tensors, about {needed / 2**30:.3g} GiB to judge them"

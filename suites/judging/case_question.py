@@ -139,7 +139,7 @@ class CaseQuestion(Question):
         unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype)
         if unsupported := unsupported or expected.lacking(backend, case):
             return verdict(Verdict.NOT_SUPPORTED, unsupported)
-        left_out = too_large(case, self.max_repeats)
+        left_out = too_large(case, self.max_repeats, self.aspect.checks)
         return verdict(Verdict.NOT_RUN, left_out) if left_out else None
 
     def _trial(self, backend: Backend) -> Trial:
