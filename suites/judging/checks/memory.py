@@ -29,7 +29,7 @@ from poolproof.suites.judging.trial import ExecutedCall, Trial
 _MOST_SAID = 4
 """How many of the things that were seen from inside are told."""
 
-_BATCHES, _PROVING = 5, 25
+_BATCHES, _PROVING = 5, 15
 """Batches of equal calls, and as many as show that what grows from one to the next is no cache that fills."""
 
 _CALLS, _BYTES = 200, 8
