@@ -11,7 +11,8 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -317,24 +318,29 @@ def _evidence_step(folder: Path) -> Step:
     paths = sorted((folder / "evidence").glob("*.npz"))
     wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
     rows = read_rows(folder, ["case_id", "backend", "verdict", "n_reject"], wanted).to_pylist()
-    by_stem = {case_name(row["case_id"], row["backend"]): row for row in rows}
-    found = filter(None, (_contradicting_evidence(path, by_stem.get(path.stem)) for path in paths))
+    by_stem = defaultdict[str, list[Row]](list)  # several where a case is asked for several claims
+    for row in rows:
+        by_stem[case_name(row["case_id"], row["backend"])].append(row)
+    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem]) for path in paths))
     return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)
 
 
-def _contradicting_evidence(path: Path, row: Mapping[str, Any] | None) -> str:
-    """Return what is wrong with a file of evidence, given its row; empty when they agree."""
-    if row is None:
-        return f"{path.name} belongs to no row"
+def _contradicting_evidence(path: Path, rows: Sequence[Row]) -> str:
+    """Return what is wrong with a file of evidence, given the rows of its case; empty when one agrees."""
     try:
         rejected = int(read_evidence(path).rejected.sum())
     except EvidenceError as error:
         return str(error).replace(str(path), path.name)
+    found = [_disagreement(path.name, rejected, row) for row in rows]
+    return min(found, key=bool, default=f"{path.name} belongs to no row")
+
+
+def _disagreement(name: str, rejected: int, row: Row) -> str:
     counted = row["n_reject"]
     if counted is not None and rejected != counted:
-        return f"{path.name} has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
+        return f"{name} has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
     if rejected and row["verdict"] == Verdict.CONFORMS:
-        return f"{path.name} has {count_of(rejected, 'rejected cell')}, its row is said to conform"
+        return f"{name} has {count_of(rejected, 'rejected cell')}, its row is said to conform"
     return ""
 
 

@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from poolproof.reports.rows.io_errors import replacing
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
+from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import BadInput
 
 _DTYPES = {
@@ -189,6 +190,19 @@ def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
 def shrunk_path(folder: Path, case_id: str, backend: str) -> Path:
     """Return where the evidence of the smallest case lies that fails like a case, whether there is any or not."""
     return folder / "evidence" / "shrunk" / evidence_path(folder, case_id, backend).name
+
+
+def unclaimed(folder: Path) -> list[Path]:
+    """List the evidence of a run that no row is about: whoever left it died before its row was written."""
+    paths = [path for pattern in ("*.npz", "shrunk/*.npz") for path in sorted((folder / "evidence").glob(pattern))]
+    if not paths:
+        return []
+    wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
+    claimed: set[Path] = set()
+    for row in read_rows(folder, ["case_id", "backend", "checks_violated", "shrunk"], wanted).to_pylist():
+        claimed |= {evidence_path(folder, row["case_id"], row["backend"])} if row["checks_violated"] else set()
+        claimed |= {shrunk_path(folder, row["case_id"], row["backend"])} if row["shrunk"] else set()
+    return [path for path in paths if path not in claimed]
 
 
 def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
