@@ -40,12 +40,14 @@ from poolproof.suites import completion
 from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
 from poolproof.suites.options import sources_option
+from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further, redraw_questions
 
-REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further)
+REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further, record_problems, row_problem, contradiction)
 
 merge = merge_with(mandatory)
 verify = verify_with(REDRAW)

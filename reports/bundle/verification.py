@@ -12,9 +12,10 @@ import json
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,14 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
+from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
+from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
 from poolproof.reports.rows.environment import suite_identity
-from poolproof.reports.rows.evidence import EvidenceError, case_name, read_evidence
+from poolproof.reports.rows.evidence import Evidence, EvidenceError, case_name, read_evidence
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.schema import SCHEMA_VERSION, Row
 from poolproof.reports.rows.store import having, read_rows
@@ -89,12 +92,17 @@ class Verification:
 
 
 def verify(
-    bundle: Path, fingerprint: str | None = None, draw: Redraw | None = None, signer: tuple[Path, Path] | None = None
+    bundle: Path,
+    fingerprint: str | None = None,
+    draw: Redraw | None = None,
+    signer: tuple[Path, Path] | None = None,
+    agreed: Sequence[Path] = (),
 ) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
     ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again;
-    ``signer`` is the public key that it must be signed with, and the attestation.
+    ``signer`` is the public key that it must be signed with, and the attestation. If there are files of ``agreed``
+    waivers, no others but those of the suite are accepted.
     """
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         if SUMS not in archive.namelist():
@@ -116,6 +124,8 @@ def verify(
                 key, envelope = signer
                 signed = f"signed with the key of {key.name}, with the libraries that were judged"
                 steps.append(_step(signed, attestation.problems(bundle, digest, envelope, key)))
+            if agreed:
+                steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
             verdict = _in_words(digest)
     return Verification(actual, tuple(steps), verdict)
@@ -153,7 +163,9 @@ def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: P
     yield _schema_step(digest.folder)
     rows = _step("each row's verdict agrees with its findings and the waivers", _row_problems(digest))
     yield rows
-    yield _evidence_step(digest.folder)
+    yield _evidence_step(digest.folder, draw.evidence if draw else None)
+    for sentence, found in contradictions(digest) if digest.run["suite"] == suite_identity() else ():
+        yield _step(sentence, found)
     if draw is not None:
         yield _plan_step(digest, draw)
     if not rows.problems:
@@ -202,11 +214,15 @@ def _suite_text(suite: Mapping[str, str]) -> str:
 
 
 def _schema_step(folder: Path) -> Step:
-    metadata = [pq.read_schema(part).metadata or {} for part in (folder / "rows").glob("*.parquet")]
+    parts = {part.name: pq.read_metadata(part) for part in sorted((folder / "rows").glob("*.parquet"))}
+    schemas = {name: part.schema.to_arrow_schema() for name, part in parts.items()}
+    metadata = [schema.metadata or {} for schema in schemas.values()]
     versions = sorted({entry.get(b"poolproof", b"unknown").decode(errors="replace") for entry in metadata})
     others = [version for version in versions if version != str(SCHEMA_VERSION)]
-    problems = (f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others)
-    return _step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
+    problems = [f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others]
+    problems += [f"rows/{name} has other columns than this schema" for name in schemas if schemas[name] != SCHEMA]
+    problems += [f"rows/{name} has no rows" for name, part in parts.items() if not part.num_rows and len(parts) > 1]
+    return _step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems[: len(others)] or problems)
 
 
 def _plan_step(digest: Digest, draw: Redraw) -> Step:
@@ -247,7 +263,7 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
 
 _COLUMNS = (
     *("case_id", "backend", "verdict", "reason", "checks_judged", "checks_violated", "findings"),
-    *("n", "n_reject", "n_bits_owed", "waivers"),
+    *("n", "n_reject", "n_bits_owed", "waivers", "judged_at"),
 )
 
 
@@ -306,6 +322,9 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
     if row["verdict"] not in FAILED | {Verdict.WAIVED}:
         return "names waivers, and violates nothing" if row["waivers"] else ""
     covering = waivers.covering(row, environments.get(row["backend"], {}))
+    if (row["waivers"] or []) != covering and 0 <= (row["judged_at"] or -1) < MOST_TIME:  # of an earlier session
+        day = datetime.fromtimestamp(row["judged_at"], UTC).date()
+        covering = Waivers(waivers.all, day).covering(row, environments.get(row["backend"], {}))
     if row["verdict"] == Verdict.WAIVED and not covering:
         return "is said to be waived, and no waiver covers it"
     if row["verdict"] != Verdict.WAIVED and covering:
@@ -313,35 +332,45 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
     return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"
 
 
-def _evidence_step(folder: Path) -> Step:
-    """Judge each stored output again, and compare the number of its rejected cells with that of its row."""
+Contradicts = Callable[[Row, Evidence, bool], str]
+
+_OF_EVIDENCE = ("case_id", "backend", "verdict", "n_reject", "checks_violated", "case", "model", "output_digest")
+
+
+def _evidence_step(folder: Path, contradicts: Contradicts | None) -> Step:
+    """Judge each stored output again, and hold evidence against its row and what follows from its case."""
     paths = sorted((folder / "evidence").glob("*.npz"))
-    wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
-    rows = read_rows(folder, ["case_id", "backend", "verdict", "n_reject"], wanted).to_pylist()
+    paths += sorted((folder / "evidence" / "shrunk").glob("*.npz"))
+    wanted = having("case_id", {path.stem.rpartition("-")[2] for path in paths})
     by_stem = defaultdict[str, list[Row]](list)  # several where a case is asked for several claims
-    for row in rows:
+    for row in read_rows(folder, [*_OF_EVIDENCE, "shrunk"], wanted).to_pylist():
         by_stem[case_name(row["case_id"], row["backend"])].append(row)
-    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem]) for path in paths))
+    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem], contradicts) for path in paths))
     return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)
 
 
-def _contradicting_evidence(path: Path, rows: Sequence[Row]) -> str:
+def _contradicting_evidence(path: Path, rows: Sequence[Row], contradicts: Contradicts | None) -> str:
     """Return what is wrong with a file of evidence, given the rows of its case; empty when one agrees."""
+    is_shrunk = path.parent.name == "shrunk"
     try:
-        rejected = int(read_evidence(path).rejected.sum())
+        evidence = read_evidence(path)
     except EvidenceError as error:
         return str(error).replace(str(path), path.name)
-    found = [_disagreement(path.name, rejected, row) for row in rows]
-    return min(found, key=bool, default=f"{path.name} belongs to no row")
+    found = []
+    for row in (row for row in rows if row["shrunk"] or not is_shrunk):
+        problem = "" if is_shrunk else _disagreement(evidence, row)
+        found.append(problem or (contradicts(row, evidence, is_shrunk) if contradicts else ""))
+    problem = min(found, key=bool, default="belongs to no row")
+    return f"{path.name} {problem}" if problem else ""
 
 
-def _disagreement(name: str, rejected: int, row: Row) -> str:
-    counted = row["n_reject"]
+def _disagreement(evidence: Evidence, row: Row) -> str:
+    rejected, counted = int(evidence.rejected.sum()), row["n_reject"]
     if counted is not None and rejected != counted:
-        return f"{name} has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
+        return f"has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
     if rejected and row["verdict"] == Verdict.CONFORMS:
-        return f"{name} has {count_of(rejected, 'rejected cell')}, its row is said to conform"
-    return ""
+        return f"has {count_of(rejected, 'rejected cell')}, its row is said to conform"
+    return "" if row["checks_violated"] else "is evidence, and its row violates nothing"
 
 
 def _in_words(digest: Digest) -> str:

@@ -199,8 +199,8 @@ def unclaimed(folder: Path) -> list[Path]:
         return []
     wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
     claimed: set[Path] = set()
-    for row in read_rows(folder, ["case_id", "backend", "checks_violated", "shrunk"], wanted).to_pylist():
-        claimed |= {evidence_path(folder, row["case_id"], row["backend"])} if row["checks_violated"] else set()
+    for row in read_rows(folder, ["case_id", "backend", "shrunk"], wanted).to_pylist():
+        claimed.add(evidence_path(folder, row["case_id"], row["backend"]))
         claimed |= {shrunk_path(folder, row["case_id"], row["backend"])} if row["shrunk"] else set()
     return [path for path in paths if path not in claimed]
 
