@@ -133,8 +133,11 @@ def verify(
 
 @contextmanager
 def unpacked(bundle: Path) -> Iterator[Digest]:
-    """Unpack what a bundle's run recorded into a temporary folder; `BadInput` says what cannot be read."""
+    """Unpack what a bundle's run recorded into a temporary folder; `BadInput` says what is damaged or unreadable."""
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
+        hashed = _hash_step(archive, _read_small(archive, SUMS) if SUMS in archive.namelist() else b"")
+        if hashed.problems:
+            raise NotABundle(f"{bundle} is damaged: {hashed.problems[0]}")
         yield _unpacked(archive, Path(scratch))
 
 
