@@ -321,3 +321,5 @@ def show_verification(verified: verification.Verification, console: Console) -> 
     about = verified.verdict and f"the run in it {verified.verdict}"
     console.print(ending(_WORDS[verified.overall], verified.overall, about), soft_wrap=True)
     console.print(Text(f"fingerprint {verified.fingerprint}", style="dim"), soft_wrap=True)
+    for what, line in zip(("judged", "left out", "vouched for"), verified.account, strict=False):
+        console.print(Text(f"{what}: {line}"), soft_wrap=True)

@@ -26,8 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
+from poolproof.reports.bundle.account import judged_line, left_out_line, verdict_word
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
 from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
+from poolproof.reports.bundle.decoded_sizes import check_decoded_sizes
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
@@ -43,7 +45,6 @@ from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, BadInput, O
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import State, scope_columns
 
-_MAX_ROWS = 20_000_000
 _MAX_TEXT = 64 << 20
 """Bytes of run.json and of the sums, which are read as a whole."""
 
@@ -78,12 +79,14 @@ class Verification:
     """Result of the verification of a bundle.
 
     ``fingerprint`` is the SHA-256 that two parties compare to know that they hold the same bundle; ``verdict`` what its
-    rows say now, with its sentences, empty when they cannot be read.
+    rows say now, with its sentences, empty when they cannot be read. ``account`` are the lines that say what was
+    judged, what was left out, and who vouches for it.
     """
 
     fingerprint: str
     steps: tuple[Step, ...]
     verdict: str = ""
+    account: tuple[str, ...] = ()
 
     @property
     def overall(self) -> Overall:
@@ -115,6 +118,7 @@ def verify(
             steps.append(_step("the fingerprint is the one given", other))
         steps.append(_hash_step(archive, sums))
         folder, verdict = Path(scratch) / "run", ""
+        lines: tuple[str, ...] = ()
         try:
             digest = _unpacked(archive, folder)
         except BadInput as error:
@@ -123,12 +127,18 @@ def verify(
             if signer:
                 key, envelope = signer
                 signed = f"signed with the key of {key.name}, with the libraries that were judged"
+                signed_by = len(steps)
                 steps.append(_step(signed, attestation.problems(bundle, digest, envelope, key)))
             if agreed:
                 steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
-            verdict = _in_words(digest)
-    return Verification(actual, tuple(steps), verdict)
+            verdict, vouches = _in_words(digest), "nobody signed this"
+            if signer:
+                vouches = "nobody: the signature does not fit" if steps[signed_by].problems else steps[signed_by].text
+            elif attestation.attestation_path(bundle).exists():
+                vouches += f"; an attestation lies beside it, unread: {attestation.attestation_path(bundle).name}"
+            lines = (judged_line(digest), left_out_line(digest), vouches)
+    return Verification(actual, tuple(steps), verdict, lines)
 
 
 @contextmanager
@@ -147,14 +157,7 @@ def _unpacked(archive: ZipFile, folder: Path) -> Digest:
         _read_small(archive, "run.json")
     for name in recorded:
         unpack(archive, name, folder / name)
-    rows = 0
-    for part in (folder / "rows").glob("*.parquet"):
-        try:
-            rows += pq.read_metadata(part).num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
-    if rows > _MAX_ROWS:
-        raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MAX_ROWS:,}")
+    check_decoded_sizes(folder)
     try:
         return read_digest(folder)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
@@ -380,4 +383,4 @@ def _in_words(digest: Digest) -> str:
     """Describe the verdict of a run, its reasons, and what whoever reads it has to know besides."""
     conclusion, used = digest.conclusion, [one.waiver.id for one in digest.waivers if one.state is State.USED]
     waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
-    return "; ".join(filter(None, (conclusion.overall.word, *conclusion.reasons, conclusion.narrowed, waived)))
+    return "; ".join(filter(None, (verdict_word(digest), *conclusion.reasons, conclusion.narrowed, waived)))
