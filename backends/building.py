@@ -34,7 +34,10 @@ class BuildFailed(BackendUnavailable):
 
 def cache_folder(kind: str) -> Path:
     """Return the folder of the user's cache for builds of one kind."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:  # a user id that the system has no entry of
+        raise BuildFailed("there is no home directory to build in: set XDG_CACHE_HOME to a folder") from error
     return Path(home) / "poolproof" / kind
 
 

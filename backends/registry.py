@@ -111,6 +111,12 @@ def prepare(name: str, tell: Callable[[str], object], dtype: str = "") -> None:
         library(tell=tell)
 
 
+def is_installed(name: str) -> bool:
+    """Tell whether a name stands for what is here already: no module that is found by it, and no file."""
+    family, colon, device = name.partition(":")
+    return (family in _ON_DEVICES and device in _DEVICES) if colon else name in names()
+
+
 def check_name(name: str) -> None:
     """Raise `UnknownBackend` unless ``name`` can be created in principle; imports nothing heavy."""
     family, colon, device = name.partition(":")

@@ -114,8 +114,11 @@ def verify_with(draw: Redraw) -> click.Command:
         "--fingerprint", callback=_checked_fingerprint, help="The fingerprint that the maker of the bundle told you."
     )
     @click.option("--signer", type=PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
+    @click.option("--waivers", "agreed", multiple=True, type=PATH, help="File of the waivers agreed on; repeatable.")
     @click.option("--attestation", "signed", type=PATH, help="The signature [default: BUNDLE.intoto.json].")
-    def verify(bundle: Path, fingerprint: str | None, signer: Path | None, signed: Path | None) -> None:
+    def verify(
+        bundle: Path, fingerprint: str | None, signer: Path | None, agreed: tuple[Path, ...], signed: Path | None
+    ) -> None:
         """Check a BUNDLE offline: nothing in it is believed that can be derived.
 
         The cases are drawn again from the plan, each row is held against itself, the waivers and the evidence, and
@@ -124,7 +127,7 @@ def verify_with(draw: Redraw) -> click.Command:
         version of the suite; with 3 when it is no bundle, or none that can be opened safely.
         """
         by = (signer, signed or attestation.attestation_path(bundle)) if signer else None
-        verified = verification.verify(bundle, fingerprint, draw, by)
+        verified = verification.verify(bundle, fingerprint, draw, by, agreed)
         show_verification(verified, console())
         sys.exit(verified.overall)
 
@@ -318,3 +321,5 @@ def show_verification(verified: verification.Verification, console: Console) -> 
     about = verified.verdict and f"the run in it {verified.verdict}"
     console.print(ending(_WORDS[verified.overall], verified.overall, about), soft_wrap=True)
     console.print(Text(f"fingerprint {verified.fingerprint}", style="dim"), soft_wrap=True)
+    for what, line in zip(("judged", "left out", "vouched for"), verified.account, strict=False):
+        console.print(Text(f"{what}: {line}"), soft_wrap=True)

@@ -29,6 +29,7 @@ from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
 from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
+from poolproof.reports.rows.evidence import unclaimed
 from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
@@ -213,7 +214,7 @@ class _Run:
         from poolproof.reports.pages.publishing import publish
 
         with recorder.collecting():
-            store.compact_leftovers(self.folder)
+            _tidy(self.folder)
         with recorder.collecting():
             self.record["finished"] = time.time()
             store.write_run(self.folder, self.record)
@@ -357,7 +358,7 @@ def begin(
         require_same_run(folder, record)
         before = store.read_run(folder)
         identity = {name: before[name] for name in identity}
-        store.compact_leftovers(folder)
+        _tidy(folder)
     added = {
         "finished": None,
         "host": host_environment(),
@@ -366,6 +367,13 @@ def begin(
     }
     config.stash[_RUN] = run = _Run(config, folder, {**record, **identity, **added}, to_do)
     config.pluginmanager.register(run)
+
+
+def _tidy(folder: Path) -> None:
+    """Make parts of the journals of processes that are gone, and remove the evidence of what has no row."""
+    store.compact_leftovers(folder)
+    for path in unclaimed(folder):
+        path.unlink()
 
 
 def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:

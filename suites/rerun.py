@@ -1,67 +1,79 @@
 """Commands that redraw the cases of a run: to merge its shards, to verify its bundle, to judge some of it again.
 
 ``rerun`` is a counterparty's test of a bundle: some of its cases, drawn at random, judged on another machine. Verdicts
-must agree; where a call is deterministic, other bits than in the bundle are counted. A deviation is shown like a
-failure: with its cause and the line that replays it.
+must agree, and of equal bits the statistics; where a call is deterministic, other bits than in the bundle are counted.
+Whether the same library is judged is said. A deviation is shown like a failure: with its cause and the line that
+replays it. A bundle names no code to run: its backends are those that are installed here, or the command line's.
 """
 
 from __future__ import annotations
 
 import random
 import secrets
+import shlex
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from math import isclose
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+import pyarrow.compute as pc
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.registry import UnknownBackend, is_installed
 from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import unpacked
 from poolproof.reports.commands import merge_with, verify_with
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.environment import library_contents
 from poolproof.reports.rows.failures import failure_text
-from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.text import count_of
-from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall
+from poolproof.reports.rows.records import first_difference
+from poolproof.reports.rows.schema import COLUMNS, Row
+from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.text import count_of, visible, without_commands
+from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites import completion
 from poolproof.suites.isolation.environment import set_libraries
-from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
 from poolproof.suites.options import sources_option
+from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
+from poolproof.suites.plan.plans import Survey
 from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further, redraw_questions
+from poolproof.suites.run.repetition import attribute
 
-REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further)
+REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further, record_problems, row_problem, contradiction)
 
 merge = merge_with(mandatory)
 verify = verify_with(REDRAW)
 
 _KEY = ("backend", "block", "case_id")
-_COMPARED = ("operator", "aspect", "case", "verdict", "checks_judged", "checks_violated", "output_digest")
-"""Columns that identify a row, and those that are looked at."""
+_COMPARED = ("operator", "aspect", "case", "verdict", "reason", "checks_judged", "checks_violated", "output_digest")
+_SINGLE = [column.name for column in COLUMNS if not column.kind.is_list]
+_SAME_BITS = ("model", *_SINGLE[_SINGLE.index("n") : _SINGLE.index("output_digest")])
+"""Columns that identify a row, those that are looked at, and those that follow from equal bits."""
 
 
 class NothingToSample(BadInput):
-    """The bundle has no judged case that could be judged again."""
+    """The bundle has no case that could be judged again; the text says why."""
 
 
 @dataclass(frozen=True)
 class Rejudged:
-    """A case judged twice: its row in the bundle and here; ``differs`` says how, empty if the verdicts agree.
+    """A case judged twice: its row in the bundle and here; ``differs`` says how, empty if they agree.
 
     ``other_bits``: whether a deterministic call gave other bits than in the bundle.
     """
@@ -73,33 +85,82 @@ class Rejudged:
 
 
 def sample(digest: Digest, number: int, seed: int) -> list[Row]:
-    """Draw so many of the judged rows, or all if there are fewer, uniformly; ordered by block."""
-    rows = read_rows(digest.folder, [*_KEY, *_COMPARED], having("verdict", JUDGED))
+    """Draw so many of the rows of cases, or all if there are fewer, uniformly; ordered by block."""
+    rows = read_rows(digest.folder, [*_KEY, *_COMPARED, *_SAME_BITS], pc.field("block") != "")
     if not rows.num_rows:
-        raise NothingToSample("the run in the bundle has judged no case")
+        raise NothingToSample("the run in the bundle has no case")
     chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
     return rows.take(sorted(chosen)).to_pylist()
 
 
-def rejudge(digest: Digest, rows: Sequence[Row], backend: str | None, timeout: float) -> Iterator[Rejudged]:
-    """Judge rows again, on ``backend`` or on those that the run names."""
+def rejudge(
+    digest: Digest, rows: Sequence[Row], backend: str | None, timeout: float, say: Callable[[str], object]
+) -> Iterator[Rejudged]:
+    """Judge rows again, on ``backend`` or on those that the run names, if they are here under that name.
+
+    ``say`` takes a line about each backend that is another than was judged.
+    """
     waivers = Waivers(waivers_of(digest.run), min(judging_day(digest.run), date.today()))
     by_backend: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_backend[row["backend"] if backend is None else backend].append(row)
-    for name, theirs in by_backend.items():
+        by_backend[row["backend"]].append(row)
+    for judged, theirs in by_backend.items():
+        name = judged if backend is None else backend
+        if backend is None and not is_installed(name):
+            raise NothingToSample(f"{name}, which the bundle names, is not installed: name it yourself, by --backend")
         with tempfile.TemporaryDirectory() as scratch:
-            sandbox = Sandbox(name, Path(scratch), "rerun", timeout)
-            environment = sandbox.start().environment
+            survey, sandbox = surveyed(name)
             try:
+                for line in _other_than_judged(digest.run, judged, survey):
+                    say(line)
+                sandbox.take(Path(scratch), "rerun", timeout)
                 questions = _questions(digest.run, theirs)
-                for before, now in zip(theirs, sandbox.judge(questions), strict=True):
-                    now = waivers.apply(now, environment) if backend is None else now
-                    there, here = _verdict_text(before), _verdict_text(now)
-                    differs = f"{there} in the bundle, {here} here" if there != here else ""
-                    yield Rejudged(before, now, differs, _has_other_bits(before, now))
+
+                def waive(row: Row, survey: Survey = survey, applies: bool = name == judged) -> Row:
+                    return waivers.apply(row, survey.environment) if applies else row
+
+                def alone(question: Question, sandbox: Sandbox = sandbox, waive: Callable[[Row], Row] = waive) -> Row:
+                    return waive(sandbox.judge_alone(question))
+
+                for before, asked, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
+                    now = attribute(asked, waive(row), alone)[0]
+                    yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
             finally:
                 sandbox.close()
+
+
+def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> Iterator[str]:
+    """Yield in what a backend is another than the one that was judged: what it declares, and its libraries."""
+    said, here = run["selection"]["backends"][judged], survey.to_record()
+    if difference := first_difference("", said, here):
+        entry, was, now = difference
+        yield f"another backend than {judged}: {entry.strip()} is {was!r:.80} in the bundle, {now!r:.80} here"
+    before, after = library_contents(run["backends"][judged]), library_contents(survey.environment)
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            there, now = (each.get(name, "not loaded")[:12] for each in (before, after))
+            what = name.removeprefix("library ")
+            yield f"another library than {judged} had: {what} is {there} in the bundle, {now} here"
+
+
+def _difference(before: Row, now: Row) -> str:
+    """Say in what a row differs from that of the bundle; of equal bits statistics are equal, too."""
+    there, here = _verdict_text(before), _verdict_text(now)
+    if now["verdict"] not in JUDGED or (before["verdict"] not in JUDGED and now["verdict"] not in FAILED):
+        return ""
+    if there != here:
+        return f"{there} in the bundle, {here} here"
+    if before["output_digest"] is None or before["output_digest"] != now.get("output_digest"):
+        return ""
+    for name in _SAME_BITS:
+        if not _is_close(before[name], now.get(name)):
+            return f"{name} is {before[name]} in the bundle, {now.get(name)} here, of the same bits"
+    return ""
+
+
+def _is_close(before: Any, now: Any) -> bool:
+    are_real = isinstance(before, float) and isinstance(now, float)
+    return before == now or (are_real and isclose(before, now, rel_tol=1e-6))
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
@@ -143,35 +204,54 @@ def rerun(
 ) -> None:
     """Draw cases of a BUNDLE at random and judge them again on this machine.
 
-    Exits with 0 when all verdicts agree, with 1 when one does not.
+    Exits with 0 when all verdicts agree, with 1 when one does not, with 2 when some could not be judged here. Backends
+    of modules and files are judged only where --backend names them.
     """
     allow_free_memory()
     set_libraries(libraries)
+    others: list[str] = []
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:
         try:
-            judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout))
+            judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout, others.append))
+            given = _given(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
-    _report(judged, seed)
+    _report(judged, seed, [*others, *given])
 
 
-def _report(judged: Sequence[Rejudged], seed: int) -> NoReturn:
+def _given(digest: Digest) -> list[str]:
+    """Say what the backends were given when they were judged: it is never used here."""
+    rows = read_rows(digest.folder, ["backend", "given"], pc.field("given").is_valid()).to_pylist()
+    words = dict.fromkeys((row["backend"], shlex.join(row["given"])) for row in rows)
+    return [f"{backend} was given {text}, and here what this command says" for backend, text in words]
+
+
+def _report(judged: Sequence[Rejudged], seed: int, others: Sequence[str]) -> NoReturn:
     """Print what differs, and exit with the overall verdict.
 
     Other bits are counted, but are no disagreement: another machine may add in another admissible order.
     """
     out = console()
+    for line in others:
+        out.print(Text(without_commands(visible(line)), style="yellow"), soft_wrap=True)
     differing = [again for again in judged if again.differs]
     for again in differing:
-        out.print(Text(f"case {again.before['case_id']} of {again.before['operator']}: {again.differs}", style="red"))
+        case = f"case {again.before['case_id']} of {again.before['operator']}: {again.differs}"
+        out.print(Text(without_commands(visible(case)), style="red"))
         if again.now["verdict"] in FAILED:
             out.print(Text(failure_text(again.now)), soft_wrap=True)
-    overall = Overall.VIOLATES if differing else Overall.CONFORMS
+    unjudged = sum(again.now["verdict"] not in JUDGED for again in judged)
+    overall = gravest({Overall.VIOLATES: differing, Overall.INCOMPLETE: unjudged})
     bits = sum(again.other_bits for again in judged)
     counts = f"{len(differing):,} with another verdict, {bits:,} with other bits"
+    counts += f", {unjudged:,} not judged here" if unjudged else ""
     words = f"{count_of(len(judged), 'case')} judged again, {counts}"
-    out.print(
-        ending("disagrees" if differing else "agrees", overall, f"{words} (sample --seed {seed})"), soft_wrap=True
-    )
+    ended = "disagrees" if differing else "agrees" if not unjudged else "agrees as far as it was judged"
+    ended += "".join(f", with another {what}" for what in ("backend", "library") if _is_about(others, what))
+    out.print(ending(ended, overall, f"{words} (sample --seed {seed})"), soft_wrap=True)
     sys.exit(overall)
+
+
+def _is_about(lines: Sequence[str], what: str) -> bool:
+    return any(line.startswith(f"another {what} than ") for line in lines)

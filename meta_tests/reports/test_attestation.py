@@ -8,12 +8,13 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from click.testing import CliRunner, Result
 
-from forging import FORGERIES, SIGNATURE, Forgery
-from poolproof.reports.rows.store import read_run
+from forging import FORGERIES, SIGNATURE, Forgery, rewrite
+from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
 
@@ -133,13 +134,47 @@ def test_a_key_that_cannot_sign(run: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_sample_of_it_is_judged_again_and_finds_rows_that_were_made_up(run: Path, tmp_path: Path) -> None:
     poolproof("package", run, "-o", tmp_path / "bundle.zip")
-    again = poolproof("rerun", tmp_path / "bundle.zip", "--sample", 20, "--seed", 1)
+    named = ("--backend", "reports_backends:Mixed")
+    again = poolproof("rerun", tmp_path / "bundle.zip", *named, "--sample", 20, "--seed", 1)
     assert again.exit_code == 0, again.output
     assert "20 cases judged again, 0 with another verdict, 0 with other bits (sample --seed 1)" in again.output
     (retold,) = (each for each in FORGERIES if each.title.startswith("the whole story retold"))
     retold.forge(run)
     poolproof("package", run, "-o", tmp_path / "bundle.zip")
-    again = poolproof("rerun", tmp_path / "bundle.zip", "--sample", 64)
+    again = poolproof("rerun", tmp_path / "bundle.zip", *named, "--sample", 64)
     assert again.exit_code == Overall.VIOLATES, again.output
     assert "conforms in the bundle, violates (interval" in again.output
     assert "poolproof replay --backend reports_backends:Mixed" in again.output
+
+
+def test_a_rerun_tells_who_is_judged_and_what_follows_from_equal_bits(run: Path, tmp_path: Path) -> None:
+    bundle, named = tmp_path / "bundle.zip", ("--backend", "reports_backends:Mixed", "--sample", 30)
+    poolproof("package", run, "-o", bundle)
+    again = poolproof("rerun", bundle, *named)
+    assert (again.exit_code, "AGREES (" in again.output) == (0, True), again.output
+    record = read_run(run)
+    (environment,) = record["backends"].values()
+    library = next(name for name in environment if name.startswith("library libtorch_cpu"))
+    environment[library] = "sha256:" + "0" * 64 + environment[library][71:]
+    write_run(run, record)
+    poolproof("package", run, "-o", bundle)
+    again = poolproof("rerun", bundle, *named)
+    assert (again.exit_code, "AGREES, WITH ANOTHER LIBRARY" in again.output) == (0, True), again.output
+    assert "another library than reports_backends:Mixed had: libtorch_cpu.so is 000000000000" in again.output
+    rewrite(run, lambda rows: [row | ({"mere": 0.5} if row["mere"] is not None else {}) for row in rows])
+    poolproof("package", run, "-o", bundle)
+    again = poolproof("rerun", bundle, *named)
+    assert (again.exit_code, "of the same bits" in again.output) == (Overall.VIOLATES, True), again.output
+
+
+def test_a_rerun_runs_no_code_that_a_bundle_names_and_takes_no_damaged_one(bundle: Path) -> None:
+    again = poolproof("rerun", bundle)
+    assert again.exit_code == Overall.COULD_NOT_RUN
+    assert "reports_backends:Mixed, which the bundle names, is not installed" in again.output
+    with ZipFile(bundle) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with ZipFile(bundle, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content + b" " * (name == "index.html"))
+    again = poolproof("rerun", bundle, "--backend", "reports_backends:Mixed")
+    assert (again.exit_code, "is damaged: changed: index.html" in again.output) == (Overall.COULD_NOT_RUN, True)

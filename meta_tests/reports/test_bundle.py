@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from forging import FORGERIES, SIGNATURE, Forgery
 from places import ROOT
 from poolproof.reports.bundle import verification
 from poolproof.reports.bundle.packing import SUMS, package
-from poolproof.reports.bundle.redraw import DrawnBlock, Redraw
+from poolproof.reports.bundle.redraw import DrawnBlock
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from poolproof.suites.plan.selection import mandatory, plan_cases, redraw
+from poolproof.suites.plan.selection import redraw
+from poolproof.suites.rerun import REDRAW
 from reports_made_up import Recipe, make_run
 
 ROWS = "rows/main-0000.parquet"
@@ -45,7 +47,7 @@ def drawn_once(run: Mapping[str, Any]) -> list[DrawnBlock]:
 
 def verified(bundle: Path) -> tuple[Overall, list[str]]:
     """The overall verdict on a bundle, and all problems of its steps."""
-    found = verify(bundle, draw=Redraw(drawn_once, mandatory, plan_cases))
+    found = verify(bundle, draw=replace(REDRAW, questions=drawn_once))
     return found.overall, [problem for step in found.steps for problem in step.problems]
 
 
@@ -66,7 +68,7 @@ def change(bundle: Path, name: str, edit: Callable[[bytes], bytes] | None, hashe
 
 @pytest.mark.usefixtures("deriving_once")
 def test_a_bundle_stands_and_has_another_fingerprint_when_it_was_made_anew(bundle: Path) -> None:
-    found = verify(bundle, draw=Redraw(redraw, mandatory, plan_cases))
+    found = verify(bundle, draw=REDRAW)
     assert found.overall is Overall.CONFORMS, found.steps
     assert any(re.match("evidence of [1-9][0-9]* cases judged again", step.text) for step in found.steps)
     assert found.verdict.startswith("violates; deviating and not waived: ")

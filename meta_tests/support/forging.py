@@ -8,7 +8,7 @@ verdict and hashes anew. `FORGERIES` says of each what is done and what catches 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS
+from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.suites.plan.selection import Selection, mandatory
 
@@ -157,6 +158,95 @@ def _set(name: str, value: object) -> Callable[[Path], None]:
     return _record(lambda record: record.update({name: value}))
 
 
+def _better(folder: Path) -> None:
+    def edit(rows: Rows) -> Rows:
+        next(row for row in rows if row["max_ulp"])["max_ulp"] = 0.0
+        return rows
+
+    rewrite(folder, edit)
+
+
+def _fewer_subjects(record: dict[str, Any]) -> None:
+    for backend in record["selection"]["backends"].values():
+        backend["subjects"] = [each for each in backend["subjects"] if "2d" in each[0]]
+    record["plan_cases"] = Selection.from_record(record["selection"]).plan_cases()
+
+
+def _product_invented(record: dict[str, Any]) -> None:
+    for backend in record["selection"]["backends"].values():
+        backend["product"] = "A2"
+
+
+def _widened(record: dict[str, Any]) -> None:
+    next(waiver for waiver in record["waivers"] if waiver["id"] != "known")["scope"] = {"backend": "reports*"}
+
+
+def _revived(record: dict[str, Any]) -> None:
+    next(waiver for waiver in record["waivers"] if waiver["id"] == "known")["expires"] = "2026-01-31"
+    record["waivers_judged_on"] = "2026-01-31"
+
+
+def _libraries_of(record: dict[str, Any]) -> Iterator[tuple[dict[str, str], str]]:
+    for environment in record["backends"].values():
+        yield from ((environment, name) for name in list(environment) if name.startswith("library "))
+
+
+def _unhashed(record: dict[str, Any]) -> None:
+    environment, name = next(_libraries_of(record))
+    environment[name] = "sha256:unknown, " + environment[name].partition(", ")[2]
+
+
+def _moved(record: dict[str, Any]) -> None:
+    environment, name = next(_libraries_of(record))
+    environment[name] = environment[name].partition(", ")[0] + ", /usr/lib/other.so"
+
+
+def _environment(name: str, value: str) -> Callable[[Path], None]:
+    return _record(lambda record: [environment.update({name: value}) for environment in record["backends"].values()])
+
+
+def _evidence(**edits: Callable[[Any], Any]) -> Callable[[Path], None]:
+    """Arrays of all evidence, edited."""
+
+    def forge(folder: Path) -> None:
+        for path in sorted(folder.glob("evidence/*.npz")):
+            with np.load(path) as stored:
+                arrays = dict(stored)
+            for name, edit in edits.items():
+                arrays[name] = edit(arrays)
+            np.savez_compressed(path, **arrays)
+
+    return forge
+
+
+def _farther(arrays: dict[str, Any]) -> Any:
+    """Another output, of which as many cells are rejected."""
+    got, low, high = arrays["got"], arrays["low"], arrays["high"]
+    return np.where((low <= got) & (got <= high), got, 2 * high - low + abs(got) + 1)
+
+
+def _evidence_of_another(folder: Path) -> None:
+    path = next(folder.glob("evidence/*.npz"))
+    row = next(row for row in read_rows(folder).to_pylist() if row["verdict"] == "conforms" and row["n"])
+    with np.load(path) as stored:
+        arrays = dict(stored) | {
+            "low": stored["got"],
+            "high": stored["got"],
+            "flags": np.full_like(stored["flags"], 15),
+        }
+    np.savez_compressed(evidence_path(folder, row["case_id"], row["backend"]), **arrays)
+
+
+def _another_column(folder: Path) -> None:
+    part = next((folder / "rows").glob("*.parquet"))
+    rows = pq.read_table(part)
+    pq.write_table(rows.append_column("remark", pa.array(["fine"] * rows.num_rows)), part)
+
+
+def _empty_part(folder: Path) -> None:
+    pq.write_table(SCHEMA.empty_table(), folder / "rows" / "more-0000.parquet")
+
+
 FORGERIES = (
     Forgery("every failure's row made to conform, evidence kept", _changed(*_FAILING, **_HEALED), "rejected"),
     Forgery("the verdict alone of every failure changed", _changed(*_FAILING, verdict="conforms"), "say it deviates"),
@@ -222,10 +312,50 @@ FORGERIES = (
         _record(lambda r: [waiver.update(expires="2020-01-01") for waiver in r["waivers"]]),
         "no waiver covers it",
     ),
-    Forgery("the day of judging moved past the waivers", _set("waivers_judged_on", "2099-01-01"), "no waiver covers"),
+    Forgery(
+        "the day of judging moved past the waivers", _set("waivers_judged_on", "2099-01-01"), "waivers were judged on"
+    ),
     Forgery("a run said to be unfinished", _set("finished", None), SIGNATURE),
     Forgery("another host", _record(lambda record: record["host"].update(cpu="another")), SIGNATURE),
-    Forgery("another version of the judged library", _record(_renamed), SIGNATURE),
-    Forgery("better errors in the statistics", _cell("max_ulp", 0.0), SIGNATURE),
+    Forgery("another environment of the judged library", _record(_renamed), "without a hash"),
+    Forgery("better errors in the statistics", _better, "errs by more than 0 ulp at most"),
+    Forgery("more exact cells than there are", _cell("n_bitexact", 1 << 40), "between 0 and its n"),
+    Forgery("a time below 0", _cell("seconds", -1.0), "no number from 0"),
+    Forgery("a case judged before the run", _cell("judged_at", 1.0), "outside the time of the run"),
+    Forgery("a case that took longer than the run", _cell("seconds", 1e7), "judged for 10,000,00"),
+    Forgery("a smoke plan told as an acceptance", _set("plan", "acceptance"), "says plan 'acceptance'"),
+    Forgery("another seed told", _set("seed", 77), "says seed 77"),
+    Forgery(
+        "other options told than were asked",
+        _record(lambda r: r["arguments"].extend(["--operator", "MaxPool3dWithArgmax"])),
+        "was started with --operator",
+    ),
+    Forgery("a strict run told as lenient", _record(lambda r: r["arguments"].append("--strict-waivers")), "be strict"),
+    Forgery("operators left out of what there is", _record(_fewer_subjects), "pairs of operator and dtypes"),
+    Forgery("a product invented", _record(_product_invented), "otherwise than is known"),
+    Forgery("another way of adding", _cell("model", "native"), SIGNATURE),
+    Forgery(
+        "failures retold as documented refusals",
+        _changed(*_FAILING, **_HEALED | {"verdict": "refused as documented", "reason": "windows without a cell"}),
+        "no document does",
+    ),
+    Forgery("a waiver of the suite widened", _record(_widened), "says there something else"),
+    Forgery("waivers revived by another day", _record(_revived), "waivers were judged on"),
+    Forgery("a library without its hash", _record(_unhashed), "without a hash"),
+    Forgery("a library that lies elsewhere", _record(_moved), "that lies in /usr/lib/other.so"),
+    Forgery("another version of torch", _environment("torch", "1.0"), "of a wheel of"),
+    Forgery("intervals of the evidence widened", _evidence(high=lambda arrays: arrays["high"] + 1e-9), "another array"),
+    Forgery(
+        "exact sums of the evidence changed",
+        _evidence(exact=lambda arrays: arrays["exact"] + 1.0),
+        "another array 'exact'",
+    ),
+    Forgery(
+        "inputs of the evidence changed", _evidence(gradient=lambda arrays: arrays["gradient"] * 2.0), "another array"
+    ),
+    Forgery("another output in the evidence", _evidence(got=_farther), "another output than"),
+    Forgery("evidence beside a row that violates nothing", _evidence_of_another, "its row violates nothing"),
+    Forgery("a column that no row has", _another_column, "has other columns than this schema"),
+    Forgery("a part without rows", _empty_part, "has no rows"),
     Forgery("the whole story retold: rows healed, evidence removed", _healed_with_evidence, SIGNATURE),
 )

@@ -99,13 +99,28 @@ def _parquet(columns: dict[str, list[float]]) -> bytes:
     return _written(lambda target: pq.write_table(pa.table(columns), target, compression="zstd"))
 
 
+def _alike(rows: int, column: str, words: pa.Array) -> bytes:
+    """Rows that all have the one word in a column, or one list of it, and nothing in any other."""
+    places = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), words)
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32)), places)
+    made = {field.name: pa.nulls(rows, field.type) for field in SCHEMA}
+    made |= {name: lists if pa.types.is_list(SCHEMA.field(name).type) else places for name in [column] if name}
+    return _written(lambda target: pq.write_table(pa.table(made), target, compression="zstd", store_schema=False))
+
+
+def _commented(path: Path, files: Files) -> None:
+    _write(path, files)
+    with ZipFile(path, "a") as archive:
+        archive.comment = b"as agreed"
+
+
 def _evidence(**arrays: np.ndarray) -> bytes:
     return _written(lambda target: np.savez_compressed(target, **arrays))
 
 
-def _huge_header() -> bytes:
-    """An array of a few bytes that says it has 10**15 elements."""
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }"
+def _huge_header(elements: int) -> bytes:
+    """An array of a few bytes that says it has so many elements."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }" % elements
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 8
     return _written(lambda target: _write(target, {"got.npy": array}))
@@ -156,6 +171,8 @@ def _members(content: bytearray) -> list[int]:
 _DEEP = b"[" * 200_000
 _ROWS = "rows/main-0000.parquet"
 _NPZ = "evidence/reports_backends_Mixed-000000000000.npz"
+_MORE_ROWS = "rows/more-0000.parquet"
+_WORDS = pa.array(["x" * (1 << 20)])
 _END = b"PK\x05\x06"
 _CENTRAL = b"PK\x01\x02"
 
@@ -208,7 +225,15 @@ HOSTILE: dict[str, Make] = {
     "evidence that is nothing": _with(_NPZ, b""),
     "evidence that is no archive": _with(_NPZ, b"PK\x03\x04" + b"\0" * 100),
     "evidence of objects": _with(_NPZ, _evidence(got=np.array([{}], object), meta=np.array("{}"))),
-    "evidence of 10**15 elements": _with(_NPZ, _huge_header()),
+    "evidence of 10**15 elements": _with(_NPZ, _huge_header(10**15)),
+    "evidence of 2**40 elements": _with(_NPZ, _huge_header(1 << 40)),
+    "texts of a mebibyte by a dictionary": _with(_MORE_ROWS, _alike(20_000, "reason", _WORDS)),
+    "lists of such texts": _with(_MORE_ROWS, _alike(20_000, "waivers", _WORDS)),
+    "five million rows of nothing": _with(_MORE_ROWS, _alike(5_000_000, "", _WORDS)),
+    "a journal of a million rows": _with("rows/main-0001.jsonl", b"{}\n" * 1_000_000),
+    "bytes before its members": _edited(lambda content: content.__setitem__(slice(0, 0), b"#!/bin/sh\n")),
+    "bytes behind its members": _edited(lambda content: content.extend(b"\0" * 100)),
+    "a comment": _commented,
     "evidence without an account": _with(_NPZ, _evidence(got=np.zeros(3))),
     "a name above": _member("../../outside.txt"),
     "an absolute name": _member("/tmp/outside.txt"),

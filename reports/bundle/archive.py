@@ -33,7 +33,10 @@ _END, _END_SIZE = b"PK\x05\x06", 22
 _LONGEST_COMMENT = 1 << 16
 _DIRECTORY_SIZE_AT = 12
 
-_LOCAL_HEADER = 30
+_LOCAL_HEADER, _CENTRAL_HEADER = 30, 46
+_NAME_LENGTH_AT, _LENGTHS_AT = 26, 28
+_LARGE_END_SIZE = 76
+_HAS_DESCRIPTOR, _DESCRIPTOR = 0x8, b"PK\x07\x08"
 _IS_ENCRYPTED = 0x1
 _NAME = re.compile(r"[A-Za-z0-9_.,@+-]+(/[A-Za-z0-9_.,@+-]+)*")
 
@@ -55,7 +58,7 @@ def opened(bundle: Path) -> Iterator[ZipFile]:
         except UNREADABLE as error:
             raise NotABundle(f"{bundle} is no bundle: {_sentence(error)}") from error
         with archive:
-            if reason := next(_objections(archive.infolist()), ""):
+            if reason := next(_objections(archive.infolist()), "") or _stowaway(file, archive):
                 raise NotABundle(f"{bundle} is no bundle that can be opened safely: {reason}")
             yield archive
 
@@ -120,6 +123,29 @@ def _objections(members: list[ZipInfo]) -> Iterator[str]:
         if member.header_offset < end:  # members that share bytes make a small file unpack to any size
             yield f"{member.filename!r} shares its bytes with another member"
         end = member.header_offset + _LOCAL_HEADER + len(member.filename.encode()) + member.compress_size
+
+
+def _stowaway(file: BinaryIO, archive: ZipFile) -> str:
+    """Return where the file holds bytes that are no member's: another reader may make another file of them."""
+    end = 0
+    for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
+        if member.header_offset != end:
+            return f"it holds bytes in front of {member.filename!r} that belong to no member"
+        file.seek(end)
+        header = file.read(_LOCAL_HEADER)
+        if len(header) < _LOCAL_HEADER:
+            return f"{member.filename!r} is cut off"
+        end += _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _NAME_LENGTH_AT)) + member.compress_size
+        if member.flag_bits & _HAS_DESCRIPTOR:
+            file.seek(end)
+            end += 16 if file.read(4) == _DESCRIPTOR else 12
+    file.seek(archive.start_dir)
+    listed, at = file.read(), 0
+    for _ in archive.infolist():
+        at += _CENTRAL_HEADER + sum(struct.unpack_from("<HHH", listed, at + _LENGTHS_AT))
+    if archive.start_dir != end or len(listed) - at not in (_END_SIZE, _LARGE_END_SIZE + _END_SIZE):
+        return "it holds bytes behind its members that belong to none"
+    return ""
 
 
 def _objection_to_member(member: ZipInfo) -> str:

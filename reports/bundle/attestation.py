@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from poolproof.reports.bundle.account import account
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.environment import library_contents
@@ -80,11 +81,11 @@ def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
 
 
 def _predicate(digest: Digest) -> dict[str, Any]:
-    """Return the result and its configuration: plan, seed, how much of the plan, and suite."""
+    """Return the result and its configuration: suite and plan, with the account of what was judged and left out."""
     run = digest.run
     suite = {"name": f"poolproof {run['suite']['version']}", "digest": {"sha256": run["suite"]["content_hash"]}}
     part = f"; {digest.conclusion.narrowed}" if digest.conclusion.narrowed else ""
-    plan = {"name": f"plan {run['plan']}, seed {run['seed']}{part}"}
+    plan = {"name": f"plan {run['plan']}, seed {run['seed']}{part}", "annotations": account(digest)}
     counts = digest.supported_counts.reset_index()
     failed = records(counts[counts["violates"] > 0])
     violated = sorted({f"{row['backend']} {row['operator']} {row['dtype']}".strip() for row in failed})

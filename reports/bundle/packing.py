@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
 from poolproof.reports.pages.publishing import publish
-from poolproof.reports.rows.evidence import case_name, program_lines, programs
+from poolproof.reports.rows.evidence import case_name, program_lines, programs, unclaimed
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
 from poolproof.reports.rows.io_errors import check_replaceable
 from poolproof.reports.rows.store import having, read_rows, recorded_files
@@ -43,7 +43,9 @@ def package(run: Path, output: Path) -> str:
     output.parent.mkdir(parents=True, exist_ok=True)
     aside = output.with_name(output.name + ".tmp")
     with ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
-        contents = dict(recorded_files(run)) | derived_files(digest, Path(scratch))
+        orphans = set(unclaimed(run))
+        recorded = {name: path for name, path in recorded_files(run) if path not in orphans}
+        contents = recorded | derived_files(digest, Path(scratch))
         sums = "".join(f"{_add(archive, name, contents[name])}  {name}\n" for name in sorted(contents))
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
     aside.replace(output)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import PLANNED
+from poolproof.reports.rows.evidence import Evidence
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
@@ -39,13 +40,22 @@ class Redraw:
 
     ``questions`` block by block, the ``mandatory`` groups, and how many cases the whole plan has; all raise `BadInput`
     where the record does not say. ``further`` returns what the row of a further case, which is in no plan, has to say;
-    `BadInput` where it is of none.
+    `BadInput` where it is of none. What is known besides, without any device: ``record`` yields what the record of a
+    run says otherwise, ``row`` returns what a row does, and ``evidence`` what that of a row's case, or of its shrunk
+    one, does; empty texts where nothing contradicts.
     """
 
     questions: Callable[[Mapping[str, Any]], Iterable[DrawnBlock]]
     mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
     plan_cases: Callable[[Mapping[str, Any]], int]
     further: Callable[[Row], PlannedRow] | None = None
+    record: Callable[[Mapping[str, Any]], Iterable[str]] | None = None
+    row: Callable[[Row, Mapping[str, Any]], str] | None = None
+    evidence: Callable[[Row, Evidence, bool], str] | None = None
+
+
+_KNOWN = ["case_id", "backend", "product", "operator", "dtype", "verdict", "reason", "case", "model", "given"]
+"""Columns of what is known without a device."""
 
 
 def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
@@ -54,7 +64,11 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
         yield "run.json has other mandatory groups than the plan that it names"
     if (whole := draw.plan_cases(digest.run)) != digest.run.get("plan_cases"):
         yield f"the whole plan has {whole:,} cases, which run.json does not say"
+    if draw.record is not None:
+        yield from draw.record(digest.run)
     everything = read_rows(digest.folder)
+    if draw.row is not None:
+        yield from _row_problems(everything.select(_KNOWN).to_pylist(), digest.run, draw.row)
     if draw.further is not None:
         yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
     rows = everything.filter(~_AUXILIARY & PLANNED)
@@ -66,6 +80,14 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
         yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
     for backend, block in numbers:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
+
+
+def _row_problems(
+    rows: list[Row], run: Mapping[str, Any], contradicts: Callable[[Row, Mapping[str, Any]], str]
+) -> Iterator[str]:
+    for row in rows:
+        if problem := contradicts(row, run):
+            yield f"case {row['case_id']} on {row['backend']} {problem}"
 
 
 def _further_problems(rows: list[Row], further: Callable[[Row], PlannedRow]) -> Iterator[str]:

@@ -11,9 +11,11 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,13 +26,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
+from poolproof.reports.bundle.account import judged_line, left_out_line, verdict_word
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
+from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
+from poolproof.reports.bundle.decoded_sizes import check_decoded_sizes
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
+from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
 from poolproof.reports.rows.environment import suite_identity
-from poolproof.reports.rows.evidence import EvidenceError, case_name, read_evidence
+from poolproof.reports.rows.evidence import Evidence, EvidenceError, case_name, read_evidence
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.schema import SCHEMA_VERSION, Row
 from poolproof.reports.rows.store import having, read_rows
@@ -39,7 +45,6 @@ from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, BadInput, O
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import State, scope_columns
 
-_MAX_ROWS = 20_000_000
 _MAX_TEXT = 64 << 20
 """Bytes of run.json and of the sums, which are read as a whole."""
 
@@ -74,12 +79,14 @@ class Verification:
     """Result of the verification of a bundle.
 
     ``fingerprint`` is the SHA-256 that two parties compare to know that they hold the same bundle; ``verdict`` what its
-    rows say now, with its sentences, empty when they cannot be read.
+    rows say now, with its sentences, empty when they cannot be read. ``account`` are the lines that say what was
+    judged, what was left out, and who vouches for it.
     """
 
     fingerprint: str
     steps: tuple[Step, ...]
     verdict: str = ""
+    account: tuple[str, ...] = ()
 
     @property
     def overall(self) -> Overall:
@@ -88,12 +95,17 @@ class Verification:
 
 
 def verify(
-    bundle: Path, fingerprint: str | None = None, draw: Redraw | None = None, signer: tuple[Path, Path] | None = None
+    bundle: Path,
+    fingerprint: str | None = None,
+    draw: Redraw | None = None,
+    signer: tuple[Path, Path] | None = None,
+    agreed: Sequence[Path] = (),
 ) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
     ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again;
-    ``signer`` is the public key that it must be signed with, and the attestation.
+    ``signer`` is the public key that it must be signed with, and the attestation. If there are files of ``agreed``
+    waivers, no others but those of the suite are accepted.
     """
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         if SUMS not in archive.namelist():
@@ -106,6 +118,7 @@ def verify(
             steps.append(_step("the fingerprint is the one given", other))
         steps.append(_hash_step(archive, sums))
         folder, verdict = Path(scratch) / "run", ""
+        lines: tuple[str, ...] = ()
         try:
             digest = _unpacked(archive, folder)
         except BadInput as error:
@@ -114,16 +127,27 @@ def verify(
             if signer:
                 key, envelope = signer
                 signed = f"signed with the key of {key.name}, with the libraries that were judged"
+                signed_by = len(steps)
                 steps.append(_step(signed, attestation.problems(bundle, digest, envelope, key)))
+            if agreed:
+                steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
-            verdict = _in_words(digest)
-    return Verification(actual, tuple(steps), verdict)
+            verdict, vouches = _in_words(digest), "nobody signed this"
+            if signer:
+                vouches = "nobody: the signature does not fit" if steps[signed_by].problems else steps[signed_by].text
+            elif attestation.attestation_path(bundle).exists():
+                vouches += f"; an attestation lies beside it, unread: {attestation.attestation_path(bundle).name}"
+            lines = (judged_line(digest), left_out_line(digest), vouches)
+    return Verification(actual, tuple(steps), verdict, lines)
 
 
 @contextmanager
 def unpacked(bundle: Path) -> Iterator[Digest]:
-    """Unpack what a bundle's run recorded into a temporary folder; `BadInput` says what cannot be read."""
+    """Unpack what a bundle's run recorded into a temporary folder; `BadInput` says what is damaged or unreadable."""
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
+        hashed = _hash_step(archive, _read_small(archive, SUMS) if SUMS in archive.namelist() else b"")
+        if hashed.problems:
+            raise NotABundle(f"{bundle} is damaged: {hashed.problems[0]}")
         yield _unpacked(archive, Path(scratch))
 
 
@@ -133,14 +157,7 @@ def _unpacked(archive: ZipFile, folder: Path) -> Digest:
         _read_small(archive, "run.json")
     for name in recorded:
         unpack(archive, name, folder / name)
-    rows = 0
-    for part in (folder / "rows").glob("*.parquet"):
-        try:
-            rows += pq.read_metadata(part).num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
-    if rows > _MAX_ROWS:
-        raise NotABundle(f"it has {rows:,} rows, and no run has more than {_MAX_ROWS:,}")
+    check_decoded_sizes(folder)
     try:
         return read_digest(folder)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
@@ -152,7 +169,9 @@ def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: P
     yield _schema_step(digest.folder)
     rows = _step("each row's verdict agrees with its findings and the waivers", _row_problems(digest))
     yield rows
-    yield _evidence_step(digest.folder)
+    yield _evidence_step(digest.folder, draw.evidence if draw else None)
+    for sentence, found in contradictions(digest) if digest.run["suite"] == suite_identity() else ():
+        yield _step(sentence, found)
     if draw is not None:
         yield _plan_step(digest, draw)
     if not rows.problems:
@@ -201,11 +220,15 @@ def _suite_text(suite: Mapping[str, str]) -> str:
 
 
 def _schema_step(folder: Path) -> Step:
-    metadata = [pq.read_schema(part).metadata or {} for part in (folder / "rows").glob("*.parquet")]
+    parts = {part.name: pq.read_metadata(part) for part in sorted((folder / "rows").glob("*.parquet"))}
+    schemas = {name: part.schema.to_arrow_schema() for name, part in parts.items()}
+    metadata = [schema.metadata or {} for schema in schemas.values()]
     versions = sorted({entry.get(b"poolproof", b"unknown").decode(errors="replace") for entry in metadata})
     others = [version for version in versions if version != str(SCHEMA_VERSION)]
-    problems = (f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others)
-    return _step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems)
+    problems = [f"rows of schema {version}, this is {SCHEMA_VERSION}" for version in others]
+    problems += [f"rows/{name} has other columns than this schema" for name in schemas if schemas[name] != SCHEMA]
+    problems += [f"rows/{name} has no rows" for name, part in parts.items() if not part.num_rows and len(parts) > 1]
+    return _step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems[: len(others)] or problems)
 
 
 def _plan_step(digest: Digest, draw: Redraw) -> Step:
@@ -246,7 +269,7 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
 
 _COLUMNS = (
     *("case_id", "backend", "verdict", "reason", "checks_judged", "checks_violated", "findings"),
-    *("n", "n_reject", "n_bits_owed", "waivers"),
+    *("n", "n_reject", "n_bits_owed", "waivers", "judged_at"),
 )
 
 
@@ -305,6 +328,9 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
     if row["verdict"] not in FAILED | {Verdict.WAIVED}:
         return "names waivers, and violates nothing" if row["waivers"] else ""
     covering = waivers.covering(row, environments.get(row["backend"], {}))
+    if (row["waivers"] or []) != covering and 0 <= (row["judged_at"] or -1) < MOST_TIME:  # of an earlier session
+        day = datetime.fromtimestamp(row["judged_at"], UTC).date()
+        covering = Waivers(waivers.all, day).covering(row, environments.get(row["backend"], {}))
     if row["verdict"] == Verdict.WAIVED and not covering:
         return "is said to be waived, and no waiver covers it"
     if row["verdict"] != Verdict.WAIVED and covering:
@@ -312,34 +338,49 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
     return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"
 
 
-def _evidence_step(folder: Path) -> Step:
-    """Judge each stored output again, and compare the number of its rejected cells with that of its row."""
+Contradicts = Callable[[Row, Evidence, bool], str]
+
+_OF_EVIDENCE = ("case_id", "backend", "verdict", "n_reject", "checks_violated", "case", "model", "output_digest")
+
+
+def _evidence_step(folder: Path, contradicts: Contradicts | None) -> Step:
+    """Judge each stored output again, and hold evidence against its row and what follows from its case."""
     paths = sorted((folder / "evidence").glob("*.npz"))
-    wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
-    rows = read_rows(folder, ["case_id", "backend", "verdict", "n_reject"], wanted).to_pylist()
-    by_stem = {case_name(row["case_id"], row["backend"]): row for row in rows}
-    found = filter(None, (_contradicting_evidence(path, by_stem.get(path.stem)) for path in paths))
+    paths += sorted((folder / "evidence" / "shrunk").glob("*.npz"))
+    wanted = having("case_id", {path.stem.rpartition("-")[2] for path in paths})
+    by_stem = defaultdict[str, list[Row]](list)  # several where a case is asked for several claims
+    for row in read_rows(folder, [*_OF_EVIDENCE, "shrunk"], wanted).to_pylist():
+        by_stem[case_name(row["case_id"], row["backend"])].append(row)
+    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem], contradicts) for path in paths))
     return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)
 
 
-def _contradicting_evidence(path: Path, row: Mapping[str, Any] | None) -> str:
-    """Return what is wrong with a file of evidence, given its row; empty when they agree."""
-    if row is None:
-        return f"{path.name} belongs to no row"
+def _contradicting_evidence(path: Path, rows: Sequence[Row], contradicts: Contradicts | None) -> str:
+    """Return what is wrong with a file of evidence, given the rows of its case; empty when one agrees."""
+    is_shrunk = path.parent.name == "shrunk"
     try:
-        rejected = int(read_evidence(path).rejected.sum())
+        evidence = read_evidence(path)
     except EvidenceError as error:
         return str(error).replace(str(path), path.name)
-    counted = row["n_reject"]
+    found = []
+    for row in (row for row in rows if row["shrunk"] or not is_shrunk):
+        problem = "" if is_shrunk else _disagreement(evidence, row)
+        found.append(problem or (contradicts(row, evidence, is_shrunk) if contradicts else ""))
+    problem = min(found, key=bool, default="belongs to no row")
+    return f"{path.name} {problem}" if problem else ""
+
+
+def _disagreement(evidence: Evidence, row: Row) -> str:
+    rejected, counted = int(evidence.rejected.sum()), row["n_reject"]
     if counted is not None and rejected != counted:
-        return f"{path.name} has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
+        return f"has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
     if rejected and row["verdict"] == Verdict.CONFORMS:
-        return f"{path.name} has {count_of(rejected, 'rejected cell')}, its row is said to conform"
-    return ""
+        return f"has {count_of(rejected, 'rejected cell')}, its row is said to conform"
+    return "" if row["checks_violated"] else "is evidence, and its row violates nothing"
 
 
 def _in_words(digest: Digest) -> str:
     """Describe the verdict of a run, its reasons, and what whoever reads it has to know besides."""
     conclusion, used = digest.conclusion, [one.waiver.id for one in digest.waivers if one.state is State.USED]
     waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
-    return "; ".join(filter(None, (conclusion.overall.word, *conclusion.reasons, conclusion.narrowed, waived)))
+    return "; ".join(filter(None, (verdict_word(digest), *conclusion.reasons, conclusion.narrowed, waived)))

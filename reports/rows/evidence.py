@@ -28,13 +28,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import msgspec
 import numpy as np
@@ -43,7 +44,11 @@ from numpy.typing import NDArray
 from poolproof.reports.rows.io_errors import replacing
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
+from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import BadInput
+
+MAX_ARRAY = 64 << 20
+"""Bytes of one array. Cases of more than a million cells or windows leave no evidence."""
 
 _DTYPES = {
     "got": "float64",
@@ -168,13 +173,27 @@ def write_programs(folder: Path) -> None:
 def read_evidence(path: Path) -> Evidence:
     """Read a file; `EvidenceError` if it is damaged or holds something else."""
     try:
+        _check_sizes(path)
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
         records = str(arrays.pop("meta"))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, RuntimeError, SyntaxError, zlib.error) as error:
         raise EvidenceError(f"{path} is not evidence of a case: {error}") from error
     _check(arrays, path)
     return Evidence(arrays, cast(Meta, parse_record(records, str(path), EvidenceError)))
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise ValueError where an array says that it is larger than its file, or than evidence can be."""
+    with ZipFile(path) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(file)
+                size = math.prod(shape) * dtype.itemsize
+                if size != member.file_size - file.tell() or size > MAX_ARRAY:
+                    raise ValueError(f"{member.filename} says that it has {size:,} bytes")
 
 
 def case_name(case_id: str, backend: str) -> str:
@@ -189,6 +208,19 @@ def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
 def shrunk_path(folder: Path, case_id: str, backend: str) -> Path:
     """Return where the evidence of the smallest case lies that fails like a case, whether there is any or not."""
     return folder / "evidence" / "shrunk" / evidence_path(folder, case_id, backend).name
+
+
+def unclaimed(folder: Path) -> list[Path]:
+    """List the evidence of a run that no row is about: whoever left it died before its row was written."""
+    paths = [path for pattern in ("*.npz", "shrunk/*.npz") for path in sorted((folder / "evidence").glob(pattern))]
+    if not paths:
+        return []
+    wanted = having("case_id", [path.stem.rpartition("-")[2] for path in paths])
+    claimed: set[Path] = set()
+    for row in read_rows(folder, ["case_id", "backend", "shrunk"], wanted).to_pylist():
+        claimed.add(evidence_path(folder, row["case_id"], row["backend"]))
+        claimed |= {shrunk_path(folder, row["case_id"], row["backend"])} if row["shrunk"] else set()
+    return [path for path in paths if path not in claimed]
 
 
 def program_lines(run: Path, case_id: str, backend: str) -> list[str]:

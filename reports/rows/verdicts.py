@@ -77,6 +77,10 @@ def gravest(causes: Mapping[Overall, object]) -> Overall:
     return next((overall for overall in BY_GRAVITY if causes.get(overall)), Overall.CONFORMS)
 
 
+UNCAUGHT = 70
+"""Exit status of a command that ends with an exception of its own (EX_SOFTWARE of sysexits.h): it says nothing about
+an implementation, and a script must not take it for a verdict."""
+
 MEANINGS = {
     Overall.CONFORMS: "all that had to be judged was judged and nothing deviates; nothing regressed; a bundle stands",
     Overall.VIOLATES: "something deviates that nobody waived; something regressed; a bundle contradicts itself",

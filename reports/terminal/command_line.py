@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import sys
+import traceback
 from io import TextIOWrapper
 from pathlib import Path
 from pkgutil import resolve_name
@@ -12,10 +15,14 @@ from typing import Any, NoReturn
 import click
 
 from poolproof.reports.rows.text import visible, without_commands
-from poolproof.reports.rows.verdicts import MEANINGS, BadInput, Overall
+from poolproof.reports.rows.verdicts import MEANINGS, UNCAUGHT, BadInput, Overall
 
 EXIT_STATUSES = "\n\n".join(
-    ["\b\nExit statuses:", *(f"{int(overall)} {overall.word}: {text}" for overall, text in MEANINGS.items())]
+    [
+        "\b\nExit statuses:",
+        *(f"{int(overall)} {overall.word}: {text}" for overall, text in MEANINGS.items()),
+        f"{UNCAUGHT} a fault of poolproof itself, with its traceback",
+    ]
 )
 """Text below the commands in ``poolproof --help``."""
 
@@ -56,6 +63,13 @@ class CommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         return list(self.commands)
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except Exception:
+            traceback.print_exc()
+            sys.exit(UNCAUGHT)
+
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
@@ -72,9 +86,12 @@ class CommandGroup(click.Group):
             _refuse(error)
         except BadInput as error:
             give_up(str(error))
+        except (KeyboardInterrupt, click.Abort):
+            sys.exit(128 + signal.SIGINT)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
+            sys.exit(128 + signal.SIGPIPE)
         except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                raise
             give_up(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 
 

@@ -125,7 +125,7 @@ class CaseQuestion(Question):
         cases = auxiliary_cases(self.case) if "state" in self.aspect.checks else []
         if "round_trip" in self.aspect.checks or needs_producer(self.case):
             cases += producers(self.case)
-        return tuple(CaseQuestion(case, AUXILIARY, evidence=self.evidence) for case in cases)
+        return tuple(CaseQuestion(case, AUXILIARY) for case in cases)
 
     def without_auxiliary(self, ids: Collection[str]) -> Self:
         return replace(self, excluded_ids=frozenset(ids))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.calls import call_record
 from poolproof.backends.base import Backend, Call, Outcome, Status
-from poolproof.references.accumulation import NATIVE, AccumulationModel
+from poolproof.references.accumulation import ALL_MODELS, NATIVE, AccumulationModel
+from poolproof.references.formats import FORMATS
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.operators import Operator
-from poolproof.reports.rows.evidence import Meta, evidence_path, shrunk_path, write_evidence, write_programs
+from poolproof.reports.rows.evidence import Evidence, Meta, evidence_path, shrunk_path, write_evidence, write_programs
 from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.varying import needs_producer
 from poolproof.suites.judging.findings import Finding
+from poolproof.suites.judging.measure import digest
 from poolproof.suites.judging.trial import Trial
 
 MAX_ELEMENTS = 1_000_000
@@ -45,7 +49,7 @@ class EvidenceFolder:
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
         """Write down the trial that ended with ``findings``, unless it is too large."""
         case = trial.case
-        if max(case.planes * case.plane_size, case.planes * case.plane_windows) > MAX_ELEMENTS:
+        if _is_too_large(case):
             return
         arrays, meta = evidence_of(trial, findings)
         place_of = shrunk_path if self.shrunk_from else evidence_path
@@ -60,28 +64,77 @@ class EvidenceFolder:
         except CaseError:
             return
         if not (case.api.is_backward and (case.has_bit_mask or case.has_empty_window())):  # indices of who has died
-            self.put(Trial(case, _Died(call)), ())
+            self.put(Trial(case, _Recorded(_outputs(call) if call else {})), ())
 
 
-class _Died(Backend):
-    """In place of an implementation whose process ended: puts out what ``last`` had, and may have added in any way."""
+def _is_too_large(case: Case) -> bool:
+    return max(case.planes * case.plane_size, case.planes * case.plane_windows) > MAX_ELEMENTS
 
-    def __init__(self, last: Call | None) -> None:
-        self._last = last
+
+def _outputs(call: Call) -> Arrays:
+    return {name: call.tensors[name].array for name in call.operator.outputs}
+
+
+class _Recorded(Backend):
+    """In place of an implementation that is gone: puts out what it ``left``, which was added by a ``model``."""
+
+    def __init__(self, left: Mapping[str, NDArray[Any]], model: AccumulationModel = NATIVE) -> None:
+        self._left = left
+        self._model = model
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
         return None
 
     def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002
-        last = self._last
-        if last is not None and last.operator == call.operator:
-            for name in call.operator.outputs:
-                if last.tensors[name].shape == call.tensors[name].shape:
-                    call.tensors[name].array[...] = last.tensors[name].array
+        fresh = _outputs(call)
+        if all(name in fresh and fresh[name].shape == array.shape for name, array in self._left.items()):
+            for name, array in self._left.items():
+                fresh[name][...] = array
         return Outcome(Status.COMPLETED)
 
     def accumulation(self, call: Call) -> AccumulationModel:  # noqa: ARG002
-        return NATIVE
+        return self._model
+
+
+def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
+    """Return what in the evidence of a row, or of its shrunk case, is other than its case says; empty if nothing is.
+
+    Looked at are backwards whose inputs follow from the case alone. What the row says of the output is held against
+    that, too. Of the shrunk case the model is not recorded, which may be another: any is accepted.
+    """
+    try:
+        case = Case.from_json(str(row["shrunk" if is_shrunk else "case"]))
+        model = NATIVE if row["model"] is None else AccumulationModel.parse(row["model"])
+    except ValueError:
+        return "is about no case"
+    got, operator = evidence.arrays["got"], case.api
+    tensor = str(evidence.meta.get("tensor"))
+    if _is_too_large(case):
+        return "is of a case that is too large to leave any"
+    if got.shape != (case.pooled_shape if tensor in ("out", "indices") else case.shape):
+        return f"has the shape {list(got.shape)}, which is not that of its case"
+    if tensor != "grad_input" or needs_producer(case) or "indices" not in evidence.arrays:
+        return ""
+    stored = evidence.arrays["indices"]
+    output = got.astype(FORMATS[case.dtype].dtype)
+    if not is_shrunk and row["output_digest"] and not np.isnan(got).any() and digest(output) != row["output_digest"]:
+        return "holds another output than its row was judged on"
+    for assumed in (model, *ALL_MODELS) if is_shrunk else (model,):
+        derived, meta = evidence_of(Trial(case, _Recorded({operator.outputs[0]: output}, assumed)), ())
+        if not np.array_equal(derived["indices"], stored):  # an implementation that takes none has its own
+            return ""
+        different = [name for name, array in derived.items() if not _is_same(array, evidence.arrays.get(name))]
+        if not different:
+            break
+    if different or evidence.arrays.keys() - derived.keys():
+        return f"has another array {next(iter(different), 'besides')!r} than follows from its case"
+    return (
+        "" if evidence.meta.get("call") == json.loads(json.dumps(meta["call"])) else "makes another call than its case"
+    )
+
+
+def _is_same(derived: NDArray[Any], stored: NDArray[Any] | None) -> bool:
+    return stored is not None and np.array_equal(derived, stored, equal_nan=derived.dtype.kind == "f")
 
 
 def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:

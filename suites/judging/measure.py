@@ -27,8 +27,8 @@ from poolproof.suites.judging.trial import Trial
 def measure_output(trial: Trial) -> Row:
     """Compute the statistics of one backward's grad_input, and compare the repetitions that checks made with it."""
     row: Row = {**error_statistics(trial.summary)}
-    output = np.ascontiguousarray(trial.baseline.output("grad_input"))
-    row["output_digest"] = hashlib.blake2b(as_bits(output).data, digest_size=8).hexdigest()
+    output = trial.baseline.output("grad_input")
+    row["output_digest"] = digest(output)
     if row["n_reject"]:
         row["decoded_faults"] = json.dumps(trial.fault_records)
     repetitions = trial.repetitions
@@ -38,6 +38,11 @@ def measure_output(trial: Trial) -> Row:
         row["repeat_bitwise_equal"] = not unequal
         row["repeat_max_ulp_spread"] = max((_spread(trial, output, other) for other in unequal), default=0.0)
     return row
+
+
+def digest(output: NDArray[Any]) -> str:
+    """Hash an output's elements in logical order."""
+    return hashlib.blake2b(as_bits(np.ascontiguousarray(output)).data, digest_size=8).hexdigest()
 
 
 def _spread(trial: Trial, first: NDArray[Any], other: NDArray[Any]) -> float:

@@ -63,6 +63,10 @@ _Variation = tuple[str, Any]
 """What is other in a run than in the first: its kind, and the number, dtype or exponent."""
 
 
+NOT_MADE = "the forward does not make "
+"""How the reason begins of a case whose forward was not made; what, and why, follow."""
+
+
 class VariationFailed(Exception):
     """A variation of a case that completed did not complete itself."""
 
@@ -326,7 +330,7 @@ class Trial:
         if outcome.status is Status.COMPLETED:
             return forward
         may_refuse = outcome.status is Status.REFUSED and refusal(self.backend, producer, call) is not None
-        raise ProducerFailed(f"the forward does not make {what}: {outcome.message}", refused=may_refuse)
+        raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", refused=may_refuse)
 
     def _completed(self, run: ExecutedCall, context: str, key: object = "") -> ExecutedCall:
         if run.outcome.status is not Status.COMPLETED:

@@ -82,11 +82,15 @@ def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
     alone = question.without_auxiliary([call.id for call in auxiliary])
     if row["verdict"] in _DEATHS and ask(alone)["verdict"] in _DEATHS:
         return (row,)
-    blamed = [call for call in map(ask, auxiliary) if deviates(call)]
+    blamed = [(call, found) for call in auxiliary if deviates(found := ask(call))]
     if not blamed:
         return (row,)
-    again = ask(question.without_auxiliary([call["case_id"] for call in blamed]))
+    again = ask(question.without_auxiliary([call.id for call, _ in blamed]))
     if again["verdict"] in FAILED:
         return (again,)
-    found = f"asked without a call that came before and deviates by itself: {replay_line(blamed[0])}"
-    return again | {"reason": "; ".join(filter(None, (again["reason"], found)))}, blamed[0]
+    call, found = blamed[0]
+    if question.evidence and not question.evidence.shrunk_from:  # left by none but the one that gets a row
+        kept = ask(call.with_evidence_dir(question.evidence))
+        found = kept if deviates(kept) else found
+    reason = f"asked without a call that came before and deviates by itself: {replay_line(found)}"
+    return again | {"reason": "; ".join(filter(None, (again["reason"], reason)))}, found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.failures import failure_text, kind_of
 from poolproof.reports.rows.schema import Row
@@ -156,7 +157,7 @@ class Runner:
         """Yield per question its row and those of unplanned calls; failures leave evidence."""
         sandbox = self._sandbox(backend)
         labels = sandbox.labels
-        evidence = EvidenceFolder(self.folder, backend, wants=lambda row: self._has_room(self.waive(row | labels)))
+        evidence = EvidenceFolder(self.folder, backend, wants=lambda row: self._wants_evidence(row | labels))
         for rows in self._judged(backend, [asked.with_evidence_dir(evidence) for asked in questions]):
             if rows[0]["verdict"] not in FAILED and len(rows) > 1:
                 evidence_path(self.folder, rows[0]["case_id"], backend).unlink(missing_ok=True)
@@ -177,6 +178,10 @@ class Runner:
 
     def _judge_fresh(self, backend: str, question: Question) -> Row:
         return self.waive(self._sandbox(backend).judge_alone(question))
+
+    def _wants_evidence(self, row: Row) -> bool:
+        is_recorded = row["aspect"] == NEIGHBOURS and (row["backend"], row["case_id"]) in self._recorded_unplanned
+        return not is_recorded and self._has_room(self.waive(row))
 
     def _has_room(self, row: Row) -> bool:
         """Tell whether the run needs evidence of a row."""

@@ -11,7 +11,7 @@ import pytest
 from places import SUPPORT
 from plugged_backends import DiesOfThrees
 from poolproof.reports.recorder import finished_work
-from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.evidence import case_name, evidence_path
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.reports.rows.verdicts import Verdict
@@ -96,9 +96,10 @@ def test_the_other_call_is_accused(
     ],
 )
 def test_who_dies_by_itself_or_is_wrong_after_calls_that_are_right_stays_accused(
-    runner: Runner, backend: str, verdict: Verdict, check: str
+    runner: Runner, tmp_path: Path, backend: str, verdict: Verdict, check: str
 ) -> None:
     (row,) = judged(runner, backend)
+    assert {path.stem for path in tmp_path.rglob("*.npz")} <= {case_name(row["case_id"], row["backend"])}
     assert (row["verdict"], row["checks_violated"]) == (verdict, [check])
 
 

@@ -283,7 +283,7 @@ def test_a_sample_is_judged_again(digest: Digest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(name, value)
     rows = [row for row in sample(digest, 1000, 0) if row["aspect"] == DIAGNOSIS][:10]
     assert len(rows) == 10
-    assert not [again.differs for again in rejudge(digest, rows, None, 60.0) if again.differs]
+    assert not [again.differs for again in rejudge(digest, rows, None, 60.0, print) if again.differs]
 
 
 def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""Account of a run: what was judged, what was left out and why.
+
+The verification of a bundle ends in it, and whoever signs a bundle signs it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from poolproof.reports.figures.digest import Digest
+from poolproof.reports.rows.environment import library_of
+from poolproof.reports.rows.text import count_of
+from poolproof.reports.waivers import to_records
+from poolproof.reports.waivers.review import State
+
+_MOST = 6
+"""Names that a line lists."""
+
+
+def account(digest: Digest) -> dict[str, Any]:
+    """Return it as JSON."""
+    run, conclusion = digest.run, digest.conclusion
+    groups = run["mandatory"]
+    asked = {name: sorted({group[name] for group in groups if group.get(name)}) for name in _ASKED}
+    used = [review for review in digest.waivers if review.state is State.USED]
+    return {
+        "plan": run["plan"],
+        "seed": run["seed"],
+        "cases": {"whole plan": run.get("plan_cases", 0), "asked": conclusion.planned} | dict(conclusion.totals),
+        "narrowed": conclusion.narrowed,
+        **{f"{name}s": values for name, values in asked.items()},
+        "backends": {name: _backend(digest, name) for name in run["backends"]},
+        "waivers": [
+            {"cases": review.cases, **record}
+            for review, record in zip(used, to_records(review.waiver for review in used), strict=True)
+        ],
+        "waivers judged on": run["waivers_judged_on"],
+    }
+
+
+_ASKED = ("operator", "dtype", "aspect")
+
+
+def _backend(digest: Digest, name: str) -> dict[str, Any]:
+    said: Mapping[str, Any] = digest.run.get("selection", {}).get("backends", {}).get(name, {})
+    subjects = said.get("subjects", [])
+    declared = digest.precision.index.to_frame(index=False)
+    own = declared[declared["backend"] == name]
+    models = {model: sorted(set(rows["operator"] + " " + rows["dtype"])) for model, rows in own.groupby("model")}
+    return {
+        "product": said.get("product", ""),
+        "library": library_of(digest.run["backends"][name]),
+        "abilities": {operator: lacks for operator, lacks in said.get("abilities", {}).items() if lacks},
+        "models": models,
+        "pairs of dtypes": len(subjects),
+        "not supported": dict(Counter(reason for *_, reason, _ in subjects if reason is not None)),
+    }
+
+
+def judged_line(digest: Digest) -> str:
+    """Say what was judged: plan, seed, cases of the whole plan, operators, dtypes, aspects, products and libraries."""
+    told = account(digest)
+    cases = told["cases"]
+    parts = [f"plan {told['plan']}, seed {told['seed']}, {cases['asked']:,} of {count_of(cases['whole plan'], 'case')}"]
+    parts += [_listed(told[f"{name}s"], name) for name in _ASKED]
+    for name, backend in told["backends"].items():
+        known = [backend["product"], f"library {backend['library']}" if backend["library"] else "of no known library"]
+        parts.append(f"{name} ({', '.join(filter(None, known))})")
+    return "; ".join(parts)
+
+
+def left_out_line(digest: Digest) -> str:
+    """Say what was left out and why: cases, what is not supported, declared inabilities, and what was waived."""
+    told, totals = account(digest), digest.conclusion.totals
+    parts = [told["narrowed"]] if told["narrowed"] else []
+    for name, backend in told["backends"].items():
+        whole, chosen = f"of {backend['pairs of dtypes']} pairs of dtypes of {name}", _by_choice(backend)
+        parts += [f"{pairs} {whole}: {reason}" for reason, pairs in list(chosen.items())[:_MOST]]
+        if forbidden := sum(backend["not supported"].values()) - sum(chosen.values()):
+            parts.append(f"{forbidden} {whole} that the contract of {backend['product']} does not have")
+        for operator, lacks in backend["abilities"].items():
+            parts.append(f"{operator} of {name} is declared without {', '.join(lacks)}")
+    parts += [f"{count_of(totals[name], 'case')} {word}" for name, word in _LEFT_OUT.items() if totals.get(name)]
+    for waiver in told["waivers"]:
+        parts.append(f"{count_of(waiver['cases'], 'case')} waived by {waiver['id']} until {waiver['expires']}")
+    return "; ".join(parts) or "nothing"
+
+
+def _by_choice(backend: Mapping[str, Any]) -> dict[str, int]:
+    """Return what a backend does not support by its own account alone, with the number of pairs of dtypes."""
+    forbidden = f"{backend['product']}: "
+    return {reason: pairs for reason, pairs in backend["not supported"].items() if not reason.startswith(forbidden)}
+
+
+_LEFT_OUT = {"refused": "refused as documented", "undocumented": "refused undocumented", "not_run": "not run"}
+
+
+def _listed(names: list[str], thing: str) -> str:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return f"{count_of(len(names), thing)} ({', '.join(names[:_MOST])}{more})" if names else f"no {thing}"
+
+
+def verdict_word(digest: Digest) -> str:
+    """Name the overall verdict; one of a part, or of what a backend chooses to support, does not stand alone."""
+    word, told = digest.conclusion.overall.word, account(digest)
+    by_choice = any(map(_by_choice, told["backends"].values()))
+    if word != "conforms":
+        return word
+    if told["narrowed"] or told["cases"]["asked"] < told["cases"]["whole plan"]:
+        return "conforms in part"
+    return "conforms in what it supports" if by_choice else "conforms to the whole plan"

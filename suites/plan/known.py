@@ -1,0 +1,244 @@
+"""What is known of a run without the device that it was made on: what was asked, who was judged, and how it adds.
+
+A record says all of it, and whoever wrote the record may gain by another. What a backend is follows from its built-in
+name, from the contract of its product and from the family of operators; of other backends only what these leave open is
+believed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+from poolproof.backends.abilities import ALL
+from poolproof.backends.aclnn.sequences import ACTIONS as ACLNN_ACTIONS
+from poolproof.backends.base import Backend, Call, Tensor
+from poolproof.backends.registry import BUILT_IN, KERNELS, canonical
+from poolproof.backends.torch_eager import TorchEager
+from poolproof.backends.torch_streams import ACTIONS as TORCH_ACTIONS
+from poolproof.references.accumulation import NATIVE
+from poolproof.references.operators import OPERATORS, find_operator
+from poolproof.references.products import PRODUCTS, Product, product_of
+from poolproof.references.refusals import REFUSALS
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Verdict
+from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.varying import needs_producer, producers
+from poolproof.suites.judging import expected
+from poolproof.suites.judging.trial import NOT_MADE
+from poolproof.suites.plan.plans import Subject, Survey, subjects
+from poolproof.suites.plan.selection import Selection
+
+_EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
+_TORCH = {f"torch-{device}": device for device in ("cpu", "cuda", "npu")}
+_NATIVE = "POOLPROOF_EMULATOR_ACCUMULATION=native"
+
+
+def record_problems(run: Mapping[str, Any]) -> Iterator[str]:
+    """Yield in what run.json contradicts itself, or what is known of the backends; `BadInput` if it cannot be read."""
+    selection = Selection.from_record(run["selection"])
+    yield from _option_problems(run, selection)
+    if selection.surveys.keys() != run["backends"].keys():
+        yield f"{', '.join(selection.surveys)} was asked, and the environments are of {', '.join(run['backends'])}"
+    for name, survey in selection.surveys.items():
+        if not survey.subjects:
+            yield f"{name} is recorded without operators"
+            continue
+        if survey.to_record() != run["selection"]["backends"][name]:
+            yield f"the declarations of {name} are not written as a session writes them"
+        yield from _survey_problems(name, survey)
+        environment = run["backends"].get(name, {})
+        chip = product_of(environment.get("soc", ""))
+        for said in ([environment["product"]] if "product" in environment else []) + ([str(chip)] if chip else []):
+            if survey.product and said != survey.product_name and name not in _EMULATED:
+                yield f"{name} is {said} by its environment, and {survey.product_name} by what was asked"
+
+
+def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[str]:
+    """Hold plan, seed and the options that were typed against what was asked; others may stand in a configuration."""
+    for name, value in (("plan", selection.plan.name), ("seed", selection.seed)):
+        if run[name] != value:
+            yield f"run.json says {name} {run[name]!r}, and the cases are of {name} {value!r}"
+    asked: dict[str, Sequence[object]] = {
+        "plan": [selection.plan.name],
+        "seed": [str(selection.seed)],
+        "cases": [str(selection.plan.cases)],
+        "shard": [str(selection.shard)],
+        "operator": selection.operators,
+        "dtype": selection.dtypes,
+        "aspect": selection.aspects,
+        "backend": tuple(selection.surveys),
+    }
+    for name, values in asked.items():
+        typed = list(_typed(f"--{name}", run["arguments"]))
+        read: list[object] = []
+        with suppress(KeyError, ValueError):  # words that no session takes are none of its options
+            read = [_SPELLED.get(name, str)(word) for word in (typed if name in _REPEATABLE else typed[-1:])]
+        if read and list(dict.fromkeys(read)) != list(dict.fromkeys(values)):
+            yield f"the run was started with --{name} {', '.join(typed)}, and asked {', '.join(map(str, values))}"
+    if not set(_typed("--case", run["arguments"])) <= {*selection.lines}:
+        yield "the run was started with a --case that was not asked"
+    if "--strict-waivers" in run["arguments"] and not run["strict_waivers"]:
+        yield "the run was started with --strict-waivers, and is said not to be strict"
+
+
+_REPEATABLE = ("operator", "dtype", "aspect", "backend")
+
+
+_SPELLED: Mapping[str, Callable[[str], object]] = {
+    "operator": lambda word: find_operator(word).name,
+    "backend": canonical,
+    "seed": lambda word: str(int(word)),
+    "cases": lambda word: str(int(word)),
+}
+
+
+def _typed(option: str, arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the values that an option was given."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == option:
+            yield following
+        elif word.startswith(f"{option}="):
+            yield word.removeprefix(f"{option}=")
+
+
+def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
+    """Hold what a backend is recorded to be against its name, its product's contract and the family of operators."""
+    product = _product_of(name, survey)
+    if product != survey.product:
+        yield f"{name} is recorded to be product {survey.product_name or 'none'}, and it is {product or 'none'}"
+        return
+    known = subjects(name, _stand_in(name, survey))
+    pairs = [(each.operator.name, each.dtype, each.index_dtype) for each in known]
+    recorded = [(each.operator.name, each.dtype, each.index_dtype) for each in survey.subjects]
+    if pairs != recorded:
+        yield f"of {name} {len(recorded):,} pairs of operator and dtypes are recorded, and there are {len(pairs):,}"
+        return
+    for was, now in zip(survey.subjects, known, strict=True):
+        if was != now:
+            pair = f"{was.operator.name} {was.dtype} {was.index_dtype}"
+            yield f"{name} {pair} is recorded otherwise than is known: {_difference(was, now)}"
+
+
+def _difference(was: Subject, now: Subject) -> str:
+    names = ("unsupported", "tags", "on_streams", "in_phases", "makes_indices", "abilities")
+    name = next(name for name in names if getattr(was, name) != getattr(now, name))
+    return f"{name} is {getattr(was, name)!s}, and has to be {getattr(now, name)!s}"
+
+
+def _product_of(name: str, survey: Survey) -> Product | None:
+    if name in _EMULATED:
+        return _EMULATED[name]
+    return None if (name in BUILT_IN and name != "aclnn") or name.startswith(KERNELS) else survey.product
+
+
+def _stand_in(name: str, survey: Survey) -> Backend:
+    """Make what declares like the backend, as far as that is known; the rest as it is recorded."""
+    said = {(each.operator.name, each.dtype, each.index_dtype): each.unsupported for each in survey.subjects}
+    able = {each.operator.name: each.abilities for each in survey.subjects}
+    first = survey.subjects[0]
+    made = SimpleNamespace(
+        product=survey.product,
+        tags=first.tags,
+        actions=("hold_up",) * first.on_streams + ("destroy",) * first.in_phases,
+        abilities=lambda operator: able.get(operator.name, ALL),
+        unsupported=lambda operator, *pair: said.get((operator.name, *pair)),
+    )
+    if name in _TORCH:
+        return _torch(name)
+    if name in _EMULATED or name == "aclnn":
+        assert survey.product is not None
+        missing = {operator for operator in OPERATORS if name == "aclnn" and _is_missing(survey, operator)}
+        made.tags, made.actions = survey.product.tags, ACLNN_ACTIONS
+        made.abilities = lambda _: ALL
+        made.unsupported = lambda operator, *_: (
+            _NOT_EXPORTED.format(operator.name) if operator.name in missing else None
+        )
+    return cast(Backend, made)
+
+
+_NOT_EXPORTED = "symbol aclnn{} is not exported"
+
+
+def _is_missing(survey: Survey, operator: str) -> bool:
+    """Tell whether a library is said to lack an operator, in all dtypes: older ones do."""
+    reasons = {each.unsupported for each in survey.subjects if each.operator.name == operator}
+    return _NOT_EXPORTED.format(operator) in reasons
+
+
+def _torch(name: str) -> TorchEager:
+    """Make what declares like torch on a device, which need not be here: it is asked nothing."""
+    eager = TorchEager.__new__(TorchEager)
+    eager.device, eager.interface = _TORCH[name], name
+    eager.actions = () if name == "torch-cpu" else TORCH_ACTIONS
+    return eager
+
+
+def row_problem(row: Row, run: Mapping[str, Any]) -> str:
+    """Return what a row says that its case, or what is known of its backend, does not allow; empty if nothing."""
+    name, environment = row["backend"], run["backends"].get(row["backend"], {})
+    if (
+        row["model"] is not None
+        and row["operator"] in OPERATORS
+        and (model := _model(name, row, environment)) not in (None, row["model"])
+    ):
+        return f"is judged by the model {row['model']!r}, and {name} adds by {model}"
+    if row["verdict"] == Verdict.REFUSED:
+        return _refusal_problem(row)
+    return ""
+
+
+def _model(name: str, row: Row, environment: Mapping[str, str]) -> str | None:
+    """Spell how a built-in backend adds; None of others, which say it themselves."""
+    if name in _TORCH:
+        call = SimpleNamespace(dtype=row["dtype"], operator=OPERATORS[row["operator"]])
+        return str(_torch(name).accumulation(cast(Call, call)))
+    product = _EMULATED.get(name) or (PRODUCTS.get(environment.get("product", "")) if name == "aclnn" else None)
+    if product is None:
+        return None
+    model = product.accumulation(row["operator"], row["dtype"])
+    model = NATIVE if _NATIVE in (row["given"] or ()) and row["dtype"] != "float32" else model
+    return str(replace(model, saturates=environment.get("saturation") == "saturate"))
+
+
+def _refusal_problem(row: Row) -> str:
+    """Look for the document that allows the refusal of a row."""
+    try:
+        record = json.loads(row["case"])
+        case = Case.from_record(record.get("case", record))  # that of a way through the phases stands inside
+    except (CaseError, ValueError, TypeError, AttributeError, RecursionError):
+        return "is said to be refused as documented, and is about no case"
+    product = PRODUCTS.get(str(row["product"]))
+    own = row["backend"].rpartition(":")[0] in _BY_ROUTE and f"torch-{row['backend'].rpartition(':')[2]}"
+    interfaces = [own or row["backend"]] if own or row["backend"] in BUILT_IN else list(REFUSALS)
+    cases = [case] if not needs_producer(case) else [case, *producers(case)]
+    stand_ins = [cast(Backend, SimpleNamespace(product=product, interface=name)) for name in interfaces]
+    allowed = [expected.refusal(each, asked, _described_call(asked)) for each in stand_ins for asked in cases]
+    reasons = {each.reason for each in allowed if each is not None}
+    made_of_others = str(row["reason"]).startswith(NOT_MADE) and bool(reasons)
+    if made_of_others or row["reason"] in reasons:
+        return ""
+    return f"is said to be refused as documented, and {'other documents do' if reasons else 'no document does'}"
+
+
+_BY_ROUTE = ("torch-autograd", "torch-compile")
+
+
+def _described_call(case: Case) -> Call:
+    """Describe a call by its forms, without any memory."""
+    tensors = {
+        name: SimpleNamespace(
+            shape=form.shape,
+            dtype=form.dtype,
+            strides=form.strides,
+            offset=form.start,
+            tag=form.tag,
+            storage_elements=form.extent,
+        )
+        for name, form in case.forms.items()
+    }
+    return Call(case.api, case.attributes, cast(Mapping[str, Tensor], tensors), case.deterministic)
