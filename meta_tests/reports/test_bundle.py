@@ -17,8 +17,8 @@ from zipfile import ZipFile
 import pytest
 from click.testing import CliRunner
 
+import forgery_table
 from forging import FORGERIES, SIGNATURE, Forgery
-from places import ROOT
 from poolproof.reports.bundle import verification
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.redraw import DrawnBlock
@@ -90,10 +90,15 @@ def test_a_forgery_is_caught(forgery: Forgery, run: Path, tmp_path: Path) -> Non
 
 
 def test_the_forgeries_are_told_in_the_docs() -> None:
-    text = (ROOT / "docs" / "acceptance.md").read_text(encoding="utf-8")
-    for forgery in FORGERIES:
-        (line,) = (line for line in text.splitlines() if line.startswith(f"| {forgery.title} |"))
-        assert ("the signature alone" in line) == (forgery.caught == SIGNATURE)
+    assert forgery_table.expected() + "\n" in forgery_table.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("packed_by_a_forger", "forked_sandboxes")
+@pytest.mark.parametrize(
+    "forgery", [each for each in FORGERIES if each.caught == SIGNATURE], ids=lambda each: each.title
+)
+def test_a_rerun_tells_where_the_docs_say_so(forgery: Forgery, run: Path) -> None:
+    assert forgery_table.tried(forgery, run) == forgery_table.line(forgery.title, forgery.caught, forgery.rerun)
 
 
 def test_a_bundle_holds_what_a_verdict_rests_on(bundle: Path) -> None:

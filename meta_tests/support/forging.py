@@ -31,11 +31,12 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Forgery:
-    """``forge`` edits a run's folder; ``caught`` is part of the sentence that tells."""
+    """``forge`` edits a run's folder; ``caught`` is part of the sentence that tells, ``rerun`` whether a rerun does."""
 
     title: str
     forge: Callable[[Path], None]
     caught: str
+    rerun: bool = False
 
 
 def rewrite(folder: Path, edit: Callable[[Rows], Rows]) -> None:
@@ -333,7 +334,7 @@ FORGERIES = (
     Forgery("a strict run told as lenient", _record(lambda r: r["arguments"].append("--strict-waivers")), "be strict"),
     Forgery("operators left out of what there is", _record(_fewer_subjects), "pairs of operator and dtypes"),
     Forgery("a product invented", _record(_product_invented), "otherwise than is known"),
-    Forgery("another way of adding", _cell("model", "native"), SIGNATURE),
+    Forgery("another way of adding", _cell("model", "native+ftz"), SIGNATURE, rerun=True),
     Forgery(
         "failures retold as documented refusals",
         _changed(*_FAILING, **_HEALED | {"verdict": "refused as documented", "reason": "windows without a cell"}),
@@ -357,5 +358,5 @@ FORGERIES = (
     Forgery("evidence beside a row that violates nothing", _evidence_of_another, "its row violates nothing"),
     Forgery("a column that no row has", _another_column, "has other columns than this schema"),
     Forgery("a part without rows", _empty_part, "has no rows"),
-    Forgery("the whole story retold: rows healed, evidence removed", _healed_with_evidence, SIGNATURE),
+    Forgery("the whole story retold: rows healed, evidence removed", _healed_with_evidence, SIGNATURE, rerun=True),
 )
