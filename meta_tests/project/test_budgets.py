@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_550,
-    "backends": 5_270,
-    "suites": 15_230,
+    "backends": 5_280,
+    "suites": 15_630,
     "suites/cases": 5_230,
-    "suites/judging": 3_160,
-    "suites/plan": 1_330,
+    "suites/judging": 3_230,
+    "suites/plan": 1_570,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 9_740,
-    "meta_tests": 23_310,
+    "reports": 10_300,
+    "meta_tests": 23_570,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -125,7 +125,7 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
 
 
 def _difference(was: Subject, now: Subject) -> str:
-    names = ("unsupported", "tags", "on_streams", "in_phases", "makes_indices", "abilities")
+    names = ("unsupported", "tags", "actions", "makes_indices", "abilities")
     name = next(name for name in names if getattr(was, name) != getattr(now, name))
     return f"{name} is {getattr(was, name)!s}, and has to be {getattr(now, name)!s}"
 
@@ -144,7 +144,7 @@ def _stand_in(name: str, survey: Survey) -> Backend:
     made = SimpleNamespace(
         product=survey.product,
         tags=first.tags,
-        actions=("hold_up",) * first.on_streams + ("destroy",) * first.in_phases,
+        actions=first.actions,
         abilities=lambda operator: able.get(operator.name, ALL),
         unsupported=lambda operator, *pair: said.get((operator.name, *pair)),
     )
@@ -153,7 +153,8 @@ def _stand_in(name: str, survey: Survey) -> Backend:
     if name in _EMULATED or name == "aclnn":
         assert survey.product is not None
         missing = {operator for operator in OPERATORS if name == "aclnn" and _is_missing(survey, operator)}
-        made.tags, made.actions = survey.product.tags, ACLNN_ACTIONS
+        made.tags = survey.product.tags
+        made.actions = tuple(each for each in ACLNN_ACTIONS if each != "readdressed" or each in first.actions)
         made.abilities = lambda _: ALL
         made.unsupported = lambda operator, *_: (
             _NOT_EXPORTED.format(operator.name) if operator.name in missing else None
@@ -174,7 +175,8 @@ def _torch(name: str) -> TorchEager:
     """Make what declares like torch on a device, which need not be here: it is asked nothing."""
     eager = TorchEager.__new__(TorchEager)
     eager.device, eager.interface = _TORCH[name], name
-    eager.actions = () if name == "torch-cpu" else TORCH_ACTIONS
+    if name != "torch-cpu":
+        eager.actions = TORCH_ACTIONS
     return eager
 
 
@@ -209,7 +211,7 @@ def _refusal_problem(row: Row) -> str:
     """Look for the document that allows the refusal of a row."""
     try:
         record = json.loads(row["case"])
-        case = Case.from_record(record.get("case", record))  # that of a way through the phases stands inside
+        case = Case.from_record(record.get("case", record.get("calls", [record])[0]))  # of a sequence: the first
     except (CaseError, ValueError, TypeError, AttributeError, RecursionError):
         return "is said to be refused as documented, and is about no case"
     product = PRODUCTS.get(str(row["product"]))
