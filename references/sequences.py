@@ -94,7 +94,9 @@ def abilities_for(actions: Actions) -> set[str]:
     """List what a backend has to declare for a sequence (`Backend.actions`)."""
     shares = {"workspace" for action in actions if action.workspace is not None}
     described = {action.what for action in actions if action.do == "prepare" and action.what}
-    return {action.do for action in actions} | shares | described | {"thread" for action in actions if action.thread}
+    streams = {"synchronise" for action in actions if action.stream != Action.stream}
+    threads = {"thread" for action in actions if action.thread}
+    return {action.do for action in actions} | shares | described | streams | threads
 
 
 _LOAD = range(1, 9)

@@ -104,7 +104,7 @@ def test_a_backend_describes_itself(host: HostClient) -> None:
     assert said.abilities.keys() == OPERATORS.keys()
     assert said.import_folders == (str(SUPPORT),)
     assert said.python == sys.version.split()[0]
-    assert (said.product, said.actions) == (None, ())
+    assert (said.product, said.actions) == (None, ("prepare", "run"))
 
 
 def test_libraries_are_a_backends_and_not_pythons_own() -> None:

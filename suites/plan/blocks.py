@@ -265,10 +265,10 @@ class CaseBlock(Block):
 
 def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[object]]:
     """Return what the fields of an aspect's cases may hold, the simplest first."""
-    words: dict[str, Sequence[object]] = {"values": profile.values, "deterministic": profile.deterministic}
+    words: dict[str, Sequence[object]] = {"values": profile.values}
     if operator.is_backward:
         words |= {"gradient": profile.gradients, "indices": profile.indices, "scale": profile.scales}
-    return words
+    return words | {"deterministic": profile.deterministic}
 
 
 @dataclass(frozen=True)
