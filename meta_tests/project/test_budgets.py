@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_300,
-    "backends": 5_170,
-    "suites": 14_770,
+    "backends": 5_180,
+    "suites": 15_170,
     "suites/cases": 4_870,
-    "suites/judging": 3_080,
-    "suites/plan": 1_310,
+    "suites/judging": 3_140,
+    "suites/plan": 1_550,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 9_730,
-    "meta_tests": 23_020,
+    "reports": 10_290,
+    "meta_tests": 23_290,
 }
 
 CLASSES, FRAMES = 24, 18
