@@ -1,11 +1,12 @@
 """Bundles of failing runs, which have to stand: whoever judges honestly is called no forger.
 
-    python studies/failing_bundles.py [--defect NAME] [--seconds 10] [--sample 20] [-o FOLDER] [-- OPTION...]
+    python studies/failing_bundles.py [--defect NAME] [--cases 4] [--sample 20] [-o FOLDER] [-- OPTION...]
 
-Each seeded defect is judged on the product where it is at home, in a session of so many seconds over the smoke plan;
-what follows ``--`` are further options of it, such as ``--aspect state``. The run is packed, verified, and so many of
-its cases are judged again. A line says how each step ended; the study ends with 1 if a bundle does not stand, or a
-sample disagrees. A race may show in one of two calls, so disagreements of `RACING` are told and not counted.
+Each seeded defect is judged on the product where it is at home, in a session of so many cases for each operator, pair
+of dtypes and aspect; what follows ``--`` are further options of it, such as ``--aspect state``. The run is packed,
+verified, and so many of its cases are judged again. A line says how each step ended; the study ends with 1 if a bundle
+does not stand, or a sample disagrees. A race may show in one of two calls, so disagreements of `RACING` are told and
+not counted.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ def poolproof(defect: str, *words: object) -> tuple[int, str]:
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def tried(defect: str, seconds: int, sample: int, folder: Path, options: Sequence[str]) -> bool:
+def tried(defect: str, cases: int, sample: int, folder: Path, options: Sequence[str]) -> bool:
     """Judge, pack, verify and judge again; print a line, and what was said where it should not have been."""
     began, bundle = time.monotonic(), folder / f"{defect}.zip"
     backend = f"emulator-{defects()[defect].products[0].lower()}"
-    judging = ["--backend", backend, "--report", folder / defect, "--budget", f"{seconds}s", "--diagnose", "0"]
+    judging = ["--backend", backend, "--report", folder / defect, "--cases", cases, "--diagnose", "0"]
     statuses = {"run": poolproof(defect, "run", "-q", "-p", "no:cacheprovider", *judging, *options)}
     statuses["package"] = poolproof(defect, "package", folder / defect, "-o", bundle)
     statuses["verify"] = poolproof(defect, "verify", bundle)
@@ -53,14 +54,14 @@ def tried(defect: str, seconds: int, sample: int, folder: Path, options: Sequenc
 
 @click.command()
 @click.option("--defect", "names", multiple=True, type=click.Choice(sorted(defects())), help="Only this, repeatable.")
-@click.option("--seconds", default=10, show_default=True, help="Budget of a session.")
+@click.option("--cases", default=4, show_default=True, help="As for pytest.")
 @click.option("--sample", default=20, show_default=True, help="Cases judged again; 0 for none.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep runs and bundles in this folder.")
 @click.argument("options", nargs=-1)
-def main(names: tuple[str, ...], seconds: int, sample: int, output: Path | None, options: tuple[str, ...]) -> None:
+def main(names: tuple[str, ...], cases: int, sample: int, output: Path | None, options: tuple[str, ...]) -> None:
     with TemporaryDirectory() as scratch:
         folder = output or Path(scratch)
-        ended = [tried(name, seconds, sample, folder, options) for name in names or defects()]
+        ended = [tried(name, cases, sample, folder, options) for name in names or defects()]
     print(f"{sum(ended)} of {len(ended)} stand and agree")
     sys.exit(not all(ended))
 
