@@ -19,13 +19,20 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import row_of
 from poolproof.suites.cases.targets import Target
 
+SMOKE = 40
+"""``plan_cases`` from which on pairs are asked: a run of fewer cases than the smoke plan has is meant to be quick."""
+
 _FOLDER = Path(__file__).with_name("stored_pairs")
 _PLACES = {own: place for place, own in enumerate((factor.name, name) for factor in FACTORS for name in factor.classes)}
 
 
 def pairs(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the cases of a scope in a dtype of indices: each is in one of those that the scope has."""
-    return [Target("pairs", replace(case, dtype=dtype)) for case in _visiting(scope) if case.index_dtype == index_dtype]
+    return [
+        Target("pairs", replace(case, dtype=dtype), plan_cases=SMOKE)
+        for case in _visiting(scope)
+        if case.index_dtype == index_dtype
+    ]
 
 
 def file_of(operator: Operator) -> Path:

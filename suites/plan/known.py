@@ -125,7 +125,7 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
 
 
 def _difference(was: Subject, now: Subject) -> str:
-    names = ("unsupported", "tags", "actions", "makes_indices", "abilities")
+    names = ("product", "unsupported", "tags", "actions", "makes_indices", "abilities", "index_dtypes")
     name = next(name for name in names if getattr(was, name) != getattr(now, name))
     return f"{name} is {getattr(was, name)!s}, and has to be {getattr(now, name)!s}"
 
