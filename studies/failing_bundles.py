@@ -29,7 +29,10 @@ RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_stream
 def poolproof(defect: str, *words: object) -> tuple[int, str]:
     """Run a command on an emulator with a defect; return its status and what it printed."""
     command = [sys.executable, "-c", "from poolproof.suites.cli import main; main()", *map(str, words)]
-    ended = subprocess.run(command, env=os.environ | {VARIABLE: defect}, capture_output=True, text=True, check=False)
+    environment = os.environ | {VARIABLE: defect}
+    ended = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, start_new_session=True
+    )
     return ended.returncode, ended.stdout + ended.stderr
 
 

@@ -114,6 +114,14 @@ def test_the_statement_names_bundle_libraries_and_result(run: Path, signed_bundl
     assert any("libtorch_cpu" in name for name in libraries)
     assert named == {"bundle", *(f"reports_backends:Mixed {name}" for name in libraries)}
     assert statement["predicate"]["result"] == "FAILED"
+    (account,) = (entry["annotations"] for entry in statement["predicate"]["configuration"] if "annotations" in entry)
+    assert (account["aspects"], account["dtypes"]) == (["layouts", "values"], ["float32", "float64"])
+    assert account["waivers"][0]["scope"]["backend"] == "reports_backends:Mixed"
+    assert account["backends"]["reports_backends:Mixed"]["models"]
+    assert account["cases"]["asked"] < account["cases"]["whole plan"]
+    assert verified(signed_bundle).output.splitlines()[-1].startswith("vouched for: signed with the key of key.pub")
+    unread = poolproof("verify", signed_bundle).output.splitlines()[-1]
+    assert unread.endswith("nobody signed this; an attestation lies beside it, unread: bundle.zip.intoto.json")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"payload": 1, "signatures": []}', b"\xff", b"[" * 100_000])

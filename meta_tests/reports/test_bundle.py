@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from zipfile import ZipFile
 
 import pytest
@@ -19,13 +20,18 @@ from click.testing import CliRunner
 
 import forgery_table
 from forging import FORGERIES, SIGNATURE, Forgery
+from poolproof.backends.building import BuildFailed, cache_folder
+from poolproof.reports import commands
 from poolproof.reports.bundle import verification
+from poolproof.reports.bundle.account import verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.redraw import DrawnBlock
 from poolproof.reports.bundle.verification import verify
+from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
+from poolproof.reports.waivers import shipped
 from poolproof.suites.cli import main
 from poolproof.suites.plan.selection import redraw
 from poolproof.suites.rerun import REDRAW
@@ -190,6 +196,38 @@ def test_the_commands(run: Path, bundle: Path, tmp_path: Path) -> None:
     checked = CliRunner().invoke(main, ["verify", str(target), "--fingerprint", made.output.split()[-1]])
     assert checked.exit_code == 0
     assert "STANDS (exit status 0): the run in it violates" in checked.output
+    judged, left_out, vouches = checked.output.splitlines()[-3:]
+    assert judged.startswith("judged: plan smoke, seed 0, ")
+    assert "; 2 aspects (layouts, values); reports_backends:Mixed (library " in judged
+    assert re.search(r"left out: narrowed: .*; \d+ cases waived by known until ", left_out)
+    assert vouches == "vouched for: nobody signed this"
+    others = CliRunner().invoke(main, ["verify", str(target), "--waivers", str(shipped()[0])])
+    assert (others.exit_code, "waiver known of somebody was not agreed on" in others.output) == (1, True)
+
+
+def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
+    digest = read_digest(run)
+    assert verdict_word(digest) == "violates"
+    digest.conclusion = replace(digest.conclusion, overall=Overall.CONFORMS)
+    assert verdict_word(digest) == "conforms in part"
+    digest.conclusion = replace(digest.conclusion, narrowed="", planned=digest.run["plan_cases"])
+    assert verdict_word(digest) == "conforms in what it supports"
+    for subject in digest.run["selection"]["backends"]["reports_backends:Mixed"]["subjects"]:
+        subject[3] = None
+    assert verdict_word(digest) == "conforms to the whole plan"
+
+
+def test_a_fault_of_ours_ends_in_no_verdict(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, status in ((RuntimeError("ours"), UNCAUGHT), (KeyboardInterrupt(), 130)):
+        monkeypatch.setattr(commands, "read_digest", Mock(side_effect=error))
+        assert CliRunner().invoke(main, ["show", str(run)]).exit_code == status
+
+
+def test_who_has_no_home_is_told_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory.")))
+    with pytest.raises(BuildFailed, match="set XDG_CACHE_HOME"):
+        cache_folder("emulator")
 
 
 def test_a_run_without_a_single_row_can_be_packaged(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ _MOST = 6
 def account(digest: Digest) -> dict[str, Any]:
     """Return it as JSON."""
     run, conclusion = digest.run, digest.conclusion
-    groups = run["mandatory"]
-    asked = {name: sorted({group[name] for group in groups if group.get(name)}) for name in _ASKED}
+    groups = digest.supported_counts.index
+    asked = {name: sorted(set(groups.get_level_values(name)) - {""}) for name in _ASKED}
     used = [review for review in digest.waivers if review.state is State.USED]
     return {
         "plan": run["plan"],

@@ -68,7 +68,7 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
         yield from draw.record(digest.run)
     everything = read_rows(digest.folder)
     if draw.row is not None:
-        yield from _row_problems(everything.select(_KNOWN).to_pylist(), digest.run, draw.row)
+        yield from _row_problems(everything.select(_KNOWN), digest.run, draw.row)
     if draw.further is not None:
         yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
     rows = everything.filter(~_AUXILIARY & PLANNED)
@@ -83,9 +83,9 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
 
 
 def _row_problems(
-    rows: list[Row], run: Mapping[str, Any], contradicts: Callable[[Row, Mapping[str, Any]], str]
+    rows: pa.Table, run: Mapping[str, Any], contradicts: Callable[[Row, Mapping[str, Any]], str]
 ) -> Iterator[str]:
-    for row in rows:
+    for row in (row for batch in rows.to_batches() for row in batch.to_pylist()):
         if problem := contradicts(row, run):
             yield f"case {row['case_id']} on {row['backend']} {problem}"
 
