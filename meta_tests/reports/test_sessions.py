@@ -69,7 +69,7 @@ def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Seq
     name = "torch-cpu-MaxPool2dWithIndicesBackward-float32-int64-values-0"
     suite = [] if options else [f"suites/test_conformance.py::test_conformance[{name}]"]
     ended = run_session(
-        tmp_path / "run", "torch-cpu", *options, asked=[*ASKED, "--aspect", "layouts"], suite=suite or ["suites"]
+        tmp_path / "run", "torch-cpu", *options, asked=[*ASKED, "--aspect", "precision"], suite=suite or ["suites"]
     )
     judged = 24 if "-n" in options else 12
     assert ended.status == Overall.CONFORMS, ended.output

@@ -157,7 +157,8 @@ _USUAL_COST = 1 << 21
 Weights = NDArray[np.floating[Any]]
 
 
-def _cost(case: Case) -> int:
+def cost_of(case: Case) -> int:
+    """Add up what a case holds and looks at: bytes of its tensors, and cells of its windows."""
     return case.memory_bytes() + case.planes * case.plane_windows * case.taps
 
 
@@ -243,7 +244,7 @@ class Completion:
             own = classes_of(features_of(row_of(case)))
             if wanted.items() <= own.items() and not self._space.excluded(own):
                 met = np.ix_(*[[self._places[name, own[name]] for name in self._names if name in own]] * left.ndim)
-                found.append((left[met].sum() / max(1.0, _cost(case) / _USUAL_COST), case, met))
+                found.append((left[met].sum() / max(1.0, cost_of(case) / _USUAL_COST), case, met))
         return max(found, key=lambda each: each[0])[1:] if found else (None, ())
 
     def case(self, wanted: Mapping[str, str], weights: Weights | None = None) -> Case | None:

@@ -16,11 +16,17 @@ from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.meetings import Space
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import row_of
+from poolproof.suites.cases.completing import cost_of, row_of
 from poolproof.suites.cases.targets import Target
 
-SMOKE = 40
-"""``plan_cases`` from which on pairs are asked: a run of fewer cases than the smoke plan has is meant to be quick."""
+SMOKE, ACCEPTANCE = 40, 1000
+"""``plan_cases`` from which on pairs are asked, the large ones only from the second.
+
+A run of fewer cases than the smoke plan has is meant to be quick.
+"""
+
+LARGE = 1 << 23
+"""`cost_of` a case that takes more than some ten milliseconds."""
 
 _FOLDER = Path(__file__).with_name("stored_pairs")
 _PLACES = {own: place for place, own in enumerate((factor.name, name) for factor in FACTORS for name in factor.classes)}
@@ -29,7 +35,7 @@ _PLACES = {own: place for place, own in enumerate((factor.name, name) for factor
 def pairs(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the cases of a scope in a dtype of indices: each is in one of those that the scope has."""
     return [
-        Target("pairs", replace(case, dtype=dtype), plan_cases=SMOKE)
+        Target("pairs", replace(case, dtype=dtype), plan_cases=ACCEPTANCE if cost_of(case) > LARGE else SMOKE)
         for case in _visiting(scope)
         if case.index_dtype == index_dtype
     ]

@@ -95,7 +95,7 @@ class PhaseQuestion(Question):
             case = trial.case
             missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
             if missing and self.is_drawn:
-                return _no_occasion(missing)
+                return verdict(Verdict.NOT_SUPPORTED, missing) | {"checks_judged": []}
             plain = trial.baseline.outcome
             if plain.status is Status.COMPLETED:
                 continue

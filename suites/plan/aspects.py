@@ -106,7 +106,7 @@ CASE_ASPECTS = {
                 values=("normal", "ties"),
                 deterministic=(True,),
             ),
-            weight=0.25,
+            weight=0.5,
             checks=(*USUAL, "modes", "state"),
         ),
         CaseAspect(

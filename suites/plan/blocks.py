@@ -456,6 +456,8 @@ def _has_tags(subject: Subject, case: Case) -> bool:
 
 def has_call(subject: Subject, case: Case) -> bool:
     """Tell whether the backend has a case's call, takes its indices, and is reached by its layouts."""
+    if case.index_dtype not in (subject.index_dtypes or (subject.index_dtype,)):
+        return False
     able = subject.abilities
     if able == ALL:
         return True

@@ -101,10 +101,16 @@ def test_a_run_counts_what_was_judged(run: Path) -> None:
 PLACES = (("torch", "", ("int64",)), ("npu", "A2", ("int32",)), ("npu", "950", ("int32", "int64")))
 """Backend, product, and dtypes of indices."""
 
+MOST_OPEN = {"smoke": 85, "acceptance": 15}
+"""Pairs of 4,100 to 10,400: those that large cases visit wait for acceptance; of the last 15 none was ever made."""
+
 
 @pytest.mark.parametrize(("backend", "product", "index_dtypes"), PLACES)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_the_smoke_plan_visits_every_pair(name: str, backend: str, product: str, index_dtypes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("plan", MOST_OPEN)
+def test_a_plan_visits_every_pair(
+    plan: str, name: str, backend: str, product: str, index_dtypes: tuple[str, ...]
+) -> None:
     operator, device = OPERATORS[name], PRODUCTS.get(product)
     if not {*index_dtypes} & {*operator.indices.dtypes}:
         index_dtypes = operator.indices.dtypes
@@ -112,12 +118,12 @@ def test_the_smoke_plan_visits_every_pair(name: str, backend: str, product: str,
     first = replace(first, tags=device.tags if device else ())
     coverage = FactorCoverage(scope_of(first))
     for stored in index_dtypes:
-        for block in CASE_ASPECTS["pairs"].blocks(replace(first, index_dtype=stored), PLANS["smoke"], 0):
+        for block in CASE_ASPECTS["pairs"].blocks(replace(first, index_dtype=stored), PLANS[plan], 0):
             for question in block.questions():
                 assert isinstance(question, CaseQuestion) and question.case.index_dtype == stored
                 coverage.add(row_of(question.case))
     pairs = coverage.meetings(2)
-    assert pairs.visited > 0.997 * pairs.possible, list(pairs.missing())
+    assert pairs.possible - pairs.visited <= MOST_OPEN[plan], list(pairs.missing())
 
 
 class LosesTaggedGaps(Scatter):
