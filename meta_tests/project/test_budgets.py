@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_550,
     "backends": 5_280,
-    "suites": 15_630,
-    "suites/cases": 5_230,
+    "suites": 15_640,
+    "suites/cases": 5_240,
     "suites/judging": 3_230,
-    "suites/plan": 1_570,
+    "suites/plan": 1_580,
     "suites/isolation": 1_470,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 10_300,
-    "meta_tests": 23_620,
+    "meta_tests": 23_630,
 }
 
 CLASSES, FRAMES = 24, 18

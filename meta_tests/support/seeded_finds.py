@@ -63,12 +63,13 @@ FOUND_AMONG = {
     ("contract", "MaxPool2dWithMaskBackward"): "null_result_as_invalid pooled_width_unchecked result_dtype_unchecked",
     ("contract", "MaxPool3dWithArgmaxBackward"): "null_dilation_accepted plane_limit_missing",
     ("determinism", "AdaptiveMaxPool3dBackward"): "half_accumulator",
-    ("determinism", "MaxPool3dWithArgmaxBackward"): "ceil_clip_missing large_kernel_assigns wide_lanes_halved",
+    ("determinism", "MaxPool3dWithArgmaxBackward"): "ceil_clip_missing wide_lanes_halved",
     ("empty_windows", "MaxPool2dWithIndices"): "dilation_accepted index_behind_plane",
     ("endurance", "AdaptiveMaxPool2dBackward"): "host_leak_per_call host_leak_per_refusal",
     ("layouts", "AdaptiveMaxPool2d"): "gaps_overwritten offset_ignored plane_gap_ignored",
     ("layouts", "AdaptiveMaxPool2dBackward"): "narrowed_rows_lost",
     ("layouts", "AdaptiveMaxPool3d"): "rewrapped_offset_lost",
+    ("layouts", "AdaptiveMaxPool3dBackward"): "short_lanes_truncated",
     ("layouts", "MaxPool2dWithIndicesBackward"): (
         "gaps_not_stored gradient_strides_ignored phases_rounded_down simt_count_wraps unit_kernel_ignores_stride"
     ),
@@ -76,47 +77,55 @@ FOUND_AMONG = {
         "expanded_plane_ignored offset_in_bytes plane_offset_dropped zero_stride_advances"
     ),
     ("memory", "MaxPool2dWithIndices"): "leak_per_call",
+    ("pairs", "AdaptiveMaxPool3d"): "adaptive_window_in_float",
+    ("pairs", "MaxPool2dWithIndices"): "tagged_output_packed",
     ("phases", "AdaptiveMaxPool2d"): "default_stream_refused first_stream_kept",
     ("phases", "AdaptiveMaxPool2dBackward"): "descriptors_read_late first_stream_kept",
     ("phases", "AdaptiveMaxPool3dBackward"): "executor_bound_to_thread first_stream_kept",
+    ("phases", "MaxPool2dWithIndices"): "newest_executor_runs null_workspace_accepted tensor_address_kept",
     ("phases", "MaxPool2dWithIndicesBackward"): "first_stream_kept newest_windows_used plan_of_other_thread",
+    ("phases", "MaxPool3dWithArgmax"): "null_executor_accepted",
     ("phases", "MaxPool3dWithArgmaxBackward"): "first_stream_kept",
-    ("precision", "AdaptiveMaxPool3dBackward"): "last_units_lost plane_tail_dropped",
-    ("special_values", "AdaptiveMaxPool2d"): "adaptive_window_in_float",
+    ("precision", "AdaptiveMaxPool3dBackward"): "plane_tail_dropped",
     ("special_values", "AdaptiveMaxPool2dBackward"): (
         "gradient_of_first_plane opposite_infinities_cancel row_tail_not_flushed"
     ),
-    ("special_values", "AdaptiveMaxPool3d"): "adaptive_windows_of_one_size signed_zeros_ordered",
-    ("special_values", "AdaptiveMaxPool3dBackward"): "tile_sums_rounded",
+    ("special_values", "AdaptiveMaxPool3d"): "adaptive_windows_of_one_size",
     ("special_values", "MaxPool2dWithIndices"): "compares_rounded_data",
-    ("special_values", "MaxPool3dWithArgmax"): "crash_on_uneven_cores",
-    ("special_values", "MaxPool3dWithArgmaxBackward"): "atomic_add_flushes",
+    ("special_values", "MaxPool2dWithMask"): "signed_zeros_ordered",
+    ("special_values", "MaxPool2dWithMaskBackward"): "atomic_add_flushes",
     ("state", "AdaptiveMaxPool2d"): "workspace_address_kept",
-    ("state", "AdaptiveMaxPool2dBackward"): "deterministic_width_tail",
-    ("state", "MaxPool2dWithIndicesBackward"): "reciprocal_row_division",
+    ("state", "AdaptiveMaxPool2dBackward"): "bfloat16_truncated deterministic_width_tail halo_counted_twice",
+    ("state", "MaxPool2dWithIndicesBackward"): (
+        "large_kernel_assigns reciprocal_row_division tiling_key_lacks_ceil_mode"
+    ),
     ("state", "MaxPool3dWithArgmax"): "overhang_read_as_zero",
     ("streams", "AdaptiveMaxPool2d"): "result_written_late",
-    ("streams", "AdaptiveMaxPool2dBackward"): "inputs_read_at_the_call",
+    ("streams", "AdaptiveMaxPool2dBackward"): "event_wait_ignored inputs_read_at_the_call",
     ("tagged", "MaxPool2dWithIndicesBackward"): (
-        "channels_last_batch_order dilation_blind_range lost_halo_window merged_rows_collide tile_end_inclusive"
+        "channels_last_batch_order lost_halo_window merged_key_missing merged_rows_collide tile_end_inclusive"
     ),
     ("tagged", "MaxPool3dWithArgmax"): "odd_channel_lost",
     ("targets", "AdaptiveMaxPool2dBackward"): "float16_subnormals_flushed repeat_counter_wraps",
+    ("targets", "AdaptiveMaxPool3dBackward"): "tile_sums_rounded",
     ("targets", "MaxPool2dWithIndices"): (
         "ceil_rows_of_next_plane padded_start_shifted part_index_begins_at_zero part_index_unset"
     ),
     ("targets", "MaxPool2dWithIndicesBackward"): (
-        "int16_tile_offset single_window_of_first_plane uint16_plane_index width_tail_dropped"
+        "channels_last_dilation_ignored dilation_blind_range int16_tile_offset rows_read_past_plane "
+        "single_window_of_first_plane uint16_plane_index width_tail_dropped"
     ),
     ("targets", "MaxPool3dWithArgmax"): (
         "cache_key_lacks_strides kernel_field_wraps lowest_finite_initial minus_infinity_unset "
         "output_strides_ignored uint12_window_offset uint16_row_offset uint8_window_offset"
     ),
     ("targets", "MaxPool3dWithArgmaxBackward"): (
-        "cut_kernel_last_slab_lost dilation_blind_overlap empty_stride_repeats_first infinity_saturated "
-        "int16_output_column order_by_address"
+        "cut_kernel_last_slab_lost dilation_blind_overlap empty_stride_repeats_first float16_half_away "
+        "infinity_saturated int16_output_column last_units_lost order_by_address saturation_left_on "
+        "slices_cut_despite_determinism step_not_awaited"
     ),
-    ("values", "AdaptiveMaxPool2dBackward"): "short_lanes_truncated",
+    ("values", "AdaptiveMaxPool2d"): "folder_changed",
+    ("values", "AdaptiveMaxPool2dBackward"): "crash_on_uneven_cores",
     ("values", "MaxPool2dWithMask"): "single_stride_refused",
     ("values", "MaxPool2dWithMaskBackward"): "last_ceil_window_dropped",
     ("values", "MaxPool3dWithArgmax"): "dilation_of_first_axis",
