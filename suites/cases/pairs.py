@@ -25,8 +25,8 @@ SMOKE, ACCEPTANCE = 40, 1000
 A run of fewer cases than the smoke plan has is meant to be quick.
 """
 
-LARGE = 1 << 23
-"""`cost_of` a case that takes more than some ten milliseconds."""
+LARGE = 1 << 22
+"""`cost_of` a case from which on it waits: one in thirty of them, which would take a quarter of the time of all."""
 
 _FOLDER = Path(__file__).with_name("stored_pairs")
 _PLACES = {own: place for place, own in enumerate((factor.name, name) for factor in FACTORS for name in factor.classes)}
