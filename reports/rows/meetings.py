@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import Any
 
@@ -52,6 +52,7 @@ class Space:
         """Return the factors that have several classes here."""
         return tuple(factor for factor in FACTORS if self._possible((factor,)).sum() > 1)
 
+    @cache  # noqa: B019 - there is one space for each scope, and few of them
     def combinations(self, size: int) -> list[tuple[tuple[Factor, ...], Flags]]:
         """Return each pair of factors, or each triple of those that matter, with which of their classes can meet."""
         chosen = [factor for factor in self.factors if size < max(TOGETHER) or factor.matters]
@@ -98,12 +99,16 @@ class Meetings:
         return f"{share:.1%} of {self.possible:,} {TOGETHER[self.size]}"
 
 
+space_of = cache(Space)
+
+
 class FactorCoverage:
     """Which classes of factors met in the calls of one scope, by their features; others are left out."""
 
     def __init__(self, scope: Scope) -> None:
-        self.space = Space(scope)
+        self.space = space_of(scope)
         self._calls: Counter[tuple[int, ...]] = Counter()
+        self._meetings: dict[int, Meetings] = {}
 
     def add(self, row: Row) -> bool:
         """Count a call; false where it has no geometry, or a rule says that there is none such."""
@@ -114,6 +119,7 @@ class FactorCoverage:
         if self.space.excluded(classes):
             return False
         self._calls[tuple(_place(factor, classes) for factor in self.space.factors)] += 1
+        self._meetings.clear()
         return True
 
     @property
@@ -133,6 +139,11 @@ class FactorCoverage:
 
     def meetings(self, size: int) -> Meetings:
         """Count the combinations of ``size`` factors: 2, or of those that matter 3."""
+        if size not in self._meetings:
+            self._meetings[size] = self._meet(size)
+        return self._meetings[size]
+
+    def _meet(self, size: int) -> Meetings:
         calls = np.array(sorted(self._calls), np.intp).reshape(len(self._calls), len(self.space.factors))
         column = {factor.name: calls[:, number] for number, factor in enumerate(self.space.factors)}
         visited = total = 0

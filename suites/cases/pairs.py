@@ -14,7 +14,7 @@ import numpy as np
 from poolproof.references.operators import Operator
 from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
 from poolproof.reports.rows.features import features_of
-from poolproof.reports.rows.meetings import Space
+from poolproof.reports.rows.meetings import space_of
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import cost_of, row_of
 from poolproof.suites.cases.targets import Target
@@ -48,7 +48,7 @@ def file_of(operator: Operator) -> Path:
 @cache
 def _visiting(scope: Scope) -> tuple[Case, ...]:
     """Choose the stored cases that a scope has and in which classes meet that meet in none before."""
-    space, chosen = Space(scope), []
+    space, chosen = space_of(scope), []
     met = np.zeros((len(_PLACES), len(_PLACES)), np.bool_)
     for case in map(Case.from_json, file_of(scope.operator).read_text(encoding="utf-8").splitlines()):
         if case.index_dtype not in scope.index_dtypes:
