@@ -34,7 +34,7 @@ from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
-from poolproof.reports.terminal.command_line import PATH, CommandGroup
+from poolproof.reports.terminal.command_line import PATH, SECONDS, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
 from poolproof.reports.waivers import append, check_terms, to_toml, waiver_for
 
@@ -231,8 +231,11 @@ Example: which operators got slower?
 @click.argument("folder", metavar="HISTORY", type=PATH)
 @click.argument("sql")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-def history_query(folder: Path, sql: str, form: str) -> None:
-    answer = histories.query(_entries(folder), sql)
+@click.option(
+    "--timeout", type=SECONDS, default=histories.QUERY_SECONDS, show_default=True, help="Seconds it may take."
+)
+def history_query(folder: Path, sql: str, form: str, timeout: float) -> None:
+    answer = histories.query(_entries(folder), sql, timeout)
     if form == "csv":
         text = answer.to_csv(index=False)
     elif form == "json":

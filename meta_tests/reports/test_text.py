@@ -8,7 +8,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.rows.text import visible, without_commands
+from poolproof.reports.rows.text import safe, visible, without_commands
 from poolproof.reports.terminal.painting import SafeConsole
 
 
@@ -18,6 +18,14 @@ def test_what_a_terminal_would_obey_is_spelled_out_and_what_people_write_stays()
     assert visible("half \ud800") == "half \\ud800"
     for text in ("two\nlines", "a\ttab", "ünïcödé 中文 ≤ 😀", ""):
         assert visible(text) == text
+
+
+def test_a_sentence_quotes_no_file() -> None:
+    said = safe(f"poolproof: no operator '{100_000 * 'x'}\x1b[2J\n::error::': name another")
+    assert "xxx... (100,0" in said
+    assert said.endswith("characters)\n\\x3a:error::': name another")
+    assert len(said) < 300
+    assert len(safe(50_000 * "a ")) < 21_000
 
 
 def test_a_console_shows_foreign_text_and_paints_its_own() -> None:

@@ -26,7 +26,7 @@ from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, 
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import case_name, program_lines, programs, unclaimed
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
-from poolproof.reports.rows.io_errors import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.waivers import to_toml
 
@@ -40,15 +40,12 @@ def package(run: Path, output: Path) -> str:
     """Write the bundle of a run; return its fingerprint. `NotARun` if the folder is none."""
     check_replaceable(output)
     digest = read_digest(run)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    aside = output.with_name(output.name + ".tmp")
-    with ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
+    with replacing(output) as aside, ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
         orphans = set(unclaimed(run))
         recorded = {name: path for name, path in recorded_files(run) if path not in orphans}
         contents = recorded | derived_files(digest, Path(scratch))
         sums = "".join(f"{_add(archive, name, contents[name])}  {name}\n" for name in sorted(contents))
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
-    aside.replace(output)
     return hashlib.sha256(sums.encode()).hexdigest()
 
 

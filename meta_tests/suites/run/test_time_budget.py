@@ -274,17 +274,23 @@ def test_what_was_asked_is_drawn_again(spent: Path, tmp_path: Path) -> None:
 
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
-    options = ["--budget", "2s", "--resume"]
+    options = ["--budget", "6s", "--resume"]
     ended = run_session(folder, SLOW, *options, asked=ASKED)
     assert ended.status == Overall.CONFORMS, ended.output
     before, after = read_run(spent)["budget"], read_run(folder)["budget"]
-    assert (before["seconds"], after["seconds"]) == (2.0, 4.0)
+    assert (before["seconds"], after["seconds"]) == (2.0, 8.0)
     assert after["took"] > before["took"]
     ((name, (part, count)),) = after["asked"].items()
     assert before["asked"][name][0] < part < count
     rows = read_rows(folder, ["case_id", "block"]).to_pylist()
     judged = [row["case_id"] for row in rows if row["block"]]
     assert len(judged) == len(set(judged)) == part
+
+
+def test_a_clock_that_is_set_back_changes_no_budget(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", BACKEND, "--budget", "1s", "-p", "clock_set_back", asked=SMALL, fresh=True)
+    assert ended.status == Overall.CONFORMS, ended.output
+    assert 0.0 < read_run(tmp_path / "run")["budget"]["took"] < 600.0
 
 
 @pytest.mark.parametrize(
