@@ -41,6 +41,11 @@ def cache_folder(kind: str) -> Path:
     return Path(home) / "poolproof" / kind
 
 
+def cannot_keep(what: str, error: OSError) -> BuildFailed:
+    reason = f"{what} cannot be kept in {error.filename}: {error.strerror}"
+    return BuildFailed(f"{reason}; set XDG_CACHE_HOME to a folder that has room and can be written")
+
+
 @contextmanager
 def alone(build: Path, what: str, tell: Tell) -> Iterator[None]:
     """Lock a build against other processes, or wait until they are done; the lock ends with its process."""

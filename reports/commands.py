@@ -24,17 +24,17 @@ from poolproof.reports.figures import comparison as comparisons
 from poolproof.reports.figures import history as histories
 from poolproof.reports.figures.comparison import MEASURED, WORDS
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.tables import failing_row, records
+from poolproof.reports.figures.tables import failing_row, records, spreadsheet
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows import merging
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_run
-from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.text import count_of, safe, visible, without_commands
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
-from poolproof.reports.terminal.command_line import PATH, CommandGroup
+from poolproof.reports.terminal.command_line import PATH, SECONDS, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
 from poolproof.reports.waivers import append, check_terms, to_toml, waiver_for
 
@@ -78,7 +78,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     check_terms([waiver], date.today())
     append(waiver, output)
     click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")
-    click.echo(to_toml([waiver]), nl=False)
+    click.echo(visible(to_toml([waiver])), nl=False)
     click.echo(f"A run takes it into account with: pytest --pyargs poolproof.suites --waivers {output} ...")
 
 
@@ -231,15 +231,18 @@ Example: which operators got slower?
 @click.argument("folder", metavar="HISTORY", type=PATH)
 @click.argument("sql")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-def history_query(folder: Path, sql: str, form: str) -> None:
-    answer = histories.query(_entries(folder), sql)
+@click.option(
+    "--timeout", type=SECONDS, default=histories.QUERY_SECONDS, show_default=True, help="Seconds it may take."
+)
+def history_query(folder: Path, sql: str, form: str, timeout: float) -> None:
+    answer = histories.query(_entries(folder), sql, timeout)
     if form == "csv":
-        text = answer.to_csv(index=False)
+        text = spreadsheet(answer).to_csv(index=False)
     elif form == "json":
         text = answer.to_json(orient="records", date_format="iso", indent=2) + "\n"
     else:
         text = (answer.to_string(index=False, na_rep="") if len(answer) else "no lines") + "\n"
-    click.echo(text, nl=False)
+    click.echo(without_commands(visible(text)), nl=False)
 
 
 @click.command()
@@ -254,7 +257,7 @@ def _entries(folder: Path) -> histories.Entries:
     """Read the complete runs; print a warning for each one passed over."""
     entries = histories.read_entries(folder)
     for warning in entries.warnings:
-        click.echo(f"poolproof: warning: {warning}", err=True)
+        click.echo(safe(f"poolproof: warning: {warning}"), err=True)
     return entries
 
 

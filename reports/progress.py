@@ -23,7 +23,7 @@ _ENOUGH = 0.05
 class Progress:
     """Counts the ``planned`` cases of each aspect that are done, and estimates the time of the others.
 
-    ``until`` is the Unix time by which a run ends in any case. ``clock`` gives seconds.
+    ``clock`` gives seconds; at its time ``until`` a run ends in any case.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Progress:
 
     def seconds_left(self) -> float | None:
         """Estimate the seconds left; None while too little is known."""
-        ending = None if self._until is None else max(self._until - time.time(), 0.0)
+        ending = None if self._until is None else max(self._until - self._clock(), 0.0)
         costs = self._seconds_per_case()
         whole = sum(cost * self._planned[aspect] for aspect, cost in costs.items())
         if sum(self._seconds.values()) < _ENOUGH * whole or not whole:

@@ -17,7 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -29,11 +29,13 @@ from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
 from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
-from poolproof.reports.rows.evidence import unclaimed
+from poolproof.reports.rows.evidence import evidence_path, unclaimed
+from poolproof.reports.rows.failures import evidence_kinds
 from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
-from poolproof.reports.rows.verdicts import BadInput, Overall
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_records
 
 if TYPE_CHECKING:
@@ -167,11 +169,13 @@ class _Run:
         self.digest: Digest | None = None
         self.remarks: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
+        until = record.get("budget", {}).get("until")
+        self._until = None if until is None else until - time.time() + time.monotonic()
         self.progress = self.progress_of(self.to_do)
         store.write_run(folder, self.record)
 
     def progress_of(self, to_do: Mapping[str, int]) -> Progress:
-        return Progress(to_do, until=self.record.get("budget", {}).get("until"))
+        return Progress(to_do, self._until)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a test that has ended, and print a line of progress when it is time for one."""
@@ -257,7 +261,7 @@ class Done:
 
     Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported``
     are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned`` (backend, case id) of
-    the calls of no block, which a planned one triggered.
+    the calls of no block, which a planned one triggered. ``evidence`` counts what failures left, by `evidence_kinds`.
     """
 
     blocks: frozenset[str] = frozenset()
@@ -265,6 +269,7 @@ class Done:
     unsupported: frozenset[tuple[str, str, str, str]] = frozenset()
     unplanned: frozenset[tuple[str, str]] = frozenset()
     recorded: frozenset[tuple[str, str, str]] = frozenset()
+    evidence: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
 def run_folder(given: Path | None, resume: bool) -> Path:
@@ -318,7 +323,15 @@ def finished_work(folder: Path) -> Done:
         unsupported=distinct(rows[rows["block"].isna()], "backend", "operator", "dtype", "index_dtype"),
         unplanned=distinct(rows[rows["block"] == ""], "backend", "case_id"),
         recorded=distinct(rest, "backend", "block", "case_id"),
+        evidence=Counter(kind for row in _rows_with_evidence(folder) for kind in evidence_kinds(row)),
     )
+
+
+def _rows_with_evidence(folder: Path) -> Iterator[Row]:
+    names = ["backend", "case_id", "operator", "verdict", "checks_violated"]
+    for row in store.read_rows(folder, names, store.having("verdict", FAILED)).to_pylist():
+        if evidence_path(folder, row["case_id"], row["backend"]).exists():
+            yield row
 
 
 def spent(folder: Path) -> tuple[float, float]:

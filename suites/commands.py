@@ -26,7 +26,7 @@ from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.failures import failure_text
-from poolproof.reports.rows.io_errors import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage
 from poolproof.reports.rows.plugins import Plugin, PluginKind, installed, to_record
 from poolproof.reports.rows.schema import Row
@@ -40,7 +40,7 @@ from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
-from poolproof.suites.isolation.sandbox import Sandbox, survey
+from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.plugged_standards import plugged
@@ -57,11 +57,12 @@ _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=Tru
 def backends() -> None:
     """List the backends and whether each can run here."""
     table = _table("backend", "here", "what it says")
-    for name in names():
-        try:
-            table.add_row(name, Text("yes", style="green"), Text(_summary(survey(name).environment)))
-        except (BackendUnavailable, UnknownBackend) as error:
-            table.add_row(name, Text("no", style="red"), Text(str(error)))
+    with _console.status("loading all backends"):
+        for name, found in surveys(names()):
+            if isinstance(found, Survey):
+                table.add_row(name, Text("yes", style="green"), Text(_summary(found.environment)))
+            else:
+                table.add_row(name, Text("no", style="red"), Text(str(found)))
     _console.print(table)
 
 
@@ -353,7 +354,8 @@ def export(
         click.echo(f"{count:>8,} left out: {reason}")
     if not rows:
         raise BadInput(f"none of {len(cases):,} cases can be written as {name}: nothing was written")
-    path.write_text(text, encoding="utf-8")
+    with replacing(path) as aside:
+        aside.write_text(text, encoding="utf-8")
     click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
 
 
@@ -441,7 +443,8 @@ def coverage(
     _show_coverage(covered, missing)
     if output:
         lines = [case.to_json() for key, own in covered.items() for case in Completion(own, key[2], seed).cases(2)]
-        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        with replacing(output) as aside:
+            aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
 
 

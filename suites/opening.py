@@ -23,9 +23,9 @@ from poolproof.reports import recorder
 from poolproof.reports.rows.io_errors import describe
 from poolproof.reports.rows.plugins import PluginKind, records_of
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.text import visible, without_commands
+from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.reports.waivers import Waivers
+from poolproof.reports.waivers import WaiverError, Waivers, check_terms
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
@@ -75,7 +75,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
     try:
         check_ranges(config)
         check_fleet(config)
-        spent = budget_of(config, time.time())
+        spent = budget_of(config, time.monotonic())
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)
@@ -85,6 +85,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         selection = _selection(config)
         surveys, loaded, pool = _survey_all(config)
         selection = replace(selection, surveys=surveys)
+        check_clock(waivers, surveys)
         planned = {(group["backend"], group.get("dtype", "")): None for group in selection.mandatory()}
         if not planned:
             stop("nothing to judge: no backend has an operator and dtypes that the options leave")
@@ -103,6 +104,17 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
     except OSError as error:
         stop(describe(error))
     return Session(folder, selection, waivers, done, budget, spent), loaded, pool
+
+
+def check_clock(waivers: Waivers, surveys: Mapping[str, Survey]) -> None:
+    """Raise `WaiverError` if a waiver of these backends lasts too long from today; of others it is only said."""
+    environments = {name: survey.environment for name, survey in surveys.items()}
+    here = [waiver for waiver in waivers.all if any(waiver.concerns(*backend) for backend in environments.items())]
+    check_terms(here, waivers.today)
+    try:
+        check_terms(waivers.all, waivers.today)
+    except WaiverError as error:
+        say(f"{error}: see to the clock, for poolproof verify will not believe the times of this run")
 
 
 def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
@@ -127,7 +139,8 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
     begun = {name for name, _ in done.cases}
     time_budget.take_whole(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
-    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": budget.until}}
+    until = time.time() + budget.until - time.monotonic()
+    return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": until}}
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
@@ -150,7 +163,7 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
 
 
 def stop(reason: str) -> NoReturn:
-    pytest.exit(without_commands(visible(reason)), returncode=Overall.COULD_NOT_RUN)
+    pytest.exit(safe(reason), returncode=Overall.COULD_NOT_RUN)
 
 
 def _selection(config: pytest.Config) -> Selection:

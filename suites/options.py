@@ -24,6 +24,9 @@ USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
 
 
+MOST_WORKERS = 1_000
+"""Processes of a session: more is a typing mistake, which would take all memory."""
+
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 _SOURCES = "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)"
@@ -84,7 +87,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add(
         "--report",
-        type=Path,
+        type=_named,
         metavar="DIR",
         help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
     )
@@ -179,13 +182,21 @@ def check_ranges(config: pytest.Config) -> None:
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
     if cases is not None and not 1 <= cases <= MOST_CASES:
         raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
-    diagnosis = config.getoption("diagnose")
+    diagnosis, workers = config.getoption("diagnose"), config.getoption("numprocesses", None)
+    if isinstance(workers, int) and workers > MOST_WORKERS:
+        raise OutOfRange(f"-n {workers}: no machine judges with more than {MOST_WORKERS:,} processes; take -n auto")
     if not 0.0 <= diagnosis <= MAX_SECONDS:
         raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
     if not 0.0 < timeout <= MAX_SECONDS:
         raise OutOfRange(
             f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
         )
+
+
+def _named(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("a path is needed, not an empty text")
+    return Path(text)
 
 
 def _folder(text: str) -> str:

@@ -27,7 +27,7 @@ from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import CannotWrite, environment_errors
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
-from poolproof.reports.rows.text import visible, without_commands
+from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
 from poolproof.suites.isolation.environment import set_libraries, set_sources
 from poolproof.suites.isolation.guardian import die_with
@@ -121,6 +121,7 @@ def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, s
         shrinks=shrinks,
         already_judged=session.done.cases,
         already_unplanned=session.done.unplanned,
+        already_left=session.done.evidence,
         most_evidence=max(1, most_evidence),
         shrink_seconds=min(SHRINK_SECONDS, session.budget.slice_seconds if session.budget else SHRINK_SECONDS),
     )
@@ -234,7 +235,7 @@ class Examiner:
         if failed:
             pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
         if rows[0]["verdict"] in SKIPPED:
-            pytest.skip(without_commands(rows[0]["reason"]))
+            pytest.skip(safe(rows[0]["reason"]))
 
     def unsupported(self, subject: Subject) -> None:
         """Record what the backend does not support, unless an interrupted session has."""
@@ -242,7 +243,7 @@ class Examiner:
         key = subject.backend, subject.operator.name, subject.dtype, subject.index_dtype
         if key not in self.session.done.unsupported:
             self.rows.append(not_supported(subject))
-        pytest.skip(without_commands(visible(subject.unsupported)))
+        pytest.skip(safe(subject.unsupported))
 
 
 class ControllingPlugin:
@@ -328,7 +329,7 @@ class ControllingPlugin:
         extensions = time_budget.extension_counts(run.folder, blocks)
         asked = {name: part for name, (part, _) in parts.items()}
         spent = replace(run.selection, only=left, asked=asked, extensions=extensions)
-        recorder.allot(self._config, parts, extensions, spent.mandatory(), time.time() - run.budget.began)
+        recorder.allot(self._config, parts, extensions, spent.mandatory(), time.monotonic() - run.budget.began)
 
     def _diagnose(self, exitstatus: int) -> None:
         """Judge further cases to narrow down what is wrong, if all of the run was judged."""
@@ -338,7 +339,7 @@ class ControllingPlugin:
             return
         seconds = config.getoption("diagnose")
         if run.budget is not None:
-            seconds = min(seconds, run.budget.until - time.time())
+            seconds = min(seconds, run.budget.until - time.monotonic())
         if seconds <= 0.0:
             return
         from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions

@@ -20,6 +20,7 @@ from poolproof.backends.building import (
     Tell,
     alone,
     cache_folder,
+    cannot_keep,
     compile_unit,
     once,
     run_compiler,
@@ -92,7 +93,7 @@ def build(kernel: Kernel, what: str, units: Mapping[str, Unit], tell: Tell) -> P
         hint = f" (the model of the API may lack {lacking[1]})" if lacking else ""
         raise BuildFailed(f"{kernel.path}: {what} does not compile: {errors[0]}{hint}") from None
     except OSError as error:
-        raise BuildFailed(f"kernels cannot be kept in {error.filename}: {error.strerror}") from error
+        raise cannot_keep("kernels", error) from error
     return made / "library" / "kernel.so"
 
 

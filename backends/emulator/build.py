@@ -18,6 +18,7 @@ from poolproof.backends.building import (
     Tell,
     alone,
     cache_folder,
+    cannot_keep,
     compile_unit,
     once,
     run_compiler,
@@ -78,7 +79,7 @@ def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell:
     try:
         root = _installation(layout, sanitizer, tell)
     except OSError as error:
-        raise BuildFailed(f"the emulator cannot be kept in {error.filename}: {error.strerror}") from error
+        raise cannot_keep("the emulator", error) from error
     return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from click.testing import CliRunner
 
@@ -11,6 +9,7 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, canonical, check_name, create, names
 from poolproof.suites import commands
 from poolproof.suites.cli import main
+from poolproof.suites.plan.plans import Survey
 
 
 def test_a_device_is_an_argument() -> None:
@@ -41,14 +40,10 @@ def test_the_list_of_backends_says_in_short_what_each_is_and_whole_what_is_missi
 ) -> None:
     long = {"library liba.so": f"sha256:{'ab' * 32}, /liba.so", "wheel a": "1.0, RECORD", "abilities of X": "none"}
 
-    def survey(name: str) -> SimpleNamespace:
-        if name == "jax":
-            raise BackendUnavailable("pip install 'poolproof[jax]'")
-        return SimpleNamespace(environment={"torch": "[2.13.0]"} | long)
-
-    monkeypatch.setattr(commands, "survey", survey)
-    monkeypatch.setattr(commands, "names", lambda: ["jax", "torch-cpu"])
+    here = Survey({"torch": "[2.13.0]"} | long, [], None)
+    found = {"jax": BackendUnavailable("pip install 'poolproof[jax]'"), "torch-cpu": here}
+    monkeypatch.setattr(commands, "surveys", lambda _: found.items())
     _, _, first, second, *_ = CliRunner().invoke(main, ["backends"]).output.splitlines()[1:]
     assert first.split() == ["jax", "no", "pip", "install", "'poolproof[jax]'"]
-    name, here, *said, library = second.split()
-    assert (name, here, said, len(library)) == ("torch-cpu", "yes", ["torch", "[2.13.0],", "library"], 12)
+    name, used, *said, library = second.split()
+    assert (name, used, said, len(library)) == ("torch-cpu", "yes", ["torch", "[2.13.0],", "library"], 12)

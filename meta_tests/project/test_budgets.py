@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_550,
-    "backends": 5_280,
-    "suites": 15_640,
+    "backends": 5_290,
+    "suites": 15_710,
     "suites/cases": 5_240,
     "suites/judging": 3_230,
     "suites/plan": 1_580,
-    "suites/isolation": 1_470,
+    "suites/isolation": 1_510,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 10_310,
-    "meta_tests": 23_630,
+    "reports": 10_410,
+    "meta_tests": 23_800,
 }
 
 CLASSES, FRAMES = 24, 18

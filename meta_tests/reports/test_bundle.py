@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 from zipfile import ZipFile
@@ -22,11 +25,12 @@ import forgery_table
 from forging import FORGERIES, SIGNATURE, Forgery
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
-from poolproof.reports.bundle import verification
+from poolproof.reports.bundle import packing, verification
 from poolproof.reports.bundle.account import verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.redraw import DrawnBlock
 from poolproof.reports.bundle.verification import verify
+from poolproof.reports.figures import history
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import read_rows
@@ -82,6 +86,34 @@ def test_a_bundle_stands_and_has_another_fingerprint_when_it_was_made_anew(bundl
     assert verify(bundle, found.fingerprint.upper()).overall is Overall.CONFORMS
     change(bundle, "index.html", lambda _: b"nothing")
     assert "the fingerprint is" in "\n".join(verify(bundle, found.fingerprint).steps[0].problems)
+
+
+@pytest.mark.parametrize("command", ["verify", "rerun"])
+def test_a_record_that_cannot_be_read_is_named_by_its_bundle(command: str, bundle: Path) -> None:
+    change(bundle, "run.json", lambda record: record[:100])
+    result = CliRunner().invoke(main, [command, str(bundle)])
+    assert result.exit_code in (Overall.VIOLATES, Overall.COULD_NOT_RUN)
+    assert f"{bundle}/run.json is damaged" in result.output
+
+
+@pytest.mark.parametrize(
+    ("module", "step", "arguments"),
+    [
+        (packing, "_add", ("package", "{run}", "-o", "new/it.zip")),
+        (history, "_groups", ("history", "add", "new", "{run}")),
+    ],
+)
+def test_a_full_disk_is_named_and_nothing_is_left(
+    module: ModuleType, step: str, arguments: Sequence[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system says on which file a folder cannot be opened, but not into which file there is no room to write."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, step, Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+    result = CliRunner().invoke(main, [each.format(run=run) for each in arguments])
+    assert result.exit_code == Overall.COULD_NOT_RUN
+    assert "cannot write new/" in result.output
+    assert "No space left on device; make room for it" in result.output
+    assert not [*Path("new").iterdir()]
 
 
 @pytest.mark.usefixtures("packed_by_a_forger")

@@ -18,6 +18,7 @@ from poolproof.backends.base import Backend
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.pages.plane import picture
+from poolproof.reports.recorder import finished_work
 from poolproof.reports.rows.evidence import (
     EvidenceError,
     Meta,
@@ -30,6 +31,7 @@ from poolproof.reports.rows.evidence import (
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO, rejected
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
@@ -134,6 +136,21 @@ def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
     left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").glob("*.npz")}
     assert left < {row["case_id"] for row in rows}
     assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_a_resumed_run_keeps_no_more(tmp_path: Path) -> None:
+    rows: list[Row] = []
+    record_lost(rows, tmp_path, shrinks=False, most_evidence=3)
+    writer = RowWriter(tmp_path, "main")
+    for row in rows:
+        writer.append(row)
+    writer.close()
+    already_left = finished_work(tmp_path).evidence
+    for path in tmp_path.glob("evidence/*.npz"):
+        path.unlink()
+    record_lost(rows, tmp_path, shrinks=False, most_evidence=3, already_left=already_left)
+    assert not [*tmp_path.glob("evidence/*.npz")]
 
 
 @pytest.mark.usefixtures("forked_sandboxes")

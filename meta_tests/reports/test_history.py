@@ -102,6 +102,9 @@ def test_the_commands(tmp_path: Path, runs: list[Path]) -> None:
     assert json.loads(answer.output) == [{"verdict": "conforms"}, {"verdict": "violates"}]
 
 
+ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
+
+
 def test_bad_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
@@ -112,6 +115,10 @@ def test_bad_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (["query", "empty", "SELECT 1"], "the history empty holds no complete run yet"),
         (["query", "full", "SELEC 1"], "syntax error"),
         (["query", "full", "SELECT * FROM colours"], "colours does not exist"),
+        (["query", "full", "SELECT verdict::INT FROM runs"], "onvert"),
+        (["query", "full", "SELECT * FROM read_text('run/run.json')"], "disabled by configuration"),
+        (["query", "full", "COPY runs TO 'runs.csv'"], "disabled by configuration"),
+        (["query", "full", ENDLESS, "--timeout", "0.5"], "no answer within 0.5 s: ask for less, or allow more by --t"),
     ):
         result = history_command(*arguments)
         assert (result.exit_code, "Traceback" in result.output) == (Overall.COULD_NOT_RUN, False)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
+from pathlib import Path
+from zipfile import ZipFile
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.rows.text import visible, without_commands
+from poolproof.reports.bundle.packing import package
+from poolproof.reports.ci.services import github_lines, gitlab_report, remarks_about
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.rows.text import safe, visible, without_commands
 from poolproof.reports.terminal.painting import SafeConsole
+from reports_made_up import Recipe, make_run
 
 
 def test_what_a_terminal_would_obey_is_spelled_out_and_what_people_write_stays() -> None:
@@ -18,6 +27,56 @@ def test_what_a_terminal_would_obey_is_spelled_out_and_what_people_write_stays()
     assert visible("half \ud800") == "half \\ud800"
     for text in ("two\nlines", "a\ttab", "ünïcödé 中文 ≤ 😀", ""):
         assert visible(text) == text
+
+
+HOSTILE = "</pre><img src=x>\x1b[2J\u202e\n```\n![a](http://x)|*b*\n::error::c"
+
+
+def test_text_from_outside_is_text_in_every_file(tmp_path: Path) -> None:
+    """What a library, a bundle or a waiver says, in rows, in run.json and in the name of a backend."""
+    waiver = {
+        "id": HOSTILE,
+        "reason": HOSTILE,
+        "owner": HOSTILE,
+        "expires": "2027-06-01",
+        "scope": {"backend": "torch-*"},
+    }
+    cell = ("MaxPool2dWithIndicesBackward", "float32", "values")
+    backends = {"torch-cpu": "", HOSTILE: ""}
+    run = make_run(
+        tmp_path / "run", Recipe(backends=backends, verdicts={cell: ["violates", "not run"]}, waivers=[waiver])
+    )
+    (part,) = (run / "rows").glob("*.parquet")
+    rows = pq.read_table(part)
+    for name in ("reason", "case"):
+        texts = [f"={HOSTILE}{text}" if text else text for text in rows[name].to_pylist()]
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(texts))
+    pq.write_table(rows, part)
+    package(run, tmp_path / "it.zip")
+    remarks = remarks_about(read_digest(run))
+    annotations = gitlab_report(remarks) + "".join(github_lines(remarks))
+    with ZipFile(tmp_path / "it.zip") as archive:
+        names = [name for name in archive.namelist() if not name.startswith(("rows/", "run.json", "waivers.toml"))]
+        said = {name: archive.read(name).decode() for name in names} | {"annotations": annotations}
+    pages = [name for name in said if name.endswith((".html", ".md", ".xml"))]
+    assert {"index.html", "summary.md", "junit.xml", "tables/failures.csv"} <= said.keys()
+    for name, text in said.items():
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text), name
+        assert name not in pages or "<img" not in re.sub(r"(?m)^ *poolproof replay .*$", "", text), name
+    assert not re.search(r"(?m)^(```\n!|::)", said["summary.md"])
+    assert "![a](" not in re.sub(r"(?m)^ *poolproof replay .*$", "", said["summary.md"])
+    assert not re.search(r"(?m)(^|,)\"?[=+@-]", said["tables/failures.csv"])
+    scripts = [text for name, text in said.items() if name.endswith(".sh")]
+    assert scripts
+    assert all(not re.search(r"(?m)^(?!#|poolproof|'|!|```|::error)", text.rstrip()) for text in scripts)
+
+
+def test_a_sentence_quotes_no_file() -> None:
+    said = safe(f"poolproof: no operator '{100_000 * 'x'}\x1b[2J\n::error::': name another")
+    assert "xxx... (100,0" in said
+    assert said.endswith("characters)\n\\x3a:error::': name another")
+    assert len(said) < 300
+    assert len(safe(50_000 * "a ")) < 21_000
 
 
 def test_a_console_shows_foreign_text_and_paints_its_own() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from poolproof.reports.waivers import (
     waiver_for,
 )
 from poolproof.suites.cli import main
+from poolproof.suites.opening import check_clock
 from poolproof.suites.plan.aspects import ALL_CHECKS
 from reports_made_up import OPERATORS, Recipe, make_run
 
@@ -107,6 +109,16 @@ def test_a_waiver_ends_with_its_day(tmp_path: Path) -> None:
         check_terms(known, date(2025, 1, 30))
 
 
+def test_a_wrong_clock_stops_a_run_by_the_waivers_of_its_backends_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = waivers(tmp_path, 'versions = { torch = "2.13.*" }', today=date(1970, 1, 1))
+    check_clock(known, {"torch-cpu": SimpleNamespace(environment={"torch": "2.15.0"})})  # type: ignore[dict-item]
+    assert "two years from 1970-01-01, which is today by this clock: see to the clock" in capsys.readouterr().err
+    with pytest.raises(WaiverError, match="today by this clock"):
+        check_clock(known, {"torch-cpu": SimpleNamespace(environment={"torch": "2.13.0"})})  # type: ignore[dict-item]
+
+
 @pytest.mark.parametrize(
     ("pattern", "held"),
     [
@@ -168,6 +180,7 @@ def written(**changes: str) -> str:
         (written(scope="{}"), "column names"),
         (written(scope="{ operator = 3 }"), "Expected `array`, got `int` - at `[$].scope"),
         (written(scope="{ elements = ['>= 5', '> many'] }"), "'> many' is no bound"),
+        (written(scope="{ elements = '=> 5' }"), "'=> 5' is no bound"),
         (written(until="1"), "unknown entry 'until'"),
         (written(checks="'interval'"), "at `[$].checks"),
         (written(checks="[3]"), "at `[$].checks"),

@@ -23,6 +23,7 @@ from poolproof.score.questions import rounds
 from poolproof.score.report import FILE, PAGE, show, write_score
 from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.options import MOST_WORKERS
 from poolproof.suites.plan.aspects import ALL_CHECKS
 from poolproof.suites.plan.plans import MOST_CASES, PLANS, Plan
 
@@ -37,7 +38,9 @@ from poolproof.suites.plan.plans import MOST_CASES, PLANS, Plan
 @click.option("--seed", default=0, show_default=True, help="Seed of the plan.")
 @click.option("--defect", "chosen", multiple=True, metavar="ID", help="Only this defect, repeatable.")
 @click.option("--product", help="Seed on this product wherever a defect exists there, not on the defect's home.")
-@click.option("-n", "workers", type=click.IntRange(1), default=2, show_default=True, help="Processes at a time.")
+@click.option(
+    "-n", "workers", type=click.IntRange(1, MOST_WORKERS), default=2, show_default=True, help="Processes at a time."
+)
 @click.option("--report", type=PATH, default=Path("poolproof-score"), show_default=True, help="Folder to write to.")
 @click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and hunt for the rest.")
 @click.option("--timeout", type=SECONDS, default=10.0, show_default=True, help="Seconds one case may take.")
@@ -85,7 +88,9 @@ def score(
         if not chosen or defect.id in chosen
     ]
     allow_free_memory()
-    if resume and (report / FILE).exists():
+    if resume:
+        if not (report / FILE).exists():
+            give_up(f"nothing to resume: {report / FILE} is not there; leave out --resume to begin")
         results = _kept(results, pd.read_parquet(report / FILE))
     report.mkdir(parents=True, exist_ok=True)
     interrupted = False

@@ -66,6 +66,11 @@ def _raise() -> None:
     raise ValueError("no stream")
 
 
+def never_loaded() -> None:
+    """What never comes to an end of its import."""
+    time.sleep(1e6)
+
+
 kills_its_judge = doing(_kill_judge, lambda call: call.tensors["self"].array.size == 50, "kills_its_judge")
 crashing = doing(_crash, _rounds_up, "crashing")
 dying_later = doing(_die_later, _rounds_up, "dying_later")

@@ -8,13 +8,14 @@ from __future__ import annotations
 import gc
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.resources import files
 from importlib.util import find_spec
 
 import forked
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.references.products import PRODUCTS
-from poolproof.reports.pages.render import _environment as page_environment
+from poolproof.reports.pages.render import read_template
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.isolation import supervision
@@ -35,8 +36,9 @@ compile_all()
 suite_identity()
 for _api in SIGNATURES:
     list(call_parts(PRODUCTS["A2"], _api, cases=1, seed=0))
-for _template in page_environment().list_templates(extensions=["j2"]):
-    page_environment().get_template(_template)
+for _template in files("poolproof.reports.pages").iterdir():
+    if _template.name.endswith(".j2"):
+        read_template(_template.name)
 assert "launched" in vars(supervision), "what starts a host has moved, and would not be forked"
 supervision.launched = forked.launched
 gc.collect()

@@ -22,12 +22,13 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, with_violated
+from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, spreadsheet, with_violated
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import case_name, program_lines, programs, unclaimed
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
-from poolproof.reports.rows.io_errors import check_replaceable
+from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.store import having, read_rows, recorded_files
+from poolproof.reports.rows.text import visible
 from poolproof.reports.waivers import to_toml
 
 SUMS = "SHA256SUMS"
@@ -40,15 +41,12 @@ def package(run: Path, output: Path) -> str:
     """Write the bundle of a run; return its fingerprint. `NotARun` if the folder is none."""
     check_replaceable(output)
     digest = read_digest(run)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    aside = output.with_name(output.name + ".tmp")
-    with ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
+    with replacing(output) as aside, ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
         orphans = set(unclaimed(run))
         recorded = {name: path for name, path in recorded_files(run) if path not in orphans}
         contents = recorded | derived_files(digest, Path(scratch))
         sums = "".join(f"{_add(archive, name, contents[name])}  {name}\n" for name in sorted(contents))
         _add(archive, SUMS, _text_file(Path(scratch), SUMS, sums))
-    aside.replace(output)
     return hashlib.sha256(sums.encode()).hexdigest()
 
 
@@ -98,7 +96,7 @@ def _case_texts(digest: Digest) -> dict[str, str]:
     for row in _chosen_rows(digest):
         folder = f"failures/{case_name(row['case_id'], row['backend'])}"
         texts[f"{folder}/row.json"] = _json(row)
-        texts[f"{folder}/case.json"] = smallest_case(row) + "\n"
+        texts[f"{folder}/case.json"] = visible(smallest_case(row)) + "\n"
         texts[f"{folder}/reproduce.sh"] = _shell_script(digest.folder, row)
     return texts
 
@@ -120,7 +118,7 @@ def _shell_script(run: Path, row: Record) -> str:
     if without := program_lines(run, row["case_id"], row["backend"]):
         lines.append("# without poolproof, in the folder that the bundle is unpacked to:")
         lines += [f"#   {line}" for line in without]
-    return "\n".join([*lines, replay_line(row), ""])
+    return visible("\n".join([*lines, replay_line(row), ""]))
 
 
 def _text_file(scratch: Path, name: str, content: str) -> Path:
@@ -150,4 +148,4 @@ def _json(value: object) -> str:
 
 
 def _csv(frame: pd.DataFrame) -> str:
-    return frame.to_csv(index=False, lineterminator="\n")
+    return spreadsheet(frame).to_csv(index=False, lineterminator="\n")

@@ -120,9 +120,9 @@ def verify(
         folder, verdict = Path(scratch) / "run", ""
         lines: tuple[str, ...] = ()
         try:
-            digest = _unpacked(archive, folder)
+            digest = _unpacked(archive, folder, bundle)
         except BadInput as error:
-            steps.append(Step("", (f"the run in it cannot be read: {str(error).replace(str(folder), 'it')}",)))
+            steps.append(Step("", (f"the run in it cannot be read: {error}",)))
         else:
             if signer:
                 key, envelope = signer
@@ -148,18 +148,21 @@ def unpacked(bundle: Path) -> Iterator[Digest]:
         hashed = _hash_step(archive, _read_small(archive, SUMS) if SUMS in archive.namelist() else b"")
         if hashed.problems:
             raise NotABundle(f"{bundle} is damaged: {hashed.problems[0]}")
-        yield _unpacked(archive, Path(scratch))
+        yield _unpacked(archive, Path(scratch), bundle)
 
 
-def _unpacked(archive: ZipFile, folder: Path) -> Digest:
+def _unpacked(archive: ZipFile, folder: Path, bundle: Path) -> Digest:
+    """Read the run of a bundle, unpacked into a folder; `NotABundle` names the bundle, not that folder."""
     recorded = [name for name in archive.namelist() if _RECORDED.fullmatch(name)]
     if "run.json" in recorded:
         _read_small(archive, "run.json")
     for name in recorded:
         unpack(archive, name, folder / name)
-    check_decoded_sizes(folder)
     try:
+        check_decoded_sizes(folder)
         return read_digest(folder)
+    except BadInput as error:
+        raise NotABundle(str(error).replace(str(folder), str(bundle))) from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
         raise NotABundle(f"its record is damaged ({type(error).__name__}: {error})") from error
 

@@ -18,9 +18,11 @@ from poolproof.reports.clusters import asides, kinds_of
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, failures, records
 from poolproof.reports.rows.failures import KIND, failure_text
-from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.text import count_of, visible
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML = re.compile("[\ufffe\uffff]")
+"""What of a text that is `visible` XML has no way to say."""
+
 _TEST_CASE = ["backend", "operator", "dtype", "aspect"]
 
 
@@ -47,9 +49,9 @@ def write_junit(digest: Digest, path: Path) -> Path:
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             element.set(attribute, str(len(element.findall(f".//testcase/{tag}"))))
     for element in root.iter():  # names and messages come from outside
-        element.text = element.text and _NOT_IN_XML.sub("?", element.text)
+        element.text = element.text and _NOT_IN_XML.sub("?", visible(element.text))
         for name, value in element.attrib.items():
-            element.set(name, _NOT_IN_XML.sub("?", value))
+            element.set(name, _NOT_IN_XML.sub("?", visible(value)))
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
     return path

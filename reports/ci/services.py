@@ -14,7 +14,7 @@ from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.io_errors import writing
-from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.text import count_of, visible
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
@@ -88,7 +88,7 @@ def gitlab_report(remarks: Iterable[Annotation]) -> str:
     """Write a Code Quality report, which GitLab compares with that of the target branch."""
     issues = [
         {
-            "description": f"{remark.title}: {remark.text}",
+            "description": visible(f"{remark.title}: {remark.text}"),
             "check_name": "poolproof",
             "fingerprint": hashlib.sha256(f"{remark.place}\0{remark.title}".encode()).hexdigest(),
             "severity": "major" if remark.level == "error" else "minor",
@@ -119,4 +119,4 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -15,20 +15,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.environment import library_of
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.records import read_record
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import content_hash, read_rows
@@ -43,6 +46,9 @@ ROWS = "rows/rows.parquet"
 
 ENTRIES = ("run", "started", "verdict", "content", "sizes")
 """Keys that every entry needs."""
+
+QUERY_SECONDS = 20.0
+"""Time limit for the answer to a query: one that never ends is typed easily."""
 
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 
@@ -73,13 +79,15 @@ def add(history: Path, run: Path) -> Path:
     place = history / f"{_PREFIX}{_entry_id(digest.run)}"
     if not place.exists():
         incoming = history / f"{_UNFINISHED}{uuid4().hex}"
-        _fill(incoming, digest)
         try:
+            with writing(place):
+                _fill(incoming, digest)
             incoming.rename(place)
         except OSError:
-            shutil.rmtree(incoming)
             if not place.exists():
                 raise
+        finally:
+            shutil.rmtree(incoming, ignore_errors=True)
     if _read_entry(place)["content"] != content_hash(run):
         raise HistoryError(f"{place} holds another state of this run: remove it to add this one")
     return place
@@ -106,35 +114,50 @@ def read_entries(history: Path) -> Entries:
 
 
 def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
-    """Connect DuckDB, with the views ``runs``, ``libraries``, ``cells`` and ``rows``; each has a column ``run``."""
+    """Connect DuckDB, with the views ``runs``, ``libraries``, ``cells`` and ``rows``; each has a column ``run``.
+
+    It reaches nothing else: no file, no network, no setting.
+    """
     connection = _duckdb().connect()
-    connection.execute("SET TimeZone = 'UTC'")
+    for setting in ("TimeZone = 'UTC'", "enable_external_access = false", "lock_configuration = true"):
+        connection.execute(f"SET {setting}")
     connection.register("runs", entries.runs)
     connection.register("libraries", _libraries(entries.runs))
     for view, file in (("cells", CELLS), ("rows", ROWS)):
         files = [str(path / file) for path in entries.paths.values()]
         if files:
-            listed = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
-            options = "union_by_name = true, hive_partitioning = true, hive_types_autocast = false"
-            try:
-                connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{listed}], {options})")
-            except _duckdb().Error as error:
-                raise HistoryError(f"the history is damaged: {str(error).splitlines()[0]}") from error
+            connection.register(view, _read_lazily(files))
     return connection
 
 
-def query(entries: Entries, sql: str) -> pd.DataFrame:
-    """Answer a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong."""
+def _read_lazily(files: Sequence[str]) -> ds.Dataset:
+    """Open Parquet files of any columns, with that of the folder's name, for those parts of them that are asked for."""
+    run = pa.schema([("run", pa.string())])
+    try:
+        schema = pa.unify_schemas([*(pq.read_schema(file) for file in files), run])
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"the history is damaged: {str(error).splitlines()[0]}") from error
+    return ds.dataset(files, schema, "parquet", partitioning=ds.partitioning(run, flavor="hive"))
+
+
+def query(entries: Entries, sql: str, seconds: float = QUERY_SECONDS) -> pd.DataFrame:
+    """Answer a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong, or takes longer than that."""
     duckdb = _duckdb()
     if not sql.strip():
         raise HistoryError("there is no SQL in an empty text: ask something like SELECT run, verdict FROM runs")
     entries.check_any()
     connection = connect(entries)  # kept until the answer is read: DuckDB below 2 closes what nobody holds
+    limit = Timer(seconds, connection.interrupt)
+    limit.start()
     try:
         relation = connection.sql(sql)
-    except duckdb.Error as error:
+        return relation.df() if relation is not None else pd.DataFrame()
+    except duckdb.InterruptException:
+        raise HistoryError(f"no answer within {seconds:g} s: ask for less, or allow more by --timeout") from None
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise HistoryError(str(error)) from error
-    return relation.df() if relation is not None else pd.DataFrame()
+    finally:
+        limit.cancel()
 
 
 def _libraries(runs: pd.DataFrame) -> pd.DataFrame:

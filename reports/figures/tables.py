@@ -21,6 +21,7 @@ from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
 from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, SKIPPED, BadInput, Verdict
 
 COUNTED = (*GROUP, "product", "verdict", "reason", "checks_judged", "checks_violated", "waivers", "call_seconds")
@@ -71,6 +72,17 @@ def records(frame: pd.DataFrame) -> list[Record]:
     """Return the lines of a frame, its index left out."""
     lines = frame.to_numpy(object, na_value=None).tolist()  # type: ignore[arg-type]
     return [dict(zip(frame.columns, line, strict=True)) for line in lines]
+
+
+def spreadsheet(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame for CSV: no text in it is a formula, or does anything to a terminal."""
+    return frame.apply(lambda column: column if pd.api.types.is_numeric_dtype(column) else column.map(_as_text))
+
+
+def _as_text(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return "'" * value.startswith(("=", "+", "-", "@", "\t", "\r")) + visible(value)
 
 
 def total(lines: Iterable[Record], names: Iterable[str]) -> Record:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from poolproof.reports.clusters import asides
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
-from poolproof.reports.rows.text import count_of, figure
+from poolproof.reports.rows.io_errors import writing
+from poolproof.reports.rows.text import count_of, figure, visible
 from poolproof.reports.rows.verdicts import Overall
 
 VERDICT_CLASSES = {Overall.CONFORMS: "good", Overall.VIOLATES: "bad", Overall.INCOMPLETE: "incomplete"}
@@ -37,15 +39,37 @@ def paint(counts: Record) -> str:
 
 def write_page(path: Path, template: str, **values: Any) -> Path:
     """Render ``template``, a file of this package, into a file; an HTML one is a self-contained document."""
-    path.write_text(_environment().get_template(template).render(**values), encoding="utf-8")
+    with writing(path):
+        path.write_text(read_template(template).render(**values), encoding="utf-8")
     return path
 
 
+def read_template(name: str) -> Template:
+    """Read a template whose values are, wherever they come from, text alone in HTML or in Markdown."""
+    return _environment(_markdown if name.endswith(".md.j2") else _plain).get_template(name)
+
+
+def _plain(value: object) -> object:
+    """Make a value of a page visible, which is then escaped for HTML; markup of ours stays as it is."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_MARKDOWN = {ord(each): f"\\{each}" for each in "\\`*|"} | {ord(each): str(escape(each)) for each in "&<>"}
+
+
+def _markdown(value: object) -> object:
+    """Make a value of a page a text in Markdown that is neither HTML, nor markup, nor the end of a line."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return Markup(" ".join(visible(value).splitlines()).translate(_MARKDOWN).replace("](", "]\\("))
+
+
 @cache
-def _environment() -> Environment:
+def _environment(finalize: Callable[[object], object]) -> Environment:
     environment = Environment(
         loader=PackageLoader("poolproof.reports", "pages"),
-        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        autoescape=True,
+        finalize=finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -63,8 +87,9 @@ def _environment() -> Environment:
         "mark": _MARKS.__getitem__,
         "message": message,
         "what_failed": what_failed,
-        "cell": lambda value: str(value).replace("|", "\\|").replace("\n", " "),
-        "plain": lambda text: str(escape(text)).replace("*", "\\*").replace("\n", " "),
+        "code": lambda line: Markup(visible(line).replace("\n", "\\n")),
+        "strong": lambda text, is_strong: Markup(f"**{_markdown(text)}**") if is_strong else text,
+        "cells": lambda names: Markup(" | ".join(names)),
         "asides": asides,
         "anchor": lambda names: "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names),
         # from 0 for nothing to 1 for most, logarithmically: a single case is to be seen
@@ -76,4 +101,4 @@ def _environment() -> Environment:
 
 def _breakable(name: str) -> Markup:
     """Let a name break before its capitals and after its dots on a narrow screen."""
-    return Markup(re.sub(r"(?<=\.)(?=.)|(?<=[a-z])(?=[A-Z])", "<wbr>", str(escape(name))))
+    return Markup(re.sub(r"(?<=\.)(?=.)|(?<=[a-z])(?=[A-Z])", "<wbr>", str(escape(visible(name)))))

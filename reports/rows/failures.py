@@ -21,6 +21,11 @@ def kind_of(row: Row) -> tuple[str, ...]:
     return row["backend"], row["operator"], row["verdict"], violated_text(row["checks_violated"])
 
 
+def evidence_kinds(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what the evidence of a failure counts towards: (backend, verdict, first violated check), and its kind."""
+    return (row["backend"], row["verdict"], *row["checks_violated"][:1]), kind_of(row)
+
+
 def violated_text(checks: Iterable[str] | None) -> str:
     return ", ".join(() if checks is None else checks)
 

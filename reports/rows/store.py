@@ -48,7 +48,7 @@ class InUse(BadInput):
     """Another process writes to the folder; the text names it."""
 
 
-def lock(folder: Path, other: str = "another --report folder") -> int | None:
+def lock(folder: Path, other: str = "") -> int | None:
     """Keep other sessions out of a folder until this process ends, however it ends. `InUse` if one is in it.
 
     The lock is the system's (flock on the folder itself), so nothing is left behind; it ends before where the
@@ -59,7 +59,8 @@ def lock(folder: Path, other: str = "another --report folder") -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise InUse(f"another session writes to {folder}: wait for its end, or name {other}") from None
+        other = other or f"type --report {folder}-2"
+        raise InUse(f"another session writes to {folder}: wait for its end, or {other}") from None
     except OSError:
         os.close(descriptor)
         return None
@@ -69,7 +70,7 @@ def lock(folder: Path, other: str = "another --report folder") -> int | None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other sessions out of a folder for as long as the context lasts."""
-    descriptor = lock(folder, "another folder")
+    descriptor = lock(folder, "name another folder")
     try:
         yield
     finally:

@@ -11,6 +11,10 @@ _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso
 """Commands of CI services in a log: ``::`` where a line begins, ``##[`` and ``##vso[`` anywhere."""
 
 
+_LONG, _MOST = re.compile(r"\S{2000,}"), 20_000
+"""A word, and the characters of a sentence, beyond which nobody reads on: a file was pasted, or a variable is wrong."""
+
+
 def visible(text: str) -> str:
     """Spell out, as Python does, what a terminal would obey or a reader not see."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
@@ -19,6 +23,14 @@ def visible(text: str) -> str:
 def without_commands(text: str) -> str:
     """Spell out the first character of what a CI service would take for a command."""
     return _COMMAND.sub(lambda found: (found["before"] or "") + f"\\x{ord(found[0][-1]):02x}", text)
+
+
+def safe(text: str) -> str:
+    """Make a sentence with text from outside fit for a terminal or a log: what it quotes is spelled out, and short."""
+    short = _LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", text)
+    if len(short) > _MOST:
+        short = f"{short[: _MOST // 2]} ... {short[-_MOST // 2 :]}"
+    return without_commands(visible(short))
 
 
 def duration(seconds: float) -> str:

@@ -7,14 +7,14 @@ import os
 import signal
 import sys
 import traceback
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import click
 
-from poolproof.reports.rows.text import visible, without_commands
+from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import MEANINGS, UNCAUGHT, BadInput, Overall
 
 EXIT_STATUSES = "\n\n".join(
@@ -113,10 +113,12 @@ class Late(click.Command):
 
 
 def _refuse(error: click.UsageError) -> NoReturn:
-    error.show()
+    text = StringIO()
+    error.show(text)
+    click.echo(safe(text.getvalue()), nl=False, err=True)
     sys.exit(Overall.COULD_NOT_RUN)
 
 
 def give_up(reason: str) -> NoReturn:
-    click.echo(without_commands(f"poolproof: {visible(reason)}"), err=True)
+    click.echo(safe(f"poolproof: {reason}"), err=True)
     sys.exit(Overall.COULD_NOT_RUN)

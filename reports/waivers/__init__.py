@@ -179,7 +179,8 @@ def check_terms(waivers: Iterable[Waiver], today: date) -> None:
     """Raise `WaiverError` about the first waiver that lasts more than two years from ``today``."""
     for waiver in waivers:
         if waiver.expires.timetuple()[:3] > (today.year + 2, today.month, today.day):
-            raise WaiverError(f"waiver {waiver.id} expires on {waiver.expires}, more than two years from {today}")
+            lasts = f"expires on {waiver.expires}, more than two years from {today}"
+            raise WaiverError(f"waiver {waiver.id} {lasts}, which is today by this clock")
 
 
 def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
@@ -213,7 +214,7 @@ def matches_any(value: Any, patterns: Sequence[str]) -> bool:
 
 def bound(pattern: str) -> tuple[Callable[[float, float], bool], float] | None:
     """Return (comparison, limit) of a bound, None of any other pattern; ValueError for a malformed bound."""
-    if not pattern.startswith(("<", ">")):
+    if not pattern.startswith(("<", ">", "=")):
         return None
     found = _BOUND.fullmatch(pattern)
     if found is None:

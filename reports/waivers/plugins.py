@@ -25,7 +25,7 @@ def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str
     takes_all = "none" not in names
     named = [waiver for name in names if name != "none" for waiver in load(Path(name))]
     ours = [waiver for file in shipped() for waiver in load(file)] if takes_all else []
-    check_terms([*named, *ours], today)
+    check_terms(named, today)
     waivers, records = ours + named, []
     for plugin in installed(PluginKind.WAIVERS) if takes_all else ():
         try:

@@ -15,17 +15,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
+from threading import Timer
 from typing import BinaryIO
 
 from poolproof.backends.abilities import ALL
-from poolproof.backends.base import Backend, BackendUnavailable
+from poolproof.backends.base import WORKER_VARIABLE, Backend, BackendUnavailable
 from poolproof.backends.host.protocol import Description, ProtocolError
 from poolproof.backends.registry import KERNELS, UnknownBackend, check_name, prepare
-from poolproof.references.kernels.compiled import compile_all
+from poolproof.references.kernels.compiled import cache_folder, compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.io_errors import writing
@@ -39,7 +41,7 @@ from poolproof.suites.isolation.arena import allocate, shared_arena
 from poolproof.suites.isolation.environment import identify, replay_arguments, timeout_arguments
 from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
 from poolproof.suites.isolation.replies import read_description
-from poolproof.suites.isolation.supervision import Host, Message
+from poolproof.suites.isolation.supervision import START_SECONDS, Host, Message
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
@@ -52,6 +54,9 @@ _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a syste
 
 _MOST_STARTS = 3
 """Starts of a host in a row that does not reply."""
+
+_SILENCE = 10.0
+"""Seconds of loading after which it is said what is waited for."""
 
 _GARBAGE = 5000
 """New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
@@ -74,19 +79,40 @@ def survey(backend: str) -> Survey:
     return found
 
 
-def surveyed(backend: str) -> tuple[Survey, Sandbox]:
+def surveys(names: Sequence[str]) -> Iterator[tuple[str, Survey | BackendUnavailable | UnknownBackend]]:
+    """Yield the survey of each backend, or why it cannot run here; as many are loaded at a time as there are cores."""
+    ahead = os.cpu_count() or 1
+    sandboxes = {name: _to_survey(name) for name in names}
+    with ExitStack() as stack:
+        for number, name in enumerate(names):
+            for loaded in names[number and number + ahead - 1 : number + ahead]:
+                stack.callback(sandboxes[loaded].close)
+                with suppress(BackendUnavailable, UnknownBackend):  # it is raised again where it is waited for
+                    sandboxes[loaded].begin_loading()
+            try:
+                yield name, surveyed(name, sandboxes[name])[0]
+            except (BackendUnavailable, UnknownBackend) as error:
+                yield name, error
+            sandboxes[name].close()
+
+
+def surveyed(backend: str, sandbox: Sandbox | None = None) -> tuple[Survey, Sandbox]:
     """Survey a backend, as `survey`, and keep its sandbox, with the backend loaded.
 
     The sandbox has to be closed, or given a folder (`Sandbox.take`) before it judges.
     """
     check_name(backend)
-    sandbox = Sandbox(backend, Path(tempfile.gettempdir()), "survey", timeout=0.0)
+    sandbox = sandbox or _to_survey(backend)
     try:
         found = sandbox.start()
         return replace(found, environment=found.environment | identify(sandbox.libraries)), sandbox
     except BaseException:
         sandbox.close()
         raise
+
+
+def _to_survey(backend: str) -> Sandbox:
+    return Sandbox(backend, Path(tempfile.gettempdir()), "survey", timeout=0.0)
 
 
 class Sandbox:
@@ -124,13 +150,21 @@ class Sandbox:
     def _label_arguments(self) -> None:
         self.labels["given"] = [*self._replay_arguments, *timeout_arguments(self._timeout)] or None
 
-    def start(self) -> Survey:
-        """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
+    def begin_loading(self) -> None:
+        """Begin to load the backend, for `start` to wait for it."""
         prepare(self.backend, say)
         self._host.start()
+
+    def start(self) -> Survey:
+        """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
+        if not self._host.is_loaded:
+            self.begin_loading()
         compile_all()  # while the host loads the backend
+        _warn_of_compiling()
         gc.freeze()
         memory.allocator = allocate
+        notice = Timer(_SILENCE, say, [f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"])
+        notice.start()
         try:
             said = self._read_description(self._host.description())
         except HostDied as death:
@@ -139,6 +173,9 @@ class Sandbox:
         except ProtocolError as error:
             self.close()
             raise BackendUnavailable(f"backend {self.backend} does not describe itself: {error}") from None
+        finally:
+            notice.cancel()
+            notice.join()  # this process may be forked
         self._remote = RemoteBackend(said, self._host.ask)
         self._zygote_is_warm = False
         self.labels["product"] = said.product.name if said.product else ""
@@ -388,6 +425,13 @@ class _InFlightFile:
 
 def say(sentence: str) -> None:
     print(f"poolproof: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+@cache
+def _warn_of_compiling() -> None:
+    """Say why a session begins late, where compiled code cannot be kept; workers leave that to who started them."""
+    if cache_folder() is None and WORKER_VARIABLE not in os.environ:
+        say("compiled code cannot be kept, so every process compiles anew: set XDG_CACHE_HOME to a writable folder")
 
 
 def may_be_damaged(row: Row) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
-from poolproof.reports.rows.failures import failure_text, kind_of
+from poolproof.reports.rows.failures import evidence_kinds, failure_text, kind_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.isolation.sandbox import Sandbox
@@ -60,8 +60,9 @@ class Runner:
 
     ``folder`` is that of the run, where failures leave evidence, at most ``most_evidence`` files of a kind. ``waive``
     applies waivers to a row; ``record`` takes every finished row. An interrupted run has rows for ``already_judged``,
-    (block, case id), and ``already_unplanned``, (backend, case id) of calls outside its blocks. ``loaded`` are
-    sandboxes with a loaded backend, by its name. A failure is shrunk for ``shrink_seconds``.
+    (block, case id), and ``already_unplanned``, (backend, case id) of calls outside its blocks; ``already_left`` counts
+    its evidence, by `evidence_kinds`. ``loaded`` are sandboxes with a loaded backend, by its name. A failure is shrunk
+    for ``shrink_seconds``.
     """
 
     folder: Path
@@ -72,6 +73,7 @@ class Runner:
     shrinks: bool
     already_judged: frozenset[tuple[str, str]] = frozenset()
     already_unplanned: frozenset[tuple[str, str]] = frozenset()
+    already_left: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     most_evidence: int = MOST_EVIDENCE
     loaded: Mapping[str, Sandbox] = field(default_factory=dict)
     shrink_seconds: float = SHRINK_SECONDS
@@ -82,7 +84,7 @@ class Runner:
         self._sandboxes = dict(self.loaded)
         for backend, sandbox in self._sandboxes.items():
             sandbox.take(self._scratch, self._file_name(backend), self.timeout)
-        self._evidence: Counter[tuple[str, ...]] = Counter()
+        self._evidence = Counter(self.already_left)
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
         self._recorded_unplanned = set(self.already_unplanned)
@@ -185,7 +187,7 @@ class Runner:
 
     def _has_room(self, row: Row) -> bool:
         """Tell whether the run needs evidence of a row."""
-        check, kind = _evidence_kinds(row)
+        check, kind = evidence_kinds(row)
         return self._evidence[check] < self.most_evidence or not self._evidence[kind]
 
     def _limit_evidence(self, row: Row) -> None:
@@ -194,7 +196,7 @@ class Runner:
         if deviates(row) and path.exists():
             if not self._has_room(row):
                 path.unlink()
-            self._evidence.update(_evidence_kinds(row))
+            self._evidence.update(evidence_kinds(row))
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
@@ -242,11 +244,6 @@ class Runner:
             return
         self._shrunk.add(_claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
-
-
-def _evidence_kinds(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what the evidence of a failure counts towards: (backend, verdict, first violated check), and its kind."""
-    return (row["backend"], row["verdict"], *row["checks_violated"][:1]), kind_of(row)
 
 
 def _fails_like(row: Row, other: Row) -> bool:

@@ -73,7 +73,7 @@ def parse_minutes(minutes: float) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """The ``seconds`` that a session may last, which ``began`` at a Unix time.
+    """The ``seconds`` that a session may last, which ``began`` at a monotonic time: clocks are set during runs.
 
     If it ``extends_plan``, a block whose cases are all judged goes on with cases that no plan has.
     """
@@ -84,7 +84,7 @@ class Budget:
 
     @property
     def until(self) -> float:
-        """Unix time after which no portion is taken; the rest, 2 s or 5 %, is for the report."""
+        """Time after which no portion is taken; the rest, 2 s or 5 %, is for the report."""
         return self.began + self.seconds - min(2.0, 0.05 * self.seconds)
 
     @property
@@ -177,7 +177,7 @@ class Allotment:
     blocks: Sequence[Block]
     budget: Budget
     workers: int
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
     loaded: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation import sandbox as sandbox_module
 from poolproof.suites.isolation import supervision
 from poolproof.suites.isolation.remote import RemoteBackend
-from poolproof.suites.isolation.sandbox import Sandbox, surveyed
+from poolproof.suites.isolation.sandbox import Sandbox, surveyed, surveys
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging import case_question
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -338,6 +338,28 @@ def test_a_host_that_is_dead_before_it_is_asked_says_so(tmp_path: Path, monkeypa
     monkeypatch.setenv("POOLPROOF_TORCH_CPU_PYTHON", "/bin/false")
     with pytest.raises(BackendUnavailable, match="exit status 1 while it was loaded"):
         Sandbox("torch-cpu", tmp_path, "sandbox", 1.0).start()
+
+
+def test_a_backend_that_hangs_while_it_is_loaded_is_named_meanwhile_and_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(supervision, "START_SECONDS", 3.0)
+    monkeypatch.setattr(sandbox_module, "_SILENCE", 0.1)
+    ((name, found),) = surveys(["dying_backends:never_loaded"])
+    assert str(found) == f"backend {name} gave no answer within 3 s while it was loaded"
+    assert f"poolproof: backend {name} is being loaded, which may take" in capsys.readouterr().err
+
+
+def test_backends_are_loaded_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading: list[str] = []
+    begin, start = Sandbox.begin_loading, Sandbox.start
+    monkeypatch.setattr(Sandbox, "begin_loading", lambda box: (loading.append(box.backend), begin(box)))
+    monkeypatch.setattr(Sandbox, "start", lambda box: (loading.append("waits"), start(box))[1])
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    named = ["scatter_backends:honest", "nowhere:Backend", "scatter_backends:lost"]
+    found = dict(surveys(named))
+    assert [type(each).__name__ for each in found.values()] == ["Survey", "UnknownBackend", "Survey"]
+    assert loading[:4] == [*named[:2], "waits", named[2]]
 
 
 def test_the_process_that_judges_never_imports_the_framework(tmp_path: Path) -> None:

@@ -287,6 +287,12 @@ def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     assert len(judged) == len(set(judged)) == part
 
 
+def test_a_clock_that_is_set_back_changes_no_budget(tmp_path: Path) -> None:
+    ended = run_session(tmp_path / "run", BACKEND, "--budget", "1s", "-p", "clock_set_back", asked=SMALL, fresh=True)
+    assert ended.status == Overall.CONFORMS, ended.output
+    assert 0.0 < read_run(tmp_path / "run")["budget"]["took"] < 600.0
+
+
 @pytest.mark.parametrize(
     ("part", "complaint"),
     [([0, 200], "a budget left 0 of 200"), ([7, 199], "at least 1 of 200 are expected"), ([200, 200], "200 of 200")],

@@ -94,20 +94,20 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "export --format": ("nonsense", ""),
     "--issue": (),
     "--markdown": ("a-folder", *_OUTPUTS),
-    "-n": ("x", "0", "-1"),
+    "-n": ("x", "0", "-1", "9999999"),
     "-o": ("a-file", *_OUTPUTS),
     "export -o": ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
     "package -o": ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
     "waive -o": ("a-file", *_OUTPUTS, "a-folder", "a-pipe", "a-device"),
     "--missing": ("x", "-1", "1.5"),
-    "--operator": ("MaxPool9d", ""),
+    "--operator": ("MaxPool9d", "", "x" * 100_000),
     "--owner": ("", "\t"),
     "--page": ("a-folder", *_OUTPUTS),
     "--product": ("A9", ""),
     "--pythonpath": (),
     "--reason": ("", " "),
     "--repeat": _COUNTS,
-    "--report": ("a-file", *_OUTPUTS),
+    "--report": ("a-file", *_OUTPUTS, ""),
     "--sample": _COUNTS,
     "--scope": ("beauty", "checks_violated", ""),
     "--seed": ("x", "1.5"),
@@ -171,6 +171,8 @@ def listed() -> Iterator[Given]:
     for name in ("--backend", "--report", "--cases"):
         yield Given(f"pytest {name}: no value", "pytest", session(name), (name,), Ending.USAGE, f"pytest {name}")
     yield Given("pytest --resume: nothing there", "pytest", small_session("--resume"), ("nothing to resume",))
+    yield Given("score --resume: nothing there", "poolproof", ("score", "--resume"), ("nothing to resume",))
+    yield Given("pytest -n: too many", "pytest", small_session("-n", "9999999"), ("-n 9999999",))
     arguments = small_session("--report=full")
     yield Given("pytest --report: in use", "pytest", arguments, ("full is not empty",), lay=odd_things)
 
@@ -220,7 +222,7 @@ _SESSION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "--ray": ((), ("nowhere", "")),
     "--ray-workers": (("x",), ("0", "-1")),
     "--seed": (("x", "1e3", ""), ()),
-    "--report": ((), ("a-file", "a-device", *_OUTPUTS)),
+    "--report": (("",), ("a-file", "a-device", *_OUTPUTS)),
     "--case": ((), ("{", "[]", "", "null")),
     "--case-list": ((), _INPUTS),
     "--operator": ((), ("MaxPool9d", "", "aclnn")),
