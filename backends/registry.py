@@ -120,6 +120,8 @@ def is_installed(name: str) -> bool:
 def check_name(name: str) -> None:
     """Raise `UnknownBackend` unless ``name`` can be created in principle; imports nothing heavy."""
     family, colon, device = name.partition(":")
+    if not name.isprintable():
+        raise UnknownBackend(f"backend {name!r}: a name holds characters that are printed, and no others")
     if name.startswith(KERNELS):
         return
     if colon and family in _ON_DEVICES:

@@ -11,7 +11,7 @@ _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso
 """Commands of CI services in a log: ``::`` where a line begins, ``##[`` and ``##vso[`` anywhere."""
 
 
-_LONG, _MOST = re.compile(r"\S{2000,}"), 20_000
+_LONG, _MOST = re.compile(r"\S{2000,}"), 5_000
 """A word, and the characters of a sentence, beyond which nobody reads on: a file was pasted, or a variable is wrong."""
 
 

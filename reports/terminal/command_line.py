@@ -86,6 +86,8 @@ class CommandGroup(click.Group):
             _refuse(error)
         except BadInput as error:
             give_up(str(error))
+        except UnicodeEncodeError as error:  # of an argument, whose bytes the system hands on as half characters
+            give_up(f"{error.object!r} holds bytes that are no text in UTF-8")
         except (KeyboardInterrupt, click.Abort):
             sys.exit(128 + signal.SIGINT)
         except BrokenPipeError:

@@ -30,7 +30,8 @@ _NO_FOLDERS = tuple(value for value in _INPUTS if value != "a-folder")
 _OUTPUTS = ("a-file/out", "a-device/out", "a-loop", _LONG)
 """Paths that cannot be written. All lie in the folder of the input: the test may be run by somebody who may do all."""
 
-_BACKENDS = ("abacus", "", ":", "nowhere:Backend", "scatter_backends:", "scatter_backends:Nothing", "os:path")
+_NO_MODULES = ("nowhere:Backend", "scatter_backends:", "scatter_backends:Nothing", "os:path", "os:\udcff")
+_BACKENDS = ("abacus", "", ":", *_NO_MODULES)
 
 BASE: Mapping[str, Mapping[str, str]] = {
     "backends": {},
@@ -82,7 +83,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "--cases": ("x", "0", "-1"),
     "coverage --complete": ("a-folder", "a-device", "a-pipe", *_OUTPUTS),
     "given": _INPUTS,
-    "case_id": ("000000000000", "", "*"),
+    "case_id": ("000000000000", "", "*", "\udcff"),
     "--defect": ("no-such-defect", ""),
     "--dtype": ("float8", ""),
     "--evidence": _OUTPUTS,
@@ -198,7 +199,9 @@ def _named(option: str, value: str) -> tuple[str, ...]:
     """What a sentence may call an option, or what it was given."""
     name, last = option.lstrip("-"), "".join(value.split()[-1:]).strip("'")
     missing_first = "attestation" if option == "--signer" else ""
-    return tuple(filter(None, (re.sub("[-_]", " ", name), name, name.upper(), value, last, missing_first)))
+    return tuple(
+        filter(None, (re.sub("[-_]", " ", name), name, name.upper(), ascii(value)[1:-1], value, last, missing_first))
+    )
 
 
 def _command(words: str, wrong: Mapping[str, object], name: str, how: str, names: tuple[str, ...] = ()) -> Given:

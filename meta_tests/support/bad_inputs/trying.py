@@ -40,7 +40,7 @@ _SHARED = (Path(tempfile.gettempdir()), Path.home() / ".cache", ROOT, Path(sys.p
 def make(made: Path) -> None:
     """What the inputs get copies of."""
     for given in MADE:
-        _ended(given, made)
+        ended(given, made)
     finish(made)
 
 
@@ -50,15 +50,15 @@ def attempt(given: Given, made: Path, here: Path, real: bool = False) -> str:
     before, case = contents(here), failing_case(made)
     asked = [each.replace(FAILING_CASE, case) for each in given.arguments]
     try:
-        ended = (_really_ended if real else _ended)(replace(given, arguments=tuple(asked)), here)
+        came = (_really_ended if real else ended)(replace(given, arguments=tuple(asked)), here)
     except subprocess.TimeoutExpired:
         return f"was not over after {SECONDS:g} s"
-    said = ended.stdout + ended.stderr
-    found = "; ".join(objections(given, ended.returncode, said, before, here))
+    said = came.stdout + came.stderr
+    found = "; ".join(objections(given, came.returncode, said, before, here))
     return found and f"{found}\n{given.program} {' '.join(map(ascii, asked))}\n{said[-3000:]}"
 
 
-def _ended(given: Given, here: Path) -> subprocess.CompletedProcess[str]:
+def ended(given: Given, here: Path) -> subprocess.CompletedProcess[str]:
     before = partial(_fenced, here)
     return forked.run(forked.Command(given.program, given.arguments, here, variables(given), SECONDS, before))
 
