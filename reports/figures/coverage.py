@@ -89,7 +89,8 @@ def scope_of(run: Mapping[str, Any], backend: str, operator: str, dtype: str) ->
         return Scope(OPERATORS[operator], OPERATORS[operator].indices.dtypes)
     has = [line[2] for line in said["subjects"] if line[:2] == [operator, dtype] and line[3] is None]
     product = PRODUCTS.get(said["product"])
-    able = tuple(said["abilities"].get(operator, {}).items())
+    abilities = said["abilities"].get(operator, {}).items()
+    able = tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in abilities)
     return Scope(OPERATORS[operator], tuple(has), tuple(said["tags"]), product, able)
 
 
