@@ -153,6 +153,15 @@ def test_drawn_sequences_are_legal_and_depend_on_the_seed_alone(actions: tuple[s
     assert max(sum(action.do == "run" for action in sequence.actions) for sequence in sequences) > 3
 
 
+def test_what_a_backend_lacks_is_not_drawn_and_no_line_of_it_conforms() -> None:
+    drawn = {has: sequence_block(200, index_dtypes=has).questions() for has in (("int32",), ("int32", "int64"))}
+    stored = {has: {case.index_dtype for each in asked for case in each.cases} for has, asked in drawn.items()}
+    assert stored == {has: {*has} for has in drawn}
+    lacking = type("Lacking", (Scatter,), {"unsupported": lambda *_: "no such indices"})()
+    row = drawn["int32",][0].judge(lacking)
+    assert (row["verdict"], row["reason"]) == (Verdict.NOT_SUPPORTED, "no such indices")
+
+
 def test_a_line_is_the_question_again() -> None:
     for asked in sequence_block(30).questions():
         read = line_question(asked.to_line(), None)
