@@ -77,6 +77,8 @@ def test_a_sentence_quotes_no_file() -> None:
     assert said.endswith("characters)\n\\x3a:error::': name another")
     assert len(said) < 300
     assert len(safe(50_000 * "a ")) < 5_010
+    assert len(safe(2_000 * "\x1b ")) < 5_010
+    assert safe(3 * "a\n") == 3 * "a\n" and "\n" not in safe(50 * "a\n")
 
 
 def test_a_console_shows_foreign_text_and_paints_its_own() -> None:

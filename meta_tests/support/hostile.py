@@ -249,6 +249,8 @@ HOSTILE: dict[str, Make] = {
     "a FIFO in it": _member(mode=stat.S_IFIFO),
     "an encrypted member": _patched(_CENTRAL, 8, b"\x01\x00"),
     "a member of an unknown method": _patched(_CENTRAL, 10, b"\x63\x00"),
+    "a member that is stored, as its own header has it": _patched(b"PK\x03\x04", 8, b"\x00\x00"),
+    "a member of another length, as its own header has it": _patched(b"PK\x03\x04", 18, b"\x01\x00\x00\x00"),
     "a member of another content": _patched(b"PK\x03\x04", 60, b"\x00\x01\x02\x03"),
     "the same name twice": _same_name_twice,
     "the same name in other letters": _with("RUN.JSON", b"{}"),

@@ -34,7 +34,7 @@ _LONGEST_COMMENT = 1 << 16
 _DIRECTORY_SIZE_AT = 12
 
 _LOCAL_HEADER, _CENTRAL_HEADER = 30, 46
-_NAME_LENGTH_AT, _LENGTHS_AT = 26, 28
+_NAME_LENGTH_AT, _EXTRA_LENGTH_AT, _LENGTHS_AT = 26, 28, 28
 _LARGE_END_SIZE = 76
 _HAS_DESCRIPTOR, _DESCRIPTOR = 0x8, b"PK\x07\x08"
 _IS_ENCRYPTED = 0x1
@@ -135,6 +135,9 @@ def _stowaway(file: BinaryIO, archive: ZipFile) -> str:
         header = file.read(_LOCAL_HEADER)
         if len(header) < _LOCAL_HEADER:
             return f"{member.filename!r} is cut off"
+        listed_so = (member.FileHeader(is_large)[:_EXTRA_LENGTH_AT] for is_large in (None, True))
+        if header[:_EXTRA_LENGTH_AT] not in listed_so:
+            return f"{member.filename!r} is another in front of its bytes than in the list of members"
         end += _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _NAME_LENGTH_AT)) + member.compress_size
         if member.flag_bits & _HAS_DESCRIPTOR:
             file.seek(end)

@@ -11,8 +11,9 @@ _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso
 """Commands of CI services in a log: ``::`` where a line begins, ``##[`` and ``##vso[`` anywhere."""
 
 
-_LONG, _MOST = re.compile(r"\S{2000,}"), 5_000
-"""A word, and the characters of a sentence, beyond which nobody reads on: a file was pasted, or a variable is wrong."""
+_LONG, _MOST, _MOST_LINES = re.compile(r"\S{2000,}"), 5_000, 40
+"""A word, and the characters and lines of a sentence, beyond which nobody reads on: a file was pasted, or a variable is
+wrong."""
 
 
 def visible(text: str) -> str:
@@ -27,10 +28,10 @@ def without_commands(text: str) -> str:
 
 def safe(text: str) -> str:
     """Make a sentence with text from outside fit for a terminal or a log: what it quotes is spelled out, and short."""
-    short = _LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", text)
-    if len(short) > _MOST:
-        short = f"{short[: _MOST // 2]} ... {short[-_MOST // 2 :]}"
-    return without_commands(visible(short))
+    said = visible(_LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", text))
+    if len(said) > _MOST:
+        said = f"{said[: _MOST // 2]} ... {said[-_MOST // 2 :]}"
+    return without_commands(said.replace("\n", "\\n") if said.count("\n") > _MOST_LINES else said)
 
 
 def duration(seconds: float) -> str:
