@@ -1,12 +1,12 @@
 """Bundles of failing runs, which have to stand: whoever judges honestly is called no forger.
 
-    python studies/failing_bundles.py [--defect NAME] [--cases 4] [--sample 20] [-o FOLDER] [-- OPTION...]
+    python studies/failing_bundles.py [--defect NAME] [--sample 20] [-o FOLDER] [-- OPTION...]
 
-Each seeded defect is judged on the product where it is at home, in a session of so many cases for each operator, pair
-of dtypes and aspect; what follows ``--`` are further options of it, such as ``--aspect state``. The run is packed,
-verified, and so many of its cases are judged again. A line says how each step ended; the study ends with 1 if a bundle
-does not stand, or a sample disagrees. A race may show in one of two calls, so disagreements of `RACING` are told and
-not counted.
+Each seeded defect is judged on the product where it is at home, by the aspect and the operator that the gate of the
+score asks first, or by a case of each usual kind; what follows ``--`` are options of the session instead of these. The
+run is packed, verified, and so many of its cases are judged again. A line says how each step ended; the study ends with
+1 if a bundle does not stand, or a sample disagrees. A race may show in one of two calls, so those of `_RACING` are
+told, and not counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,22 @@ import click
 
 from poolproof.backends.emulator.defects import VARIABLE, defects
 
-RACING = {"determinism_ignored", "nonatomic_core_add", "scratch_shared_by_streams", "first_stream_kept"}
+sys.path.append(str(Path(__file__).parents[1] / "meta_tests" / "support"))
+
+from seeded_finds import FOUND_AMONG, OF_VARIED_CALLS, RACING
+
+_RACING = RACING | {"first_stream_kept"}
+
+_USUAL = ("values", "special_values", "layouts", "memory", "state", "phases", "streams")
+
+
+def home(defect: str) -> tuple[str, ...]:
+    """Give the options of a session that finds a defect soon."""
+    varied = (("contract", operator) for operator, found in OF_VARIED_CALLS.items() if defect in found)
+    among = (place for place, found in FOUND_AMONG.items() if defect in found.split())
+    for aspect, operator in (*varied, *among):
+        return f"--aspect={aspect}", f"--operator={operator}"
+    return "--cases=1", "--dtype=float32", *(f"--aspect={aspect}" for aspect in _USUAL)
 
 
 def poolproof(defect: str, *words: object) -> tuple[int, str]:
@@ -36,12 +51,13 @@ def poolproof(defect: str, *words: object) -> tuple[int, str]:
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def tried(defect: str, cases: int, sample: int, folder: Path, options: Sequence[str]) -> bool:
+def tried(defect: str, sample: int, folder: Path, options: Sequence[str]) -> bool:
     """Judge, pack, verify and judge again; print a line, and what was said where it should not have been."""
     began, bundle = time.monotonic(), folder / f"{defect}.zip"
     backend = f"emulator-{defects()[defect].products[0].lower()}"
-    judging = ["--backend", backend, "--report", folder / defect, "--cases", cases, "--diagnose", "0"]
-    statuses = {"run": poolproof(defect, "run", "-q", "-p", "no:cacheprovider", *judging, *options)}
+    judging = ["--backend", backend, "--report", folder / defect, "--diagnose", "0"]
+    judging += options or home(defect)
+    statuses = {"run": poolproof(defect, "run", "-q", "-p", "no:cacheprovider", *judging)}
     statuses["package"] = poolproof(defect, "package", folder / defect, "-o", bundle)
     statuses["verify"] = poolproof(defect, "verify", bundle)
     statuses["rerun"] = poolproof(defect, "rerun", bundle, "--sample", sample) if sample else (0, "")
@@ -49,7 +65,7 @@ def tried(defect: str, cases: int, sample: int, folder: Path, options: Sequence[
     ends = ", ".join(f"{name} {status}" for name, (status, _) in statuses.items())
     print(f"{defect} on {backend}: {ends}; {evidence} evidence, {time.monotonic() - began:.0f} s", flush=True)
     stands = statuses["run"][0] in (0, 1) and not statuses["package"][0] and not statuses["verify"][0]
-    agrees = not statuses["rerun"][0] or defect in RACING
+    agrees = not statuses["rerun"][0] or defect in _RACING
     if not (stands and agrees):
         print("\n".join(text for name, (_, text) in statuses.items() if name in ("verify", "rerun")), flush=True)
     return stands and agrees
@@ -57,14 +73,13 @@ def tried(defect: str, cases: int, sample: int, folder: Path, options: Sequence[
 
 @click.command()
 @click.option("--defect", "names", multiple=True, type=click.Choice(sorted(defects())), help="Only this, repeatable.")
-@click.option("--cases", default=4, show_default=True, help="As for pytest.")
 @click.option("--sample", default=20, show_default=True, help="Cases judged again; 0 for none.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Keep runs and bundles in this folder.")
 @click.argument("options", nargs=-1)
-def main(names: tuple[str, ...], cases: int, sample: int, output: Path | None, options: tuple[str, ...]) -> None:
+def main(names: tuple[str, ...], sample: int, output: Path | None, options: tuple[str, ...]) -> None:
     with TemporaryDirectory() as scratch:
         folder = output or Path(scratch)
-        ended = [tried(name, cases, sample, folder, options) for name in names or defects()]
+        ended = [tried(name, sample, folder, options) for name in names or defects()]
     print(f"{sum(ended)} of {len(ended)} stand and agree")
     sys.exit(not all(ended))
 

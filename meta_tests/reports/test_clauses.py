@@ -18,17 +18,19 @@ from rich.console import Console
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
+from poolproof.reports.bundle.redraw import plan_problems
 from poolproof.reports.figures.clauses import LEGAL, clause_table, follows
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import add, query, read_entries
 from poolproof.reports.figures.tables import records
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.arrow import to_table
-from poolproof.reports.rows.store import write_run
+from poolproof.reports.rows.store import read_rows, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.suites.plan.aspects import CONTRACT
 from poolproof.suites.plan.plans import PLANS, Subject
+from poolproof.suites.rerun import REDRAW
 from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
 from sessions import run_session
 
@@ -118,6 +120,14 @@ def test_a_contract_block_owes_each_of_its_questions(name: str) -> None:
     described = [question.describe() for question in questions]
     for group, count in groups.items():
         assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
+
+
+def test_a_call_that_breaks_two_pairs_of_clauses_contradicts_neither(tmp_path: Path) -> None:
+    asked = ["--operator", "MaxPool2dWithIndices", "--aspect", "contract", "-k", "contract-pairs"]
+    folder = run_session(tmp_path, "emulator-950", asked=asked).folder
+    keys = Counter((row["case_id"], row["statement"]) for row in read_rows(folder).to_pylist())
+    assert len(keys) > len({case for case, _ in keys})
+    assert list(plan_problems(read_digest(folder), REDRAW)) == []
 
 
 def test_a_part_of_the_contract_is_told_from_the_whole(tmp_path: Path) -> None:

@@ -108,10 +108,13 @@ def _differences(where: str, planned: list[PlannedRow], found: list[Row]) -> Ite
         yield f"{where}: {_named(key)} was planned and has {rows}"
     for key, number in (got - expected).items():
         yield f"{where}: {_named(key)} has {number} rows more than were planned"
-    by_key = {_key(question[0]): question for question in planned}
+    by_key = defaultdict[tuple[str, ...], list[PlannedRow]](list)  # two pairs of clauses may be broken by one call
+    for question in planned:
+        by_key[_key(question[0])].append(question)
     for row in found:
-        if (question := by_key.get(_key(row))) is not None and (difference := _difference(question, row)):
-            yield f"{where}: {_named(_key(row))} {difference}"
+        differences = [_difference(question, row) for question in by_key[_key(row)]]
+        if differences and all(differences):
+            yield f"{where}: {_named(_key(row))} {differences[0]}"
 
 
 def _difference(planned: PlannedRow, row: Row) -> str:

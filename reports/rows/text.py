@@ -11,7 +11,7 @@ _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso
 """Commands of CI services in a log: ``::`` where a line begins, ``##[`` and ``##vso[`` anywhere."""
 
 
-_LONG, _MOST, _MOST_LINES = re.compile(r"\S{2000,}"), 5_000, 40
+_LONG, _MOST, _MOST_LINES = re.compile(r"\S{2000,}"), 4_000, 40
 """A word, and the characters and lines of a sentence, beyond which nobody reads on: a file was pasted, or a variable is
 wrong."""
 
@@ -29,9 +29,8 @@ def without_commands(text: str) -> str:
 def safe(text: str) -> str:
     """Make a sentence with text from outside fit for a terminal or a log: what it quotes is spelled out, and short."""
     said = visible(_LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", text))
-    if len(said) > _MOST:
-        said = f"{said[: _MOST // 2]} ... {said[-_MOST // 2 :]}"
-    return without_commands(said.replace("\n", "\\n") if said.count("\n") > _MOST_LINES else said)
+    said = without_commands(said.replace("\n", "\\n") if said.count("\n") > _MOST_LINES else said)
+    return said if len(said) <= _MOST else f"{said[: _MOST // 2]} ... {said[-_MOST // 2 :]}"
 
 
 def duration(seconds: float) -> str:

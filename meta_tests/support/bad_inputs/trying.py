@@ -137,9 +137,9 @@ _NORMAL = (Ending.HARMLESS, Ending.SHOWN)
 
 def objections(given: Given, status: int, output: str, before: dict[str, str], here: Path) -> Iterator[str]:
     """What is wrong with how a command ended."""
-    owed, most_lines = given.ending.value
-    if status != owed:
-        yield f"exit status {status}, owed {owed}"
+    expected, most_lines = given.ending.value
+    if status != expected:
+        yield f"exit status {status}, expected {expected}"
     if "Traceback" in output or "INTERNALERROR" in output:
         yield "a traceback"
     if given.ending not in _NORMAL and given.names and not any(name in output for name in given.names):
