@@ -130,9 +130,9 @@ SENTENCE = "Exit: --cases x: no number\n"
     ("status", "output", "objection"),
     [
         (3, SENTENCE, ""),
-        (1, SENTENCE, "exit status 1, owed 3"),
-        (0, SENTENCE, "exit status 0, owed 3"),
-        (-11, SENTENCE, "exit status -11, owed 3"),
+        (1, SENTENCE, "exit status 1, expected 3"),
+        (0, SENTENCE, "exit status 0, expected 3"),
+        (-11, SENTENCE, "exit status -11, expected 3"),
         (3, SENTENCE + "Traceback (most recent call last):", "a traceback"),
         (3, SENTENCE + "INTERNALERROR> KeyError", "a traceback"),
         (3, "Exit: something is wrong\n", "names none of '--cases'"),

@@ -155,7 +155,7 @@ def query(entries: Entries, sql: str, seconds: float = QUERY_SECONDS) -> pd.Data
     except duckdb.InterruptException:
         raise HistoryError(f"no answer within {seconds:g} s: ask for less, or allow more by --timeout") from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise HistoryError(str(error)) from error
+        raise HistoryError("\n".join(str(error).splitlines()[:4])) from error  # of a function, every type follows
     finally:
         limit.cancel()
 
