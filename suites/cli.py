@@ -38,7 +38,7 @@ A run is made by pytest, or by run, which is the same; the other commands look b
 
 \b
 pytest --pyargs poolproof.suites --backend torch-cpu -n 2
-pytest --pyargs poolproof.suites --help   (group "poolproof")
+poolproof run --help
 """
 
 

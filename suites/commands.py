@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +45,7 @@ from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.options import sources_option
+from poolproof.suites.options import add_options, sources_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
@@ -474,12 +475,22 @@ def _operator_names(given: Iterable[str]) -> set[str]:
         give_up(error.args[0])
 
 
+_PYTESTS = (
+    "Options of pytest serve too: -n N for N processes, -k EXPRESSION for some blocks; pytest --help has all."
+)
+
+
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def run(options: tuple[str, ...]) -> None:
     """Judge a plan, with the OPTIONS of pytest --pyargs poolproof.suites."""
     import pytest
 
+    if not {"-h", "--help"}.isdisjoint(options):
+        parser = ArgumentParser(usage="poolproof run [OPTION...]", epilog=_PYTESTS)
+        add_options(lambda title: parser.add_argument_group(title).add_argument)
+        click.echo(parser.format_help(), nl=False)
+        return
     sys.exit(pytest.main(["--pyargs", "poolproof.suites", *options]))
 
 

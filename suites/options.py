@@ -36,8 +36,9 @@ class OutOfRange(BadInput):
     """An option with an invalid value; the text names it."""
 
 
-def add_options(parser: pytest.Parser) -> None:
-    add = parser.getgroup("poolproof", "conformance of max pooling with argmax, backward").addoption
+def add_options(group: Callable[[str], Callable[..., object]]) -> None:
+    """Add all options; ``group`` gives for the title of a group what adds an option to it."""
+    add = group("what is judged")
     add_repeatable = partial(add, action="append")
     add_repeatable(
         "--backend",
@@ -52,32 +53,9 @@ def add_options(parser: pytest.Parser) -> None:
         default="smoke",
         help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()),
     )
-    add(
-        "--budget",
-        metavar="TIME",
-        help="time that the session may take, such as 90s, 10m or 2h: each block of the plan is asked its first cases, "
-        "then all are given the same time; with --resume, time for more of an earlier run",
-    )
-    add(
-        "--minutes",
-        type=float,
-        metavar="M",
-        help="minutes that the session takes: as --budget, and a block whose plan is spent goes on beyond it",
-    )
-    add(
-        "--shard",
-        metavar="I/N",
-        help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
-        "poolproof merge makes one run of them",
-    )
-    add(
-        "--ray",
-        metavar="ADDRESS",
-        help="judge on the devices of the Ray cluster at this address; auto: the one that Ray finds, or one of this "
-        "machine",
-    )
-    add("--ray-resource", metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)")
-    add("--ray-workers", type=int, metavar="N", help="judge on N devices at most (default: all)")
+    add_repeatable("--operator", metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too")
+    add_repeatable("--dtype", choices=DTYPES, help="only this dtype, repeatable")
+    add_repeatable("--aspect", choices=sorted(ASPECTS), help="only this aspect, repeatable")
     add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
     add(
         "--seed",
@@ -85,13 +63,6 @@ def add_options(parser: pytest.Parser) -> None:
         default=0,
         help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)",
     )
-    add(
-        "--report",
-        type=_named,
-        metavar="DIR",
-        help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
-    )
-    add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
     add_repeatable(
         "--case",
         metavar="JSON",
@@ -104,13 +75,24 @@ def add_options(parser: pytest.Parser) -> None:
         help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a case in each "
         "line; docs/case_lists.md says how rows are completed",
     )
-    add_repeatable("--operator", metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too")
-    add_repeatable("--dtype", choices=DTYPES, help="only this dtype, repeatable")
-    add_repeatable("--aspect", choices=sorted(ASPECTS), help="only this aspect, repeatable")
-    add_repeatable(
-        "--waivers",
-        metavar="FILE",
-        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
+    add(
+        "--shard",
+        metavar="I/N",
+        help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
+        "poolproof merge makes one run of them",
+    )
+    add = group("how long it takes")
+    add(
+        "--budget",
+        metavar="TIME",
+        help="time that the session may take, such as 90s, 10m or 2h: each block of the plan is asked its first cases, "
+        "then all are given the same time; with --resume, time for more of an earlier run",
+    )
+    add(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="minutes that the session takes: as --budget, and a block whose plan is spent goes on beyond it",
     )
     add(
         "--case-timeout",
@@ -125,18 +107,6 @@ def add_options(parser: pytest.Parser) -> None:
         help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large for it are "
         "not run, and counted (default: what is free when the run begins)",
     )
-    add_repeatable(
-        "--aclnn-library",
-        metavar="PATH",
-        help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
-        "variables name",
-    )
-    add("--sources", metavar="DIR", type=_folder, help=_SOURCES)
-    add(
-        "--probe",
-        action="store_true",
-        help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
-    )
     add(
         "--diagnose",
         type=float,
@@ -146,6 +116,42 @@ def add_options(parser: pytest.Parser) -> None:
         f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left)",
     )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
+    add = group("what is kept")
+    add_repeatable = partial(add, action="append")
+    add(
+        "--report",
+        type=_named,
+        metavar="DIR",
+        help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
+    )
+    add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
+    add_repeatable(
+        "--waivers",
+        metavar="FILE",
+        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
+    )
+    add(
+        "--probe",
+        action="store_true",
+        help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
+    )
+    add = group("where implementations are")
+    add_repeatable = partial(add, action="append")
+    add_repeatable(
+        "--aclnn-library",
+        metavar="PATH",
+        help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
+        "variables name",
+    )
+    add("--sources", metavar="DIR", type=_folder, help=_SOURCES)
+    add(
+        "--ray",
+        metavar="ADDRESS",
+        help="judge on the devices of the Ray cluster at this address; auto: the one that Ray finds, or one of this "
+        "machine",
+    )
+    add("--ray-resource", metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)")
+    add("--ray-workers", type=int, metavar="N", help="judge on N devices at most (default: all)")
 
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:

@@ -52,7 +52,7 @@ CountCases = Callable[[Mapping[str, int], int], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    add_options(parser)
+    add_options(lambda title: parser.getgroup(f"poolproof: {title}").addoption)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -248,10 +248,9 @@ def _report(judged: Sequence[Rejudged], seed: int, others: Sequence[str]) -> NoR
     counts += f", {unjudged:,} not judged here" if unjudged else ""
     words = f"{count_of(len(judged), 'case')} judged again, {counts}"
     ended = "disagrees" if differing else "agrees" if not unjudged else "agrees as far as it was judged"
-    ended += "".join(f", with another {what}" for what in ("backend", "library") if _is_about(others, what))
+    changed = [
+        what for what in ("backend", "library") if any(each.startswith(f"another {what} than ") for each in others)
+    ]
+    ended += "".join(f", with another {what}" for what in changed)
     out.print(ending(ended, overall, f"{words} (sample --seed {seed})"), soft_wrap=True)
     sys.exit(overall)
-
-
-def _is_about(lines: Sequence[str], what: str) -> bool:
-    return any(line.startswith(f"another {what} than ") for line in lines)

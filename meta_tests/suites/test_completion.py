@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 
 from places import ROOT
 from poolproof.backends.registry import names
@@ -56,3 +57,9 @@ def test_bash_completes(tmp_path: Path) -> None:
     command = ["bash", "-c", f'{script}echo "${{COMPREPLY[@]}}"']
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert ended.stdout.split() == ["emulator-a2", "emulator-a3"], ended.stderr
+
+
+def test_a_run_lists_its_own_options() -> None:
+    said = CliRunner().invoke(main, ["run", "--help"]).output
+    assert "what is judged:\n  --backend NAME" in said and "--maxfail" not in said
+    assert len(said.splitlines()) < 120

@@ -109,7 +109,7 @@ class PhaseQuestion(Question):
         calls = [each.new_call() for each in trials]
         result = backend.run_sequence(actions, calls)
         if not result.applicable:
-            return _no_occasion(result.text)
+            return verdict(Verdict.CONFORMS, f"no occasion: {result.text}") | {"checks_judged": []}
         if result.status is None:
             return _not_run(result.text)
         findings = [*self._wrong_status(result), *self._wrong_values(result, trials, calls)]
@@ -230,10 +230,6 @@ def _cases(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Case]:
 
 def _not_run(reason: str) -> Row:
     return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
-
-
-def _no_occasion(reason: str) -> Row:
-    return verdict(Verdict.CONFORMS, f"no occasion: {reason}") | {"checks_judged": []}
 
 
 def _harm(scenario: ExecutorScenario, trial: Trial) -> Mismatch | None:

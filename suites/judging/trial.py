@@ -281,7 +281,8 @@ class Trial:
 
     def in_mode(self, mode: str) -> ExecutedCall | None:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
-        return self._completed_if_available(self._execute(self.new_call(), mode), f"made with {mode}")
+        run = self._execute(self.new_call(), mode)
+        return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, f"made with {mode}")
 
     def in_sequence(self, actions: Actions, other: Trial, context: str) -> list[tuple[Trial, ExecutedCall]]:
         """Make the call, and another trial's, among other actions; those that have results, with their trials."""
@@ -357,9 +358,6 @@ class Trial:
                 return allocate(self.operands, POISONS[0], index_dtype=index_dtype)
             case _, exponent:
                 return allocate(self.operands.scaled(exponent), POISONS[0])
-
-    def _completed_if_available(self, run: ExecutedCall, context: str) -> ExecutedCall | None:
-        return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, context)
 
     def new_call(self) -> Call:
         """Place the case as it is in memory filled with the first poison."""

@@ -144,7 +144,7 @@ class Selection:
 
     def planned(self) -> list[Block]:
         """Return the single questions, or the blocks of the plan, without extensions."""
-        return [block for block in self._all_blocks if self._has(block.id)]
+        return [block for block in self._all_blocks if self.shard is None or block.id in self._shard_ids]
 
     def plan_cases(self) -> int:
         """Count the cases of the whole plan on these backends, or of a larger one if more cases are selected."""
@@ -170,9 +170,6 @@ class Selection:
         selected = {found[1] for found in map(_PLANNED.search, node_ids) if found}
         kept = [name for test, name in planned.items() if test in selected or name in begun]
         return kept if selected <= planned.keys() and len(kept) < len(planned) else None
-
-    def _has(self, name: str) -> bool:
-        return self.shard is None or name in self._shard_ids
 
     @cached_property
     def _shard_ids(self) -> frozenset[str]:

@@ -116,7 +116,7 @@ def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
 def accumulation(experiment: Experiment, bits: int, rounded: str) -> tuple[AccumulationModel | None, Observation]:
     """Find the kind of model: from the bits that partial sums keep, and if they are few from how many make one."""
     fmt = experiment.fmt
-    evidence = f"partial sums keep {_at_least(bits, experiment)} bits"
+    evidence = f"partial sums keep {'at least ' * (bits > WIDEST.get(experiment.dtype, 30))}{bits} bits"
     if bits >= max(fmt.precision, FLOAT32.precision):
         return ACC32, Observation("accumulation", "acc32", evidence)
     if bits != fmt.precision:
@@ -131,10 +131,6 @@ def accumulation(experiment: Experiment, bits: int, rounded: str) -> tuple[Accum
             if rounded != "even" or not admits(model, mixture(experiment)):
                 return model, Observation("accumulation", str(model), evidence)
     return NATIVE, Observation("accumulation", "native", f"{evidence}, and every one of {of} additions rounds to them")
-
-
-def _at_least(bits: int, experiment: Experiment) -> str:
-    return f"at least {bits}" if bits > WIDEST.get(experiment.dtype, 30) else str(bits)
 
 
 _HALF_ULPS = {"even": 1, "half away from zero": 1, "half toward zero": 1, "toward zero": 2, "down": 2, "up": 2}
