@@ -475,9 +475,7 @@ def _operator_names(given: Iterable[str]) -> set[str]:
         give_up(error.args[0])
 
 
-_PYTESTS = (
-    "Options of pytest serve too: -n N for N processes, -k EXPRESSION for some blocks; pytest --help has all."
-)
+_PYTESTS = "Options of pytest serve too: -n N for N processes, -k EXPRESSION for some blocks; pytest --help has all."
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})

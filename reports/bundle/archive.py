@@ -78,7 +78,7 @@ def _regular_file(bundle: Path) -> BinaryIO:
     try:
         descriptor = os.open(bundle, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise NotABundle(f"there is no file {str(bundle)!r}") from None
+        raise NotABundle(f"there is no file {bundle}") from None
     except (OSError, ValueError) as error:
         raise NotABundle(f"{bundle} is no bundle: {_sentence(error)}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

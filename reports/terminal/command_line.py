@@ -38,11 +38,11 @@ class Number(click.FloatRange):
 
 
 class NamedPath(click.Path):
-    """A path that has a name: an empty text is what a script makes of a variable that is not set."""
+    """A path that has a name: an empty text is what a script makes of a variable that is not set, lines of a list."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("a path is needed, not an empty text.", param, ctx)
+        if value == "" or "\n" in str(value):
+            self.fail(f"a path is needed, not {'lines of text' if value else 'an empty text'}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
