@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+import numpy as np
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +24,7 @@ from poolproof.backends.registry import BUILT_IN, UnknownBackend, names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
+from poolproof.reports.figures.quantities import LARGEST_ERROR
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.factors import Scope
@@ -203,13 +205,13 @@ def replay(
     verdicts = []
     for name in backend_names:
         answers = _answers(case, name, timeout, repeat, folder)
-        shown = next((rows for rows in answers if _fails(rows)), answers[0])
-        for row in shown:
+        failing = [rows for rows in answers if any(row["verdict"] in FAILED for row in rows)]
+        for row in [*failing, *answers][0]:
             _print_row(row)
             if row["verdict"] in FAILED:
                 _print_evidence(row, folder)
         if repeat > 1:
-            _console.print(f"fails {sum(map(_fails, answers))} of {repeat} on {name}")
+            _console.print(f"fails {len(failing)} of {repeat} on {name}")
         verdicts += [Verdict(row["verdict"]) for rows in answers for row in rows]
     sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
 
@@ -236,10 +238,6 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
             sandbox.close()
 
 
-def _fails(rows: Sequence[Row]) -> bool:
-    return any(row["verdict"] in FAILED for row in rows)
-
-
 def _print_row(row: Row) -> None:
     if row["verdict"] in FAILED:
         _console.print(Text(failure_text(row), style="red"))
@@ -251,9 +249,12 @@ def _print_row(row: Row) -> None:
         Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
     )
     _console.print(f"judged: {checks}")
-    if row.get("max_ulp") is not None:
+    if row.get("k_error"):
+        error, bound = (np.nanmax(row[name]) for name in ("k_error", "k_bound"))
         exact = f"{row['n_bits_owed']} of {row['n']} cells have one admissible value"
-        _console.print(f"largest error {row['max_ulp']:.3g} ulp, {exact}, model {row['model']}")
+        _console.print(
+            f"{LARGEST_ERROR.name} {error:.3g} {LARGEST_ERROR.unit} (at most {bound:.3g}), {exact}, {row['model']}"
+        )
 
 
 def _print_evidence(row: Row, folder: Path | None) -> None:
