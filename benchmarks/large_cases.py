@@ -61,12 +61,12 @@ def _measured(operator: str, elements: int, rounds: int) -> Iterator[Figure]:
         return
     said: dict[str, Any] = json.loads(ended.stdout)
     ours, theirs = said["seconds"], said["torch_seconds"]
-    owed = _MOST_TIME if elements == 10**7 else ""
+    bound = _MOST_TIME if elements == 10**7 else ""
     beside = "torch's forward and backward"
-    yield Figure("large cases", what, "s", ours, beside, theirs, ours / theirs, owed, said["verdict"])
+    yield Figure("large cases", what, "s", ours, beside, theirs, ours / theirs, bound, said["verdict"])
     peak, tensors = said["peak_bytes"] / 2**20, said["tensor_bytes"] / 2**20
-    owed = _MOST_MEMORY if elements == 10**7 else ""
-    yield Figure("large cases", what, "MiB", peak, "the case's tensors", tensors, peak / tensors, owed)
+    bound = _MOST_MEMORY if elements == 10**7 else ""
+    yield Figure("large cases", what, "MiB", peak, "the case's tensors", tensors, peak / tensors, bound)
 
 
 def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:

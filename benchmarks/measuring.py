@@ -25,7 +25,7 @@ class Figure:
     """One row of the table.
 
     ``ours`` and ``other`` are in ``unit``; ``other`` is None where nothing stands beside, or could not be measured:
-    then ``note`` says why. ``ratio`` is the median of the ratios of the rounds, ours to the other; ``owed`` is the
+    then ``note`` says why. ``ratio`` is the median of the ratios of the rounds, ours to the other; ``bound`` is the
     bound that it, or ``ours`` where there is no other, has to keep, as text: ">= 4".
     """
 
@@ -36,16 +36,16 @@ class Figure:
     beside: str = ""
     other: float | None = None
     ratio: float | None = None
-    owed: str = ""
+    bound: str = ""
     note: str = ""
 
     @property
     def holds(self) -> bool | None:
         """Whether the bound is kept; None without a bound or a value."""
         value = self.ours if self.ratio is None else self.ratio
-        if not self.owed or value is None:
+        if not self.bound or value is None:
             return None
-        relation, bound = self.owed.split()
+        relation, bound = self.bound.split()
         return value >= float(bound) if relation == ">=" else value <= float(bound)
 
 

@@ -73,7 +73,7 @@ def measure_rates(operators: Sequence[str], cases: int, rounds: int) -> Iterator
 
 _OTHERS = OBVIOUS, OPINFO = "the obvious way", "OpInfo samples"
 
-_EACH_OWED = {OBVIOUS: ">= 2", OPINFO: ""}
+_EACH_BOUND = {OBVIOUS: ">= 2", OPINFO: ""}
 _MEDIAN_OWED = {OBVIOUS: ">= 4", OPINFO: ""}
 """How many times as fast ours has to be, in each operator and in the median of them. Samples of torch are a few dozen
 elements, which one standard is held against: they tell what a question costs at least, no more.
@@ -91,7 +91,7 @@ def _rates_of(operator: Operator, ours: _Ours, cases: int, rounds: int) -> Itera
     taken = in_turns(rounds, {"ours": lambda: ours.judge(operator.name, cases, next(numbers)), **others})
     for name in others:
         figure = compared("small cases", operator.name, "cases/s", taken["ours"], name, taken[name])
-        yield replace(figure, owed=_EACH_OWED[name])
+        yield replace(figure, bound=_EACH_BOUND[name])
     if samples is None:
         why = "OpInfo needs the package expecttest"
         yield Figure("small cases", operator.name, "cases/s", None, OPINFO, note=why)
@@ -177,8 +177,8 @@ def _compare(case: Case, values: torch.Tensor, gradient: torch.Tensor) -> None:
         _assert_close(_computed(case, values, gradient), _computed(case, values.double(), gradient.double()))
 
 
-def _assert_close(outputs: Sequence[torch.Tensor], owed: Sequence[torch.Tensor]) -> None:
-    for output, exact in zip(outputs, owed, strict=True):
+def _assert_close(outputs: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> None:
+    for output, exact in zip(outputs, expected, strict=True):
         torch.testing.assert_close(output, exact, check_dtype=False)
 
 

@@ -95,7 +95,7 @@ def _show(figures: Sequence[Figure]) -> None:
     said = machine()
     console.print(f"{said['cpu']}, {said['cores']} cores, load {said['load'][0]}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("part", "what", "ours", "unit", "beside", "other", "ratio", "owed", ""):
+    for heading in ("part", "what", "ours", "unit", "beside", "other", "ratio", "bound", ""):
         table.add_column(heading, justify="right" if heading in ("ours", "other", "ratio") else "left", overflow="fold")
     for figure in figures:
         table.add_row(
@@ -106,7 +106,7 @@ def _show(figures: Sequence[Figure]) -> None:
             figure.beside,
             _number(figure.other),
             _number(figure.ratio),
-            figure.owed,
+            figure.bound,
             " ".join(filter(None, ("MISSED" if figure.holds is False else "", figure.note))),
             style="red" if figure.holds is False else None,
         )

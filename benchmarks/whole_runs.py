@@ -34,9 +34,9 @@ def measure_workers(operators: Sequence[str], cases: int, rounds: int) -> Iterat
     for number in range(rounds):
         for workers in (1, 2) if number % 2 else (2, 1):
             spans[workers].append(_run_seconds(workers, ["--cases", str(cases), *chosen]))
-    for kind, (what, owed) in enumerate((("two workers, judging", ">= 1.8"), ("two workers, start to end", ""))):
+    for kind, (what, bound) in enumerate((("two workers, judging", ">= 1.8"), ("two workers, start to end", ""))):
         one, two = ([60.0 / seconds[kind] for seconds in spans[workers]] for workers in (1, 2))
-        yield replace(compared("workers", what, "runs/min", two, "one worker", one), owed=owed)
+        yield replace(compared("workers", what, "runs/min", two, "one worker", one), bound=bound)
 
 
 def _run_seconds(workers: int, options: Sequence[str]) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def measure_start(rounds: int) -> Iterator[Figure]:
         }
         warm = in_turns(rounds, measures)
     yield Figure("start", "start to first verdict, nothing compiled yet", "s", cold)
-    yield Figure("start", "start to first verdict", "s", statistics.median(warm["ours"]), owed="<= 3")
+    yield Figure("start", "start to first verdict", "s", statistics.median(warm["ours"]), bound="<= 3")
     yield compared("start", "start to first verdict", "s", warm["ours"], "import torch", warm["torch"])
     measures = {
         "ours": lambda: _cpu_seconds([*_POOLPROOF, "--help"]),
@@ -76,7 +76,7 @@ def measure_start(rounds: int) -> Iterator[Figure]:
     }
     taken = in_turns(max(rounds, 3), measures)
     help_seconds = compared("start", "poolproof --help", "s of CPU", taken["ours"], "import click", taken["click"])
-    yield Figure("start", "poolproof --help", "s of CPU", help_seconds.ours, owed="<= 0.3")
+    yield Figure("start", "poolproof --help", "s of CPU", help_seconds.ours, bound="<= 0.3")
     yield help_seconds
 
 
