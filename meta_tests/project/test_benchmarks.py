@@ -53,7 +53,7 @@ def test_a_bound_is_held_against_the_ratio_or_against_ours_alone(monkeypatch: py
 
     figure = compared("part", "what", "cases/s", [10.0, 30.0, 20.0], "the other", [5.0, 5.0, 5.0])
     assert (figure.ours, figure.other, figure.ratio) == (20.0, 5.0, 4.0)
-    assert replace(figure, bound=">= 4").holds and not replace(figure, owed="<= 3").holds
+    assert replace(figure, bound=">= 4").holds and not replace(figure, bound="<= 3").holds
     alone = Figure("part", "what", "s", 2.0, bound="<= 3")
     assert alone.holds and not replace(alone, ours=3.5).holds
     assert figure.holds is None and replace(alone, ours=None).holds is None
