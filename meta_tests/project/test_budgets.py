@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_550,
     "backends": 5_290,
-    "suites": 15_710,
-    "suites/cases": 5_240,
+    "suites": 15_770,
+    "suites/cases": 5_300,
     "suites/judging": 3_230,
     "suites/plan": 1_580,
     "suites/isolation": 1_510,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 10_420,
-    "meta_tests": 23_840,
+    "meta_tests": 23_950,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -29,7 +29,12 @@ Row = dict[str, Any]
 
 
 def tensor(name: str, shape: Sequence[int], values: Any, dtype: str = "fp32") -> Row:
-    return {"name": name, "type": "tensor", "required": True, "dtype": dtype, "shape": shape, "range_values": values}
+    return item(name, "tensor", dtype, shape, values)
+
+
+def item(name: str, kind: str, dtype: str, shape: Any, values: Any) -> Row:
+    given = {"name": name, "type": kind, "required": True, "dtype": dtype, "shape": shape, "range_values": values}
+    return given | {"backward": False, "align_32B": None}
 
 
 def atk_windowed(
@@ -44,47 +49,107 @@ def atk_windowed(
 ) -> Row:
     """A window of two cells along each axis, side by side."""
     given = {"kernelSize": 2, "stride": 2, "padding": 0, "dilation": 1}
-    usual = {"type": "attrs", "dtype": "int", "shape": None}
     return {
         "id": number,
+        "name": f"torch.nn.{operator}",
         "aclnn_name": operator,
+        "api_type": f"ascend_method_torch_nn_{operator}",
         "standard": {"acc": acc, "perf": "not_key"},
         "inputs": [
             tensor("gradOutput", pooled, gradient, dtype),
             tensor("self", shape, values, dtype),
             tensor("indices", [7], [-1, 1], "int32"),
-            *([usual | {"name": name, "range_values": value}] * (len(shape) - 2) for name, value in given.items()),
-            {"name": "ceilMode", "type": "attr", "dtype": "bool", "shape": None, "range_values": False},
+            *([item(name, "attrs", "int", None, value)] * (len(shape) - 2) for name, value in given.items()),
+            item("ceilMode", "attr", "bool", None, False),
         ],
+        "is_boundary": True,
     }
 
 
 def atk_adaptive(number: int, operator: str, shape: Sequence[int], pooled: Sequence[int], dtype: str = "fp16") -> Row:
-    """An adaptive backward, which is told no attributes."""
+    """An adaptive backward, whose tensors but self are placeholders, beside the number of windows."""
+    normal = {"name": "nd", "mean": [-1, 1], "std": [1, 3]}
+    rank = 3 if "3d" in operator else 2
     return {
         "id": number,
-        "aclnn_name": f"aclnn{operator}",
-        "standard": {"acc": {"single_bm": {"type": "high_precision"}}},
+        "name": f"torch.nn.{operator.removesuffix('Backward')}Grad",
+        "aclnn_name": operator,
+        "api_type": f"aclnn_{operator.lower()}",
+        "standard": {"acc": {"single_bm": {"type": "high_precision"}}, "perf": "not_key"},
         "inputs": [
-            tensor("gradOutput", pooled, [-7, 7], dtype),
-            tensor("self", shape, {"name": "nd", "mean": [-1, 1], "std": [1, 3]}, dtype),
-            tensor("indices", pooled, ["null"], "int32"),
+            tensor("gradOutput", pooled, normal, dtype),
+            tensor("self", shape, normal, dtype),
+            tensor("indices", pooled, normal, dtype),
+            [item("output_size", "attr_tuple", "int", None, length) for length in pooled[-rank:]],
         ],
+        "is_boundary": True,
     }
 
 
 def ttk(**changes: str) -> dict[str, str]:
     """A row of the 2-D gradient's kernel, channels last, with some of its cells changed."""
+    shapes, output = "((2, 6, 4, 3), (2, 3, 2, 3), (2, 3, 2, 3))", "((2, 6, 4, 3),)"
     windows = {"ksize": [2, 2], "strides": [2, 2], "pads": [0, 0], "dtype": 3, "dilation": [1, 1]}
+    dynamic = {"dynamic_shape": [[2, -1, -1, -1], [-2], [2, -1, -1, -1]]}
     row = {
         "testcase_name": "small_nan",
         "op_name": "max_pool_grad_with_argmax_v3",
         "input_dtypes": str(("float16", "float16", "int32")),
-        "attributes": str(windows | {"ceil_mode": False, "data_format": "NHWC"}),
-        "input_shapes": "((2, 6, 4, 3), (2, 3, 2, 3), (2, 3, 2, 3))",
+        "input_ori_shapes": shapes,
+        "output_ori_shapes": output,
+        "input_ori_formats": "('NHWC', 'NHWC', 'NHWC')",
+        "output_ori_formats": "('NHWC',)",
+        "attributes": str(windows | {"ceil_mode": False, "data_format": "NHWC"} | dynamic),
+        "input_shapes": shapes,
+        "output_dtypes": "('float16',)",
+        "output_shapes": output,
+        "input_formats": "('NHWC', 'NHWC', 'NHWC')",
+        "output_formats": "('NHWC',)",
         "input_data_ranges": "((nan, nan), (0, 0.5), (0, 0))",
         "precision_tolerances": "((0.001, 0.001),)",
         "absolute_precision": "1e-08",
+        "soc_series": "",
+    }
+    return row | changes
+
+
+def ttk_forward(**changes: str) -> dict[str, str]:
+    """A row of the 2-D forward's kernel: the tool chooses the data, and no tolerance is listed."""
+    shapes = "((2, 3, 3, 2), (2, 3, 3, 2))"
+    windows = {"ksize": [2, 2], "strides": [2, 2], "pads": [0, 0], "dilation": [1, 1], "ceil_mode": False}
+    own = {
+        "testcase_name": "aclnnMaxPool2dWithIndices_fp16_ND_000001",
+        "op_name": "max_pool_with_argmax_v3",
+        "input_dtypes": "('float16',)",
+        "input_ori_shapes": "((2, 3, 6, 4),)",
+        "output_ori_shapes": shapes,
+        "input_ori_formats": "('NCHW',)",
+        "output_ori_formats": "('NCHW', 'NCHW')",
+        "attributes": str(windows | {"dtype": 3, "data_format": "NCHW"}),
+        "input_shapes": "((2, 3, 6, 4),)",
+        "output_dtypes": "('float16', 'int32')",
+        "output_shapes": shapes,
+        "input_formats": "('NCHW',)",
+        "output_formats": "('NCHW', 'NCHW')",
+        "input_data_ranges": "((None, None),)",
+        "precision_tolerances": "",
+    }
+    return ttk(**own | changes)
+
+
+def ttk_api(**changes: str) -> dict[str, str]:
+    """A row of the lists that name an API, spelled as people spell them."""
+    row = {
+        "testcase_name": "MaxPoolGradWithArgmaxV3_fp32_int32_NCHW_random_0000001",
+        "api_name": "aclnnMaxPool2dWithIndicesBackward",
+        "tensor_view_shapes": "((2, 3, 3, 2), (2, 3, 6, 4), (2, 3, 3, 2),(2, 3, 6, 4))",
+        "tensor_formats": '("NCHW","NCHW","NCHW","NCHW",)',
+        "tensor_dtypes": "('float32', 'float32', 'int32', 'float32')",
+        "output_tensor_indexes": "(3,)",
+        "attributes": '{"kernelSize": [2, 2], "stride": [2, 2],  "padding": [0, 0], '
+        '"dilation": [1, 1], "ceilMode": False}',
+        "input_data_ranges": "((10,1000), (1,2), (0, 5814))",
+        "is_enabled": "TRUE",
     }
     return row | changes
 
@@ -96,7 +161,7 @@ def write_atk(path: Path, *rows: Any) -> Path:
 
 def write_ttk(path: Path, *rows: Mapping[str, str]) -> Path:
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(ttk()))
+        writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
     return path
@@ -127,7 +192,7 @@ FAMILY = [
 
 def test_every_backward_has_its_list(tmp_path: Path) -> None:
     cases = [case_of(entry) for entry in read(tmp_path, *FAMILY)]
-    assert [case.operator for case in cases] == [row["aclnn_name"].removeprefix("aclnn") for row in FAMILY]
+    assert [case.operator for case in cases] == [row["aclnn_name"] for row in FAMILY]
     assert [list(case.pooled_shape) for case in cases] == [list(row["inputs"][0]["shape"]) for row in FAMILY]
     assert [case.index_dtype for case in cases] == ["int32", "int32", "int8", "int32", "int32"]
     assert [case.gradient for case in cases] == ["between(-5,5)"] * 3 + ["pointed"] * 2
@@ -137,10 +202,22 @@ def test_every_backward_has_its_list(tmp_path: Path) -> None:
 def test_forwards_are_read_from_what_they_are_given(tmp_path: Path) -> None:
     windowed = atk_windowed(0, "MaxPool2dWithIndices")
     windowed["inputs"] = windowed["inputs"][1:2] + windowed["inputs"][3:]
-    adaptive = atk_adaptive(1, "AdaptiveMaxPool2d", (2, 3, 7, 5), ())
-    adaptive["inputs"] = [adaptive["inputs"][1], [{"name": "outputSize", "range_values": 2}] * 2]
+    adaptive = atk_adaptive(1, "AdaptiveMaxPool2d", (2, 3, 7, 5), (2, 3, 2, 4))
+    adaptive["inputs"] = adaptive["inputs"][1::2]
     entries = read(tmp_path, windowed, adaptive)
     assert [case_of(entry).operator for entry in entries] == ["MaxPool2dWithIndices", "AdaptiveMaxPool2d"]
+    assert [case_of(entry).pooled_shape for entry in entries] == [(2, 3, 3, 2), (2, 3, 2, 4)]
+
+
+@pytest.mark.parametrize("given", [["inf"], ["-inf"]])
+def test_a_bool_of_which_no_value_is_listed_is_drawn_by_the_name_of_its_row(tmp_path: Path, given: Any) -> None:
+    rows = [
+        changed(atk_windowed(number, shape=(2, 3, 6, 6), pooled=(2, 3, 3, 3)), -1, range_values=given)
+        for number in range(8)
+    ]
+    drawn = [str(case_of(entry).attributes) for entry in read(tmp_path, *rows)]
+    assert len(set(drawn)) == 2
+    assert drawn == [str(case_of(entry).attributes) for entry in read(tmp_path, *rows[::-1])][::-1]
 
 
 def test_the_gradient_of_an_adaptive_row_is_the_output_of_its_forward(tmp_path: Path) -> None:
@@ -163,6 +240,36 @@ def test_ttk_rows_are_integers_whatever_their_ranges_say(tmp_path: Path) -> None
     assert np.abs(made.values).max() > 64
     assert (case.values, case.gradient) == ("whole(-128,127)", "pointed")
     assert (case.index_dtype, case.indices) == ("int32", "forward")
+
+
+def test_a_forwards_kernel_and_an_api_are_read_from_their_own_columns(tmp_path: Path) -> None:
+    (forward,) = read_lists([write_ttk(tmp_path / "forward.csv", ttk_forward())])
+    (backward,) = read_lists([write_ttk(tmp_path / "api.csv", ttk_api())])
+    first, last = case_of(forward), case_of(backward)
+    assert (first.operator, first.shape, first.index_dtype) == ("MaxPool2dWithIndices", (2, 3, 6, 4), "int32")
+    assert (forward.own.standard, backward.own.standard) == (None, None)
+    assert (last.operator, last.shape, last.dtype) == ("MaxPool2dWithIndicesBackward", (2, 3, 6, 4), "float32")
+    assert (last.gradient, last.values, last.indices) == ("between(10,1000)", "between(1,2)", "forward")
+    assert first.pooled_shape == last.pooled_shape == (2, 3, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"api_name": "aclnnMaxPool"}, "api_name"),
+        ({"is_enabled": "FALSE"}, "is_enabled"),
+        ({"tensor_dtypes": "('float32', 'float16', 'int32', 'float32')"}, "tensor_dtypes"),
+        ({"tensor_view_shapes": "((2, 3, 3, 2), (2, 3, 6, 4), (2, 3, 3, 2))"}, "tensor_view_shapes"),
+        ({"tensor_view_shapes": "((2, 3, 3, 3), (2, 3, 6, 4), (2, 3, 3, 2), (2, 3, 6, 4))"}, "tensor_view_shapes"),
+        ({"tensor_view_strides": "((24, 6, 2, 1),)"}, "tensor_view_strides"),
+        ({"attributes": '{"stride": [2, 2]}'}, "no legal call"),
+    ],
+)
+def test_what_is_wrong_with_a_row_of_an_api_names_its_column(
+    tmp_path: Path, changes: dict[str, str], field: str
+) -> None:
+    (entry,) = read_lists([write_ttk(tmp_path / "api.csv", ttk_api(**changes))])
+    assert entry.fault.partition("): ")[2].startswith(field), entry.fault
 
 
 @pytest.mark.parametrize(
@@ -374,7 +481,8 @@ def test_whatever_stands_in_a_row_it_is_a_case_or_has_a_fault() -> None:
             row = put(row, lots.choice(list(places(row))), lots.choice(WRONG))
         read.append(FORMATS["atk"].entry(row, "list", 1))
     for _ in range(400):
-        read.append(FORMATS["ttk"].entry(ttk() | {lots.choice(list(ttk())): lots.choice(CELLS)}, "list", 1))
+        row = lots.choice((ttk, ttk_forward, ttk_api))()
+        read.append(FORMATS["ttk"].entry(row | {lots.choice(list(row)): lots.choice(CELLS)}, "list", 1))
     assert all(entry.case or entry.fault.startswith("row 1 of list (") for entry in read)
     assert 100 < sum(entry.case is not None for entry in read) < 800
     for entry in read[::20]:

@@ -15,23 +15,24 @@ from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import Adaptive
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
-from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError, declared_recipe, legal_case, seed_of
+from poolproof.suites.cases.lists.entry import (
+    API_ATTRIBUTES,
+    Entry,
+    OwnStandard,
+    RowError,
+    declared_recipe,
+    legal_case,
+    seed_of,
+)
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Spread, parse_spread
+from poolproof.suites.cases.recipes.stream import RandomStream
 
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 _SPELLED = {dtype: name for name, dtype in DTYPES.items()}
 
 TENSORS = {"gradOutput": "grad_output", "self": "self", "indices": "indices"}
-_ATTRIBUTES = {
-    "kernelSize": "kernel_size",
-    "stride": "stride",
-    "padding": "padding",
-    "dilation": "dilation",
-    "ceilMode": "ceil_mode",
-    "outputSize": "output_size",
-}
-
+_ATTRIBUTES = API_ATTRIBUTES | {"output_size": "output_size"}
 _NAMES = TENSORS | _ATTRIBUTES
 
 _STANDARDS = {"single_bm": "atk-single"}
@@ -66,7 +67,7 @@ class Atk(ListFormat):
         tensors, attributes = _inputs(row)
         own, seed = _standard(row), seed_of(name)
         record = {"operator": api.name, "shape": _shape("self", tensors), "seed": seed}
-        record |= _windows(api, tensors, attributes)
+        record |= _windows(api, attributes, seed)
         record["dtype"] = dtype = _dtype("self", tensors)
         record["index_dtype"] = api.indices.dtypes[0]
         record["values"] = declared_recipe("self", tensors["self"].get("range_values"), dtype, seed)
@@ -153,18 +154,15 @@ def _shape(tensor: str, tensors: Mapping[str, Item]) -> list[Any]:
     return given
 
 
-def _windows(api: Operator, tensors: Mapping[str, Item], attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the attributes of the windows; an adaptive backward takes none, and its shapes give them."""
+def _windows(api: Operator, attributes: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Read the attributes of the windows, which the adaptive backwards are told as well."""
     known = {attribute.name for attribute in api.windows.attributes()}
     for name in attributes:
         if name not in known:
             raise RowError(f"{name}: {api.name} has no such attribute")
     given = dict(attributes)
-    if issubclass(api.windows, Adaptive) and "output_size" not in given:
-        tensor = "grad_output"
-        if tensor not in tensors:
-            raise RowError(f"{tensor}: without it and outputSize nothing says how many windows there are")
-        given["output_size"] = _shape(tensor, tensors)[-api.spatial_rank :]
+    if given.get("ceil_mode") in (["inf"], ["-inf"]):  # no range of a bool: the tool draws either
+        given["ceil_mode"] = bool(RandomStream(seed, "ceil_mode").uniform(1)[0] < 0.5)
     return {name: value if name == "ceil_mode" or isinstance(value, list) else [value] for name, value in given.items()}
 
 
@@ -234,13 +232,13 @@ def _tensor(case: Case, tensor: str) -> dict[str, Any]:
 
 def _written_attributes(case: Case) -> Iterator[Any]:
     theirs = {ours: name for name, ours in _ATTRIBUTES.items()}
-    passed = case.api.passed(case.attributes)
-    for attribute, value in zip(case.api.attributes, passed, strict=True):
-        name = theirs[attribute.name]
+    kind = "attr_tuple" if isinstance(case.attributes, Adaptive) else "attrs"
+    for attribute in case.api.windows.attributes():
+        name, value = theirs[attribute.name], getattr(case.attributes.passed(), attribute.name)
         if isinstance(value, bool):
             yield _item(name, "attr", "bool", None, value)
         else:
-            yield [_item(name, "attrs", "int", None, item) for item in value or case.attributes.sizes]
+            yield [_item(name, kind, "int", None, item) for item in value or case.attributes.sizes]
 
 
 def _item(name: str, kind: str, dtype: str, shape: list[int] | None, values: Any) -> dict[str, Any]:

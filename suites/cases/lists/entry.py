@@ -26,6 +26,15 @@ from poolproof.suites.cases.recipes.stream import RandomStream
 MARK = "list"
 """The field that only the line of an entry has, and none of a case."""
 
+API_ATTRIBUTES = {
+    "kernelSize": "kernel_size",
+    "stride": "stride",
+    "padding": "padding",
+    "dilation": "dilation",
+    "ceilMode": "ceil_mode",
+}
+"""Our names of attributes, by those of the API's pages."""
+
 
 class ListError(BadInput):
     """A file that is no case list, or lists of one name."""

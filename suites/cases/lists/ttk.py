@@ -1,7 +1,8 @@
-"""Case lists of TTK, the kernels' test tool: a CSV file with a row for each case, Python literals in its fields.
+"""Case lists of TTK, the test tool of kernels and APIs: CSV files with a row for each case, Python literals in cells.
 
-How the tool completes a row was read in the input script of this kernel: self is integers in [-128, 127], indices are
-those of a forward on it, the gradient is that forward's output, whatever ranges are listed.
+How the tool completes a row of a kernel was read in the scripts beside the lists: self of the gradient's kernel is
+integers in [-128, 127], indices are those of a forward on it, the gradient is that forward's output, whatever ranges
+are listed. Of an API no script is published: its data are as listed, but indices are those of a forward on self.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import ast
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from poolproof.references.operators import OPERATORS, Operator, find_operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, inexpressible_feature
 from poolproof.suites.cases.lists.entry import (
+    API_ATTRIBUTES,
     Entry,
     OwnStandard,
     RowError,
@@ -31,14 +33,44 @@ from poolproof.suites.cases.lists.entry import (
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Spread
 
-KERNELS = {"max_pool_grad_with_argmax_v3": "MaxPool2dWithIndicesBackward"}
+KERNELS = {
+    "max_pool_grad_with_argmax_v3": "MaxPool2dWithIndicesBackward",
+    "max_pool_with_argmax_v3": "MaxPool2dWithIndices",
+}
 """The operators that the library runs by a kernel of TTK's lists."""
+
+_WRITTEN = "max_pool_grad_with_argmax_v3"
 
 _DTYPES = ("float32", "float16", "bfloat16")
 _INDEX_DTYPES = {3: "int32", 9: "int64"}
-_ATTRIBUTES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", "dilation": "dilation"}
 _INPUTS = ("self", "grad_output", "indices")
 _NHWC = TAGS["nhwc"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """Columns of one kind of lists: of all tensors' ``dtypes`` and ``shapes``; and its names of ``attributes``."""
+
+    operator: str
+    dtypes: tuple[str, ...]
+    shapes: tuple[str, ...]
+    attributes: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those without which a row is no case."""
+        return self.operator, *self.dtypes, *self.shapes, "attributes", "input_data_ranges"
+
+
+_ATTRIBUTES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", "dilation": "dilation"}
+_KERNEL = Form(
+    "op_name",
+    ("input_dtypes", "output_dtypes"),
+    ("input_shapes", "output_shapes"),
+    _ATTRIBUTES | {"ceil_mode": "ceil_mode"},
+)
+_API = Form("api_name", ("tensor_dtypes",), ("tensor_view_shapes",), API_ATTRIBUTES | {"outputSize": "output_size"})
+_UNREAD = ("tensor_view_strides", "tensor_storage_shapes", "tensor_view_offsets")
 
 MADE = str(Spread("whole", (-128.0, 127.0)))
 """What the tool's input script fills self with."""
@@ -62,9 +94,6 @@ COLUMNS = (
     "absolute_precision",
     "soc_series",
 )
-_READ = ("op_name", "input_dtypes", "input_shapes", "attributes", "input_data_ranges")
-"""Columns without which a row is no case."""
-
 _CLOSE = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 1e-3}
 _ATOL = 1e-08
 
@@ -76,7 +105,7 @@ class Ttk(ListFormat):
 
     def recognises(self, text: str) -> bool:
         heading = next(csv.reader(io.StringIO(text)), [])
-        return {"testcase_name", "op_name"} <= set(heading)
+        return "testcase_name" in heading and not {_KERNEL.operator, _API.operator}.isdisjoint(heading)
 
     def entries(self, text: str, label: str) -> Iterator[Entry]:
         try:
@@ -90,40 +119,36 @@ class Ttk(ListFormat):
         return row.get("testcase_name") or str(number)
 
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
-        cells = _cells(row)
-        if cells["op_name"] not in KERNELS:
-            raise RowError(f"op_name: {cells['op_name']!r} is none of {', '.join(KERNELS)}")
-        attributes = _attributes(cells)
-        dtypes, shapes, ranges = map(partial(_three, cells), ("input_dtypes", "input_shapes", "input_data_ranges"))
-        if dtypes[0] not in _DTYPES or dtypes[1] != dtypes[0]:
-            raise RowError(f"input_dtypes: self and gradient are both one of {', '.join(_DTYPES)}, not {dtypes}")
-        channels_last = attributes.pop("data_format", "NCHW") == _NHWC
-        number = attributes.pop("dtype", 3)
-        index_dtype = _INDEX_DTYPES.get(number) if isinstance(number, int) else None
-        if index_dtype is None or index_dtype != dtypes[2]:
-            problem = f"does not agree with {dtypes[2]!r} indices"
-            raise RowError(f"attributes: dtype {number!r} (3 is int32, 9 int64) {problem}")
-        record = attributes | {
-            "operator": KERNELS[cells["op_name"]],
-            "shape": _planes_first(shapes[0], channels_last),
-            "dtype": dtypes[0],
-            "index_dtype": index_dtype,
-            "values": MADE,
-            "gradient": pointed.__name__,
-            "seed": seed_of(name),
-        }
-        case = legal_case(record)
+        form = _KERNEL if _KERNEL.operator in row else _API
+        cells = _cells(row, form)
+        api = _operator(cells, form)
+        tensors = (*_INPUTS, "grad_input") if form is _KERNEL and api.is_backward else api.tensors
+        dtypes = dict(zip(tensors, _for_each(cells, form.dtypes, tensors), strict=True))
+        shapes = dict(zip(tensors, _for_each(cells, form.shapes, tensors), strict=True))
+        ranges = dict(zip(tensors, _for_each(cells, ("input_data_ranges",), api.inputs), strict=False))
+        attributes = _attributes(cells, form, dtypes["indices"])
+        dtype, seed = dtypes["self"], seed_of(name)
+        if dtype not in _DTYPES or {dtypes[tensor] for tensor in api.tensors if tensor != "indices"} != {dtype}:
+            raise RowError(f"{form.dtypes[0]}: all data are of one of {', '.join(_DTYPES)}, not {dtypes}")
+        tags = cells.get("tensor_formats", [cells["attributes"].get("data_format")])
+        channels_last = isinstance(tags, list) and tags[:1] == [_NHWC]
+        planes = {tensor: _planes_first(given, channels_last, form) for tensor, given in shapes.items()}
+        # the tool fills in other data where it runs the kernel of a backward, but reads these
+        recipes = {tensor: _recipe(tensor, ranges[tensor], dtype, seed) for tensor in api.inputs if tensor != "indices"}
+        given = {"values": recipes["self"], "gradient": recipes.get("grad_output")}
+        if form is _KERNEL and api.is_backward:
+            given = {"values": MADE, "gradient": pointed.__name__}
+        record = {"operator": api.name, "shape": planes["self"], "dtype": dtype, "index_dtype": dtypes["indices"]}
+        case = legal_case(record | attributes | {"seed": seed} | {field: own for field, own in given.items() if own})
         case = replace(case, layouts=tagged_layouts(case)) if channels_last else case
-        for column, tensor, given in (("gradient", "grad_output", shapes[1]), ("indices", "indices", shapes[2])):
-            if _planes_first(given, channels_last) != list(case.tensor_shape(tensor)):
-                raise RowError(f"input_shapes: {column} is {list(given)}, and the windows give {case.pooled_shape}")
-        for tensor, given in zip(_INPUTS[:2], ranges[:2], strict=True):
-            declared_recipe(tensor, list(given), dtypes[0], case.seed)  # the tool fills in other data, but reads these
-        return case, _standard(cells)
+        for tensor, listed in planes.items():
+            if listed != list(case.tensor_shape(tensor)):
+                raise RowError(f"{form.shapes[0]}: {tensor} is {listed}, not {list(case.tensor_shape(tensor))}")
+        return case, _standard(cells) if api.is_backward else OwnStandard()
 
     def write(self, case: Case, number: int) -> dict[str, str]:
-        if case.operator not in KERNELS.values():
-            raise NotExpressible(f"no kernel of TTK's lists is known for {case.operator}")
+        if case.operator != KERNELS[_WRITTEN]:
+            raise NotExpressible(f"rows of TTK are written for the kernel {_WRITTEN} alone, not for {case.operator}")
         channels_last = case.layouts == tagged_layouts(case)
         reason = inexpressible_feature(replace(case, layouts=() if channels_last else case.layouts))
         if reason:
@@ -147,20 +172,35 @@ class Ttk(ListFormat):
         return text.getvalue()
 
 
-def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+def _cells(row: Mapping[str, Any], form: Form) -> dict[str, Any]:
     """Read the cells as Python values; `RowError` names one that is none."""
+    if str(row.get("is_enabled")).upper() == "FALSE":
+        raise RowError("is_enabled: the list has switched this row off")
+    for column in _UNREAD:
+        if row.get(column) not in (None, "", "()"):
+            raise RowError(f"{column}: only tensors that lie as their shapes say are read, not {row[column]:.60}")
     cells: dict[str, Any] = {}
-    for column in (*_READ, "precision_tolerances", "absolute_precision"):
+    for column in (*form.columns, "tensor_formats", "precision_tolerances", "absolute_precision"):
         text = row.get(column)
         if not isinstance(text, str) or not text:
-            if column in _READ:
+            if column in form.columns:
                 raise RowError(f"{column}: it is empty")
             continue
         try:
-            cells[column] = text if column == "op_name" else literal(text)
+            cells[column] = text if column == form.operator else literal(text)
         except ValueError as error:
             raise RowError(f"{column}: {error}") from error
     return cells
+
+
+def _operator(cells: Mapping[str, Any], form: Form) -> Operator:
+    name = cells[form.operator]
+    if form is _KERNEL and name not in KERNELS:
+        raise RowError(f"op_name: the kernel {name!r} runs no operator of this family; {', '.join(KERNELS)} do")
+    try:
+        return OPERATORS[KERNELS[name]] if form is _KERNEL else find_operator(name)
+    except KeyError as error:
+        raise RowError(f"api_name: {error.args[0]}") from error
 
 
 def literal(text: str) -> Any:
@@ -190,30 +230,44 @@ def _value(node: ast.expr) -> Any:
             raise ValueError(f"{ast.unparse(node):.60} is no Python literal")
 
 
-def _attributes(cells: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes(cells: Mapping[str, Any], form: Form, index_dtype: Any) -> dict[str, Any]:
     given = cells["attributes"]
     if not isinstance(given, dict):
         raise RowError("attributes: they must be a dictionary")
-    missing = [name for name in _ATTRIBUTES if name not in given]
+    number = given.get("dtype", 3)
+    if form is _KERNEL and (not isinstance(number, int) or _INDEX_DTYPES.get(number) != index_dtype):
+        raise RowError(
+            f"attributes: dtype {number!r} (3 is int32, 9 int64) does not agree with {index_dtype!r} indices"
+        )
+    missing = [name for name in _ATTRIBUTES if name not in given] if form is _KERNEL else []
     if missing:
         raise RowError(f"attributes: {missing[0]} is missing")
-    own = {ours: given[theirs] for theirs, ours in _ATTRIBUTES.items()}
-    return own | {name: given[name] for name in ("ceil_mode", "data_format", "dtype") if name in given}
+    return {ours: given[theirs] for theirs, ours in form.attributes.items() if theirs in given}
 
 
-def _three(cells: Mapping[str, Any], column: str) -> list[Any]:
-    """Read what a column says of self, gradient and indices."""
-    given = cells[column]
-    if not isinstance(given, list) or len(given) != len(_INPUTS):
-        raise RowError(f"{column}: it needs a value for each of {', '.join(_INPUTS)}")
-    if column != "input_dtypes" and not all(isinstance(value, list) for value in given):
-        raise RowError(f"{column}: {given!r:.60} is no list of lists")
+def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequence[str]) -> list[Any]:
+    """Read what columns say of the tensors, in their order; one that is about inputs may go on with outputs."""
+    given: list[Any] = []
+    for column in columns:
+        if not isinstance(cells[column], list):
+            raise RowError(f"{column}: {cells[column]!r:.60} is no tuple")
+        given += cells[column]
+    if len(given) < len(tensors) or (len(given) > len(tensors) and "ranges" not in columns[0]):
+        raise RowError(f"{columns[0]}: a value is needed for each of {', '.join(tensors)}, not {len(given)}")
+    kind = str if "dtypes" in columns[0] else list
+    if not all(isinstance(value, kind) for value in given[: len(tensors)]):
+        raise RowError(f"{columns[0]}: {given!r:.60} is no {kind.__name__} for each tensor")
     return given
 
 
-def _planes_first(shape: Sequence[Any], channels_last: bool) -> list[Any]:
-    if len(shape) != 4:
-        raise RowError(f"input_shapes: {list(shape)} has {len(shape)} axes, and the kernel takes 4")
+def _recipe(tensor: str, given: Sequence[Any], dtype: str, seed: int) -> str:
+    """Return the recipe of a range; none where the list leaves it to the tool."""
+    return "" if list(given) == [None, None] else declared_recipe(tensor, given, dtype, seed)
+
+
+def _planes_first(shape: Sequence[Any], channels_last: bool, form: Form) -> list[Any]:
+    if len(shape) != 4 and (form is _KERNEL or channels_last):
+        raise RowError(f"{form.shapes[0]}: {list(shape)} has {len(shape)} axes, and the kernel takes 4")
     return [shape[0], shape[3], shape[1], shape[2]] if channels_last else list(shape)
 
 
@@ -223,8 +277,9 @@ def _standard(cells: Mapping[str, Any]) -> OwnStandard:
         return OwnStandard()
     try:
         ((rtol, free),) = cells["precision_tolerances"]
-        close = float(rtol), float(free), float(cells.get("absolute_precision", _ATOL))
-    except (TypeError, ValueError) as error:
+        atol = cells.get("absolute_precision", _ATOL)
+        close = float(rtol), float(free), float(atol[0] if isinstance(atol, list) else atol)
+    except (TypeError, ValueError, IndexError) as error:
         raise RowError(f"precision_tolerances: a pair of numbers is needed for the one output: {error}") from error
     if not all(0.0 <= number < inf for number in close):
         raise RowError(f"precision_tolerances: {close} are no tolerances")
@@ -245,7 +300,7 @@ def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
     shape, tolerance = shapes[:1], _CLOSE[case.dtype]
     ranges = ((-128, 127), (-128, 127), (0, max(case.plane_size - 1, 0)))
     cells = {
-        "op_name": next(kernel for kernel, operator in KERNELS.items() if operator == case.operator),
+        "op_name": _WRITTEN,
         "input_dtypes": (case.dtype, case.dtype, case.index_dtype),
         "input_ori_shapes": shapes,
         "output_ori_shapes": shape,
