@@ -18,7 +18,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_550,
     "backends": 5_290,
-    "suites": 15_770,
+    "suites": 15_775,
     "suites/cases": 5_300,
     "suites/judging": 3_230,
     "suites/plan": 1_580,

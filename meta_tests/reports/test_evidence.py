@@ -15,6 +15,7 @@ import pytest
 import forked
 from holding import holding
 from poolproof.backends.base import Backend
+from poolproof.references.accumulation import ACC32
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.pages.plane import picture
@@ -109,11 +110,16 @@ def judged_lost(case: Case, folder: EvidenceFolder, backend: Backend | None = No
     return CaseQuestion(case, holding("interval"), evidence=folder).judge(backend or FAULTS["lost"][0]())
 
 
-def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path) -> None:
-    case = Case.of(operator=BACKWARD, shape=(1, 1, 5, 5), kernel_size=(2,), dilation=(2,))
-    row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"), refuses_dilation())
+def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend := refuses_dilation(), "accumulation", lambda _: ACC32)
+    fields = {"dtype": "float16", "gradient": "positive", "indices": "crowded", "stride": (1,)}
+    case = Case.of(operator=BACKWARD, shape=(1, 1, 16, 16), kernel_size=(3,), dilation=(2,), **fields)
+    row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"), backend)
     assert row["checks_violated"] == ["refusal"]
-    assert np.isnan(read_evidence(evidence_path(tmp_path, case.id, "scatter")).arrays["got"]).all()
+    left = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
+    assert np.isnan(left.arrays["got"]).all()
+    described = {"case": case.to_json(), "model": row.get("model"), "output_digest": None}
+    assert evidence.contradiction(described, left, is_shrunk=False) == ""
 
 
 def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

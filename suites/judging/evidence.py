@@ -100,7 +100,7 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
     """Return what in the evidence of a row, or of its shrunk case, is other than its case says; empty if nothing is.
 
     Looked at are backwards whose inputs follow from the case alone. What the row says of the output is held against
-    that, too. Of the shrunk case the model is not recorded, which may be another: any is accepted.
+    that, too. The model of the shrunk case is not recorded, nor that of a call that was refused: any is accepted.
     """
     try:
         case = Case.from_json(str(row["shrunk" if is_shrunk else "case"]))
@@ -119,7 +119,7 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
     output = got.astype(FORMATS[case.dtype].dtype)
     if not is_shrunk and row["output_digest"] and not np.isnan(got).any() and digest(output) != row["output_digest"]:
         return "holds another output than its row was judged on"
-    for assumed in (model, *ALL_MODELS) if is_shrunk else (model,):
+    for assumed in (model, *ALL_MODELS) if is_shrunk or row["model"] is None else (model,):
         derived, meta = evidence_of(Trial(case, _Recorded({operator.outputs[0]: output}, assumed)), ())
         if not np.array_equal(derived["indices"], stored):  # an implementation that takes none has its own
             return ""
