@@ -48,7 +48,7 @@ _NHWC = TAGS["nhwc"]
 
 
 @dataclass(frozen=True)
-class Form:
+class ListColumns:
     """Columns of one kind of lists: of all tensors' ``dtypes`` and ``shapes``; and its names of ``attributes``."""
 
     operator: str
@@ -63,13 +63,15 @@ class Form:
 
 
 _ATTRIBUTES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", "dilation": "dilation"}
-_KERNEL = Form(
+_KERNEL = ListColumns(
     "op_name",
     ("input_dtypes", "output_dtypes"),
     ("input_shapes", "output_shapes"),
     _ATTRIBUTES | {"ceil_mode": "ceil_mode"},
 )
-_API = Form("api_name", ("tensor_dtypes",), ("tensor_view_shapes",), API_ATTRIBUTES | {"outputSize": "output_size"})
+_API = ListColumns(
+    "api_name", ("tensor_dtypes",), ("tensor_view_shapes",), API_ATTRIBUTES | {"outputSize": "output_size"}
+)
 _UNREAD = ("tensor_view_strides", "tensor_storage_shapes", "tensor_view_offsets")
 
 MADE = str(Spread("whole", (-128.0, 127.0)))
@@ -123,9 +125,9 @@ class Ttk(ListFormat):
         cells = _cells(row, form)
         api = _operator(cells, form)
         tensors = (*_INPUTS, "grad_input") if form is _KERNEL and api.is_backward else api.tensors
-        dtypes = dict(zip(tensors, _for_each(cells, form.dtypes, tensors), strict=True))
-        shapes = dict(zip(tensors, _for_each(cells, form.shapes, tensors), strict=True))
-        ranges = dict(zip(tensors, _for_each(cells, ("input_data_ranges",), api.inputs), strict=False))
+        dtypes = _for_each(cells, form.dtypes, tensors)
+        shapes = _for_each(cells, form.shapes, tensors)
+        ranges = _for_each(cells, ("input_data_ranges",), tensors[: len(api.inputs)])
         attributes = _attributes(cells, form, dtypes["indices"])
         dtype, seed = dtypes["self"], seed_of(name)
         if dtype not in _DTYPES or {dtypes[tensor] for tensor in api.tensors if tensor != "indices"} != {dtype}:
@@ -133,7 +135,6 @@ class Ttk(ListFormat):
         tags = cells.get("tensor_formats", [cells["attributes"].get("data_format")])
         channels_last = isinstance(tags, list) and tags[:1] == [_NHWC]
         planes = {tensor: _planes_first(given, channels_last, form) for tensor, given in shapes.items()}
-        # the tool fills in other data where it runs the kernel of a backward, but reads these
         recipes = {tensor: _recipe(tensor, ranges[tensor], dtype, seed) for tensor in api.inputs if tensor != "indices"}
         given = {"values": recipes["self"], "gradient": recipes.get("grad_output")}
         if form is _KERNEL and api.is_backward:
@@ -172,7 +173,7 @@ class Ttk(ListFormat):
         return text.getvalue()
 
 
-def _cells(row: Mapping[str, Any], form: Form) -> dict[str, Any]:
+def _cells(row: Mapping[str, Any], form: ListColumns) -> dict[str, Any]:
     """Read the cells as Python values; `RowError` names one that is none."""
     if str(row.get("is_enabled")).upper() == "FALSE":
         raise RowError("is_enabled: the list has switched this row off")
@@ -193,7 +194,7 @@ def _cells(row: Mapping[str, Any], form: Form) -> dict[str, Any]:
     return cells
 
 
-def _operator(cells: Mapping[str, Any], form: Form) -> Operator:
+def _operator(cells: Mapping[str, Any], form: ListColumns) -> Operator:
     name = cells[form.operator]
     if form is _KERNEL and name not in KERNELS:
         raise RowError(f"op_name: the kernel {name!r} runs no operator of this family; {', '.join(KERNELS)} do")
@@ -230,7 +231,7 @@ def _value(node: ast.expr) -> Any:
             raise ValueError(f"{ast.unparse(node):.60} is no Python literal")
 
 
-def _attributes(cells: Mapping[str, Any], form: Form, index_dtype: Any) -> dict[str, Any]:
+def _attributes(cells: Mapping[str, Any], form: ListColumns, index_dtype: Any) -> dict[str, Any]:
     given = cells["attributes"]
     if not isinstance(given, dict):
         raise RowError("attributes: they must be a dictionary")
@@ -245,7 +246,7 @@ def _attributes(cells: Mapping[str, Any], form: Form, index_dtype: Any) -> dict[
     return {ours: given[theirs] for theirs, ours in form.attributes.items() if theirs in given}
 
 
-def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequence[str]) -> list[Any]:
+def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequence[str]) -> dict[str, Any]:
     """Read what columns say of the tensors, in their order; one that is about inputs may go on with outputs."""
     given: list[Any] = []
     for column in columns:
@@ -257,7 +258,7 @@ def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequenc
     kind = str if "dtypes" in columns[0] else list
     if not all(isinstance(value, kind) for value in given[: len(tensors)]):
         raise RowError(f"{columns[0]}: {given!r:.60} is no {kind.__name__} for each tensor")
-    return given
+    return dict(zip(tensors, given, strict=False))
 
 
 def _recipe(tensor: str, given: Sequence[Any], dtype: str, seed: int) -> str:
@@ -265,7 +266,7 @@ def _recipe(tensor: str, given: Sequence[Any], dtype: str, seed: int) -> str:
     return "" if list(given) == [None, None] else declared_recipe(tensor, given, dtype, seed)
 
 
-def _planes_first(shape: Sequence[Any], channels_last: bool, form: Form) -> list[Any]:
+def _planes_first(shape: Sequence[Any], channels_last: bool, form: ListColumns) -> list[Any]:
     if len(shape) != 4 and (form is _KERNEL or channels_last):
         raise RowError(f"{form.shapes[0]}: {list(shape)} has {len(shape)} axes, and the kernel takes 4")
     return [shape[0], shape[3], shape[1], shape[2]] if channels_last else list(shape)
