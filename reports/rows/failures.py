@@ -13,6 +13,9 @@ from poolproof.reports.rows.verdicts import Verdict
 KIND = ("backend", "operator", "verdict", "violated")
 """Columns of a kind of failure; ``violated`` is made by `violated_text`."""
 
+SYMPTOM = ("backend", "verdict", "violated")
+"""Columns of a kind of failure that several operators may show."""
+
 SHOWN = ("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", "failed_again", "given")
 """Columns that `message` and `replay_line` read."""
 
