@@ -14,7 +14,7 @@ from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.text import duration
 
 SECONDS = 10.0
-"""Seconds between two lines."""
+"""Seconds until the first line; each further one takes as long as all before it."""
 
 _ENOUGH = 0.05
 """Share of a run's cost that has to be spent before an estimate means something."""
@@ -33,7 +33,7 @@ class Progress:
         self._planned = Counter(planned)
         self._until = until
         self._clock = clock
-        self._last_line = clock()
+        self._began = self._last_line = clock()
         self._judging_since: float | None = None
         self._workers: set[str] = set()
         self._judged: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Progress:
     def line(self) -> str | None:
         """Return a line about the progress when it is time for one."""
         now = self._clock()
-        if now - self._last_line < SECONDS or self._judging_since is None:
+        if now - self._last_line < max(SECONDS, self._last_line - self._began) or self._judging_since is None:
             return None
         self._last_line = now
         text = f"{self.done:,} of {self._planned.total():,} cases, {self.failed:,} failed"

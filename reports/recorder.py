@@ -30,7 +30,7 @@ from poolproof.reports.progress import Progress
 from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
-from poolproof.reports.rows.failures import evidence_kinds
+from poolproof.reports.rows.failures import evidence_kinds, judged_property
 from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
@@ -42,6 +42,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from poolproof.reports.figures.digest import Digest
+
+FAILURES = "failures.txt"
+"""Name of the file in a run's folder that has what pytest says of its failing blocks."""
+
+_MOST_KINDS = 6
+"""Kinds of failures whose first is shown as it comes."""
 
 _STOPPED = "the session cannot go on"
 _OUTPUT = "poolproof_fault"
@@ -168,6 +174,8 @@ class _Run:
         self.record = record
         self.digest: Digest | None = None
         self.remarks: list[str] = []
+        self._kinds: set[str] = set()
+        self._lines: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
         until = record.get("budget", {}).get("until")
         self._until = None if until is None else until - time.time() + time.monotonic()
@@ -183,28 +191,62 @@ class _Run:
             return
         for name, counts in report.user_properties:
             if name == "poolproof":
-                cases, failed = cast("tuple[dict[str, int], int]", counts)
+                cases, failed, firsts = cast("tuple[dict[str, int], int, dict[str, str]]", counts)
                 self.progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
-        line, reporter = self.progress.line(), self._config.pluginmanager.get_plugin("terminalreporter")
-        if line and reporter is not None:
-            reporter.write_line(f"\n{line}")
+                for kind, line in firsts.items():
+                    self._lines += [line] if kind not in self._kinds and len(self._kinds) < _MOST_KINDS else []
+                    self._kinds.add(kind)
+        if report.failed and _is_ours(report):
+            with self._recorder.collecting(), (self.folder / FAILURES).open("a", encoding="utf-8") as file:
+                file.write(f"FAILED {report.nodeid}\n{report.longreprtext}\n\n")
+        self._lines += filter(None, [self.progress.line()])
+        if self._lines and (reporter := self._config.pluginmanager.get_plugin("terminalreporter")) is not None:
+            reporter.write_line("\n" + "\n".join(self._lines))
+        self._lines.clear()
 
-    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
-        if self.digest is None:
-            return
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, object, object]:
+        """Keep what is in `FAILURES` from pytest's own lists of failures, unless it is to be verbose."""
+        stats = terminalreporter.stats
+        failed = stats.get("failed")
+        if failed and not self._is_verbose:
+            stats["failed"] = [report for report in failed if not _is_ours(report)]
+        try:
+            return (yield)
+        finally:
+            if failed:
+                stats["failed"] = failed
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """Say what the run says behind all that others print: its conclusion is the last line."""
+        result = yield
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if self.digest is None or reporter is None or reporter.no_summary:
+            return result
         from poolproof.reports.terminal import run as terminal
         from poolproof.reports.terminal.painting import SafeConsole
 
-        terminalreporter.section("poolproof")
-        writer = config.get_terminal_writer()
+        reporter.section("poolproof")
+        writer = self._config.get_terminal_writer()
         width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
         text = StringIO()
         shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
-        terminal.show(self.digest, shown, config.stash[_RECORDER].fault)
+        files = f"rows, evidence, summary.md and junit.xml: {self.folder}, page: {self.folder / 'index.html'}"
+        lines = [files, *self.remarks]
+        if (self.folder / FAILURES).exists() and not self._is_verbose:
+            lines.insert(1, f"every failing case with its replay line: {self.folder / FAILURES} (or -v)")
+        terminal.show(self.digest, shown, self._recorder.fault, lines, whole=self._is_verbose)
         writer.write(text.getvalue())
-        page = self.folder / "index.html"
-        for line in (f"rows, evidence, summary.md and junit.xml: {self.folder}, page: {page}", *self.remarks):
-            terminalreporter.write_line(line)
+        return result
+
+    @property
+    def _is_verbose(self) -> bool:
+        return bool(self._config.option.verbose > 0)
+
+    @property
+    def _recorder(self) -> ProcessRecorder:
+        return self._config.stash[_RECORDER]
 
     def finish(self, pytest_status: int, recorder: ProcessRecorder) -> int:
         """Close the run, publish it, tell the CI service, and return the exit status of the session.
@@ -439,13 +481,17 @@ def rows(request: pytest.FixtureRequest) -> store.RowWriter:
 
 
 @pytest.fixture
-def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], int], None]:
+def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], Sequence[Row]], None]:
     """Report (cases of each aspect, failures) of the running test to the controlling process."""
 
-    def count(cases: Mapping[str, int], failures: int) -> None:
-        request.node.user_properties.append(("poolproof", (dict(cases), failures)))
+    def count(cases: Mapping[str, int], failures: Sequence[Row]) -> None:
+        request.node.user_properties.append(judged_property(cases, failures))
 
     return count
+
+
+def _is_ours(report: pytest.TestReport) -> bool:
+    return any(name == "poolproof" for name, _ in report.user_properties)
 
 
 _AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"

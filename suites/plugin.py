@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
     from poolproof.suites.fleet.session import Recording
 
-CountCases = Callable[[Mapping[str, int], int], None]
+CountCases = Callable[[Mapping[str, int], Sequence[Row]], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -223,7 +223,7 @@ class Examiner:
         self._conclude(result)
 
     def _conclude(self, result: BlockResult) -> None:
-        self.count_cases(result.aspects, len(result.failures))
+        self.count_cases(result.aspects, result.failures)
         if result.failures:
             pytest.fail(result.message(), pytrace=False)
 
@@ -231,7 +231,7 @@ class Examiner:
         with environment_errors():
             rows = self.runner.judge_one(single.question, single.backend)
         failed = [row for row in rows if row["verdict"] in FAILED]
-        self.count_cases({single.aspect.id: 1}, len(failed))
+        self.count_cases({single.aspect.id: 1}, failed)
         if failed:
             pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
         if rows[0]["verdict"] in SKIPPED:

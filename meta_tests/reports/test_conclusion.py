@@ -114,6 +114,13 @@ def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path:
     assert "Refused as documented, so never run: 2 calls." in summary
 
 
+def test_a_run_that_conforms_says_how_many_deviate_and_are_waived(tmp_path: Path) -> None:
+    digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["waived", "waived"]})))
+    text, summary = shown(digest), write_run_summary(digest, tmp_path / "summary.md").read_text()
+    assert all("70 conform, 2 deviate and are waived by" in each for each in (text, summary))
+    assert not any("none deviates" in each for each in (text, summary))
+
+
 def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:
     planned = {"backend": "torch-cpu", "operator": "Other", "dtype": "float32", "index_dtype": "int64"}
     recipe = Recipe(record={"mandatory": [planned | {"aspect": "values", "planned": 5}]})

@@ -50,6 +50,8 @@ def test_workers_share_what_is_left() -> None:
     assert run.line() == "120 of 420 cases, 0 failed, 10 a second, about 15 s left"
     assert run.line() is None
     clock.now += progress.SECONDS
+    assert run.line() is None, "the second takes as long as the first"
+    clock.now += progress.SECONDS
     assert run.line() is not None
 
 

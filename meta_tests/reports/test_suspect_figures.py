@@ -22,7 +22,9 @@ from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
 
 HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
 ALONE = {(OPERATORS[0], "float32", "values"): ["crashed"]}
-SENTENCE = "every case with dtype = float16 fails (36 of 36), none of 35 others does"
+SENTENCE = (
+    "every case with dtype = float16 fails (36 of 36); 35 with dtype other than float16 conform; 1 other case fails"
+)
 
 
 @pytest.fixture
@@ -57,6 +59,15 @@ def test_the_terminal_begins_with_them(digest: Digest, width: int) -> None:
     assert "one thing is wrong" in lines[-1]
 
 
+def test_a_run_that_violates_is_short_and_its_conclusion_is_the_last_line(digest: Digest) -> None:
+    file = StringIO()
+    show(digest, SafeConsole(file=file, width=120), remarks=["page: index.html"], whole=False)
+    *lines, last = file.getvalue().splitlines()
+    assert len(lines) < 25 and "page: index.html" in lines
+    assert last.startswith("VIOLATES (exit status 1): ")
+    assert sum("poolproof replay" in line for line in lines) == 2, "of the thing that is wrong, and of what it leaves"
+
+
 def test_what_a_suspect_explains_is_a_line_of_each_kind(digest: Digest) -> None:
     explained, _, rest = shown(digest, 120).partition("Violations that none of these things explains")
     assert explained.count("poolproof replay") == rest.count("poolproof replay") == 1
@@ -82,7 +93,8 @@ def test_summary_junit_and_annotations_begin_with_them(digest: Digest, tmp_path:
     assert "### Violations that none of these things explains, one of each kind" in after
     root = ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot()
     first, second, *_ = root.iter("testcase")
-    assert first.attrib == {"classname": "torch-cpu.suspects", "name": SENTENCE}
+    assert first.attrib == {"classname": "torch-cpu.suspects", "name": "torch-cpu and dtype = float16"}
+    assert first[0].get("message") == SENTENCE
     assert second.get("classname") != "torch-cpu.suspects"
     assert line in (first.findtext("failure") or "")
     assert root.get("failures") == str(1 + len(HALF | ALONE))

@@ -49,8 +49,8 @@ def terms_of(suspect: FailureCluster) -> list[str]:
     return sorted(map(str, suspect.terms))
 
 
-def counted(suspect: FailureCluster) -> tuple[int, int, int, int]:
-    return suspect.failing, suspect.conforming, suspect.failing_others, suspect.conforming_others
+def counted(suspect: FailureCluster) -> tuple[int, ...]:
+    return suspect.failing, suspect.conforming, suspect.failing_others, *suspect.contrast
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,12 @@ def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[
     (suspect,) = found(rows)
     assert suspect.is_exact
     assert terms_of(suspect) == terms
-    assert counted(suspect) == (number, 0, 0, 300 - number)
+    assert counted(suspect)[:3] == (number, 0, 0)
+    assert len(terms) > 1 or suspect.contrast == (300 - number,)
+    pairs = [f"{beside} with {term.negated}" for term, beside in zip(suspect.terms, suspect.contrast, strict=True)]
     assert suspect.sentence == (
-        f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}), "
-        f"none of {300 - number} others does"
+        f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}); "
+        f"{'otherwise alike, ' if len(terms) > 1 else ''}{' and '.join(pairs)} conform"
     )
     assert suspect.kinds == ((("violates", "interval"), number),)
     if len(terms) > 1:
@@ -99,7 +101,8 @@ def test_not_all_that_meet_it_fail() -> None:
     (suspect,) = found(rows)
     assert terms_of(suspect) == ["gradient recipe = special"]
     assert suspect.conforming > 0 and not suspect.is_exact
-    assert f"{suspect.failing} of {suspect.failing + suspect.conforming} cases with" in suspect.sentence
+    assert "some cases with gradient recipe = special fail" in suspect.sentence
+    assert f"({suspect.failing} of {suspect.failing + suspect.conforming})" in suspect.sentence
 
 
 def test_several_checks_that_one_cause_breaks_are_one_suspect_and_two_causes_two() -> None:
@@ -113,6 +116,30 @@ def test_several_checks_that_one_cause_breaks_are_one_suspect_and_two_causes_two
     assert [bound.feature for bound in second.bounds] == ["N*C"]
     assert first.failing + second.failing == sum(row["verdict"] == "violates" for row in rows)
     assert first.is_exact and second.is_exact
+
+
+def test_a_term_takes_contrast_that_diagnosis_did_not_make() -> None:
+    """Whatever fails is dilated; of what is not, the plan has nothing, or too little."""
+    rows = failing(made_up(), dilated)
+    for kept in (0, 2, 3):
+        plain = [row for row in rows if not dilated(row)]
+        made = [row | {"aspect": "diagnosis", "block": "diagnosis-values"} for row in plain[kept:]]
+        (suspect,) = found([row for row in rows if dilated(row)] + plain[:kept] + made)
+        assert ("dilation > 1" in terms_of(suspect)) == (kept == 3)
+    assert suspect.sentence.endswith("; 3 with dilation 1 conform")
+    # Cases of the plan and further ones are counted apart.
+    made = [row | {"aspect": "diagnosis", "block": "diagnosis-values"} if n % 3 else row for n, row in enumerate(rows)]
+    (suspect,) = found(made)
+    number = sum(dilated(row) and row["aspect"] == "values" for row in made)
+    further = sum(map(dilated, made)) - number
+    counts = f"({number} of {number}, and {further} of {further} further ones)"
+    assert suspect.sentence.startswith(f"every case with dilation > 1 fails {counts}; ")
+
+
+def test_a_symptom_of_nearly_all_that_were_held_to_it_is_said_without_a_condition() -> None:
+    rows = made_up(40)
+    (suspect,) = found(failing(rows, lambda row: row not in rows[:2]))
+    assert suspect.sentence == "nearly every case held to interval fails (38 of 40)" and suspect.has_condition
 
 
 def test_all_none_and_too_few() -> None:
@@ -141,7 +168,7 @@ def test_chance_is_no_condition(seed: int) -> None:
     (suspect,) = found(failing(rows, lambda row: numbers[row["case_id"]] in chosen))
     assert not suspect.has_condition
     assert suspect.failing == 12
-    assert "nothing was found that they have in common" in suspect.sentence
+    assert suspect.sentence.endswith("nothing was found that tells them apart")
 
 
 def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:
@@ -151,7 +178,7 @@ def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:
     broken = failing(asked, lambda row: row["dtype"] == "float16" and dilated(row), "repeat")
     (suspect,) = found(broken)
     assert terms_of(suspect) == ["dilation > 1"] and suspect.is_exact
-    assert suspect.conforming_others == sum(row["dtype"] == "float16" and not dilated(row) for row in rows)
+    assert suspect.contrast[0] == sum(row["dtype"] == "float16" and not dilated(row) for row in rows)
 
 
 def test_what_was_not_judged_or_is_waived_or_of_another_backend_says_nothing() -> None:
@@ -244,7 +271,7 @@ def test_what_no_row_tells_is_one_suspect_and_not_one_for_each_thing_that_goes_w
     assert claimed.has_condition and not any(each.has_condition for each in others)
     assert sum(len(each.cases) for each in (claimed, *others)) == number
     assert len(claimed.cases) > claimed.failing
-    assert f"{claimed.failing_others} of " in claimed.sentence
+    assert f"; {claimed.failing_others} other cases fail" in claimed.sentence
 
 
 def test_what_fails_in_another_way_is_another_suspect_however_vague() -> None:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
-from poolproof.reports.clusters import asides, kinds_of
+from poolproof.reports.clusters import asides
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, failures, records
 from poolproof.reports.rows.failures import KIND, failure_text
@@ -66,8 +66,8 @@ def _suite(root: ElementTree.Element, digest: Digest, backend: str) -> ElementTr
     _add_properties(suite, {"plan": run["plan"], "seed": run["seed"], **environment})
     for cluster in digest.root_causes:
         if cluster.backend == backend:
-            case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=cluster.sentence)
-            failure = ElementTree.SubElement(case, "failure", type="suspect", message=kinds_of(cluster))
+            case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=cluster.name)
+            failure = ElementTree.SubElement(case, "failure", type="suspect", message=cluster.sentence)
             failure.text = "\n".join([*asides(cluster), failure_text(cluster.smallest)])
     return suite
 

@@ -108,7 +108,8 @@ def _root_cause(cluster: FailureCluster) -> Annotation:
 
 def _failure(row: Record) -> Annotation:
     what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
-    title = f"{row['operator']} {row['dtype']} on {row['backend']}: {what}"
+    subject = f"{row['operator']} {row['dtype']}" if row["operators"] == 1 else f"{row['operators']} operators"
+    title = f"{subject} on {row['backend']}: {what}"
     place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
     return Annotation("error", place, title, f"{message(row)}\n{replay_line(row)}")
 

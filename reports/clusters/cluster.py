@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from poolproof.reports.clusters.conditions import MIN_FAILING
@@ -10,7 +11,7 @@ from poolproof.reports.clusters.terms import Term, feature_column
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.text import spelled_value
+from poolproof.reports.rows.text import count_of, spelled_value
 from poolproof.reports.rows.verdicts import Verdict
 
 FailureKind = tuple[str, str]
@@ -37,11 +38,16 @@ class FailureCluster:
     """Failing cases of a backend that one root cause may explain.
 
     terms
-        The condition, all of which holds; empty where every case fails, or where none was found (`has_condition`).
+        The condition, all of which holds; empty where every case fails, or nearly every one of a kind, and where none
+        was found (`has_condition`).
     failing, conforming
-        Cases that meet it, which fail, and which conform though they were held to the same checks.
-    failing_others, conforming_others
-        Those that do not meet it, failing ones of other clusters left out.
+        Cases of the plan that meet it, which fail, and which conform though they were held to the same checks.
+    further
+        As many numbers of further cases, which diagnosis made from failing ones.
+    contrast
+        For each term the cases of the plan that meet all others and not it, and conform.
+    failing_others
+        Failing cases of the plan that do not meet it, those of other clusters left out.
     ties
         Conditions of as many terms that the same cases meet.
     bounds
@@ -65,24 +71,33 @@ class FailureCluster:
     cases: frozenset[str]
     terms: tuple[Term, ...] = ()
     conforming: int = 0
+    further: tuple[int, int] = (0, 0)
+    contrast: tuple[int, ...] = ()
     failing_others: int = 0
-    conforming_others: int = 0
     ties: tuple[tuple[Term, ...], ...] = ()
     bounds: tuple[Bound, ...] = ()
     margin: float = 0.0
 
     @property
     def is_exact(self) -> bool:
-        return self.has_condition and not self.conforming and not self.failing_others
+        return self.has_condition and not self.exceptions and not self.failing_others
+
+    @property
+    def exceptions(self) -> int:
+        """Count the cases that meet the condition and conform."""
+        return self.conforming + self.further[1]
 
     @property
     def is_sharp(self) -> bool:
         """Return whether hardly a case conforms that meets the condition: it causes failure, not only goes with it."""
-        return self.failing >= _SHARP * (self.failing + self.conforming)
+        failing = self.failing + self.further[0]
+        return failing >= _SHARP * (failing + self.exceptions)
 
     @property
     def name(self) -> str:
         """Return a name that is equal for equal conditions."""
+        if self.has_condition and not self.terms:
+            return f"{self.backend} and {_checks(self)}"
         return " and ".join([self.backend, *map(str, self.terms or sorted(self.cases)[:1])])
 
     @property
@@ -118,19 +133,39 @@ class FailureCluster:
 
     @property
     def sentence(self) -> str:
-        """Say what fails and when: "every case with A and B fails (212 of 212), none of 3,101 others does".
+        """Say what fails, when, and what speaks for each term.
 
-        The others are cases that conform, held to the same checks, and failing ones that are not explained yet.
+        "every case with A and B fails (2 of 2, and 12 of 12 further ones); otherwise alike, 4 with not A and 9 with not
+        B conform". Further ones, which were made from failing cases, are counted apart.
         """
         if not self.has_condition:
             return _unexplained(self)
-        if not self.terms:
-            return f"every case held to {_checks(self)} fails ({self.failing:,} of {self.failing:,})"
-        *others, last = map(str, self.terms)
-        met, condition = self.failing + self.conforming, f"{', '.join(others)} and {last}" if others else last
-        if not self.conforming:
-            return f"every case with {condition} fails ({met:,} of {met:,}), {_outside(self)}"
-        return f"{self.failing:,} of {met:,} cases with {condition} fail, {_outside(self)}"
+        condition = f"with {_listed(map(str, self.terms))}" if self.terms else f"held to {_checks(self)}"
+        whole = "every" if not self.exceptions else "nearly every" if self.is_sharp else ""
+        subject = f"{whole} case {condition} fails" if whole else f"some cases {condition} fail"
+        planned, made = (_share(*ends) for ends in ((self.failing, self.conforming), self.further))
+        counts = [planned] if planned else []
+        counts += [f"{made} further ones"] if made else []
+        lines = [f"{subject} ({', and '.join(counts)})"]
+        if self.terms:
+            pairs = zip(self.terms, self.contrast, strict=True)
+            alike = "" if len(self.terms) == 1 else "otherwise alike, "
+            lines.append(f"{alike}{_listed(f'{number:,} with {term.negated}' for term, number in pairs)} conform")
+        if self.failing_others:
+            lines.append(
+                f"{count_of(self.failing_others, 'other case')} {'fails' if self.failing_others == 1 else 'fail'}"
+            )
+        return "; ".join(lines)
+
+
+def _share(failing: int, conforming: int) -> str:
+    """Return "3 of 4", or nothing of no cases."""
+    return f"{failing:,} of {failing + conforming:,}" if failing + conforming else ""
+
+
+def _listed(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 _MAX_TIES = 3
@@ -139,9 +174,12 @@ _MAX_TIES = 3
 def headline(found: Sequence[FailureCluster]) -> str:
     """Say how many things are wrong, and how many failing cases none of them explains; empty where nothing fails."""
     causes = sum(cluster.has_condition for cluster in found)
-    unexplained = sum(cluster.failing for cluster in found if not cluster.has_condition)
+    kinds = Counter[FailureKind]()
+    for cluster in found:
+        kinds.update({} if cluster.has_condition else dict(cluster.kinds))
+    unexplained = kinds.total()
     if not causes:
-        return f"{_failing(unexplained)}, and no condition was found that tells which" if unexplained else ""
+        return f"{_failing(unexplained)}: {_ends(kinds.most_common())}" if unexplained else ""
     wrong = "One thing is wrong" if causes == 1 else f"{causes} things are wrong"
     besides = f", and {_failing(unexplained)} that {'this does' if causes == 1 else 'they do'} not explain"
     return wrong + (besides if unexplained else "")
@@ -167,27 +205,21 @@ def asides(cluster: FailureCluster) -> list[str]:
 
 def kinds_of(cluster: FailureCluster) -> str:
     """Count how its cases end, the most frequent first: "interval (31), crashed (2)"."""
-    endings = [
-        (check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in cluster.kinds
-    ]
+    return _ends(cluster.kinds)
+
+
+def _ends(kinds: Iterable[tuple[FailureKind, int]]) -> str:
+    endings = [(check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in kinds]
     return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
 
 
-def _outside(cluster: FailureCluster) -> str:
-    others = cluster.failing_others + cluster.conforming_others
-    if not others:
-        return "and there are no others"
-    if cluster.failing_others:
-        return f"{cluster.failing_others:,} of {others:,} others {'does' if cluster.failing_others == 1 else 'do'}"
-    return f"none of {others:,} others {'do' if cluster.conforming else 'does'}"
-
-
 def _unexplained(cluster: FailureCluster) -> str:
-    failing = f"{_failing(cluster.failing)} ({_checks(cluster)})"
-    if cluster.failing < MIN_FAILING:
-        return f"{failing}: too few to tell what brings {'it' if cluster.failing == 1 else 'them'} about"
-    lacking = f"{cluster.conforming_others:,} conforming ones lack"
-    return f"{failing}, and nothing was found that they have in common and {lacking}"
+    """Say of cases that no condition explains how many there are, of the plan unless only further ones fail."""
+    number = cluster.failing or cluster.further[0]
+    failing = f"{_failing(number)} ({_checks(cluster)})"
+    if len(cluster.cases) < MIN_FAILING:
+        return f"{failing}: too few to tell what brings {'it' if number == 1 else 'them'} about"
+    return f"{failing} and {cluster.conforming:,} conform: nothing was found that tells them apart"
 
 
 def _checks(cluster: FailureCluster) -> str:

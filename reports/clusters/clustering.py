@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
 from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, feature_column
-from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
 from poolproof.reports.rows.schema import Row
@@ -36,9 +36,6 @@ MAX_CLUSTERS = 8
 
 MAX_FAILING = MAX_CONFORMING = 20_000
 """Rows of one backend that are searched: more would give the same conditions, and take gigabytes."""
-
-_MIN_SHARE = 0.1
-"""Share of the cases of a cluster below which another that fails alike is no cluster of its own."""
 
 MAX_READ = 200_000
 """Conforming rows of a run that are read."""
@@ -90,7 +87,7 @@ def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     found = list(search.cluster_failures())
     for start in range(0, len(others), CHUNK_ROWS):
         found = list(_assign(found, others.iloc[start : start + CHUNK_ROWS]))
-    return sorted(found, key=lambda cluster: (not cluster.has_condition, -cluster.failing))
+    return sorted(found, key=lambda cluster: (not cluster.has_condition, -len(cluster.cases)))
 
 
 def least_ids(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -108,7 +105,7 @@ def _speaks_of(broken: set[str], judged: Any) -> bool:
 
 @dataclass(eq=False)
 class _Candidate:
-    """A cluster, the failing rows that are its cases, and the failing rows that do not meet its condition."""
+    """A cluster, the failing rows that are its cases, and those of the plan that do not meet its condition."""
 
     cluster: FailureCluster
     cases: Mask
@@ -121,6 +118,7 @@ class _Search:
     def __init__(self, rows: pd.DataFrame) -> None:
         self._rows = rows = rows.astype(object)  # columns of text are slow to take rows from
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
+        self._planned = _are_planned(rows)
         self._kinds = _kinds(rows)
         self._columns = [feature_column(*feature) for feature in feature_table(rows).items()]
         self._unassigned = self._failing.copy()
@@ -142,27 +140,23 @@ class _Search:
                 smallest=members.smallest,
                 cases=members.cases,
             )
-        verdicts = self._rows["verdict"].to_numpy(object)
-        for verdict in dict.fromkeys(verdicts[self._unassigned]):
-            left = self._unassigned & (verdicts == verdict)
-            conforming_others = int(self._conforming(left).sum())
-            yield _cluster_of(self._rows[left], has_condition=False, conforming_others=conforming_others)
+        for kind in self._kinds_among(self._unassigned):
+            left = self._unassigned & self._is_of(kind)
+            conforming = int((self._conforming(left) & self._planned).sum())
+            cluster = _cluster_of(self._rows[left], has_condition=False, conforming=conforming)
+            yield replace(cluster, has_condition=cluster.failing >= MIN_FAILING and cluster.is_sharp)
 
     def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
-        """Merge or drop candidates that may have the cause of an earlier one; dropped cases stay unexplained."""
+        """Merge a vague candidate with an earlier one that fails alike: one symptom is one cause, as far as known."""
         distinct: list[_Candidate] = []
         for found in candidates:
             kinds = dict(found.cluster.kinds).keys()
             alike = [other for other in distinct if kinds <= dict(other.cluster.kinds).keys()]
-            vague = [other for other in alike if not other.cluster.is_sharp]
             if found.cluster.is_sharp or not alike:
                 distinct.append(found)
-            elif vague:
-                vague[0].cases = vague[0].cases | found.cases
-            elif any(found.cluster.failing <= _MIN_SHARE * other.cluster.failing for other in alike):
-                self._unassigned |= found.cases
             else:
-                distinct.append(found)
+                first = min(alike, key=lambda other: other.cluster.is_sharp)
+                first.cases = first.cases | found.cases
         return distinct
 
     def _next(self) -> _Candidate | None:
@@ -171,9 +165,12 @@ class _Search:
         kinds = self._kinds_among(self._unassigned)
         if len(kinds) == 1 or (whole and whole.cluster.is_exact):  # nothing explains more
             return whole
-        is_most_frequent = np.array([kind == kinds.most_common(1)[0][0] for kind in self._kinds])
+        is_most_frequent = self._is_of(kinds.most_common(1)[0][0])
         tried = filter(None, [whole, self._candidate(self._unassigned & is_most_frequent)])
         return max(tried, key=lambda found: found.cluster.margin, default=None)
+
+    def _is_of(self, kind: FailureKind) -> Mask:
+        return np.array([each == kind for each in self._kinds])
 
     def _kinds_among(self, group: Mask) -> Counter[FailureKind]:
         return Counter(self._kinds[number] for number in np.flatnonzero(group))
@@ -185,7 +182,8 @@ class _Search:
             everything = _Candidate(_cluster_of(self._rows[group]), group, np.zeros_like(group))
             return everything if group.sum() >= MIN_FAILING else None
         columns = [part for column in self._columns if (part := column.at(judged)).varies]
-        found = best_condition(columns, fails)
+        planned = self._planned[judged]
+        found = best_condition(columns, fails, planned)
         if found is None or not found.is_significant:
             return None
         taken = np.zeros(len(self._rows), np.bool_)
@@ -193,14 +191,14 @@ class _Search:
         cluster = _cluster_of(
             self._rows[taken],
             terms=found.terms,
-            conforming=found.conforming,
-            failing_others=int(fails.sum()) - found.failing,
-            conforming_others=int((~fails).sum()) - found.conforming,
+            conforming=int((found.mask & ~fails & planned).sum()),
+            further=tuple(int((found.mask & ~planned & ends).sum()) for ends in (fails, ~fails)),
+            contrast=found.contrast,
             ties=found.ties,
             bounds=_bounds(found, {column.feature: column for column in columns}, fails),
             margin=found.margin,
         )
-        return _Candidate(cluster, taken, group & ~taken)
+        return _Candidate(cluster, taken, group & ~taken & self._planned)
 
     def _conforming(self, group: Mask) -> Mask:
         """Select the rows that conform and judged a check which some of the group break."""
@@ -230,6 +228,11 @@ SIZED = ("operator", "case", "shrunk")
 """Columns that `size_of` reads."""
 
 
+def _are_planned(rows: pd.DataFrame) -> Mask:
+    """Return which rows are of the plan: diagnosis makes the others, from cases that fail."""
+    return (rows["aspect"] != DIAGNOSIS).to_numpy(np.bool_)
+
+
 def _kinds(rows: pd.DataFrame) -> list[FailureKind]:
     pairs = zip(rows["verdict"], rows["checks_violated"], strict=True)
     return [(verdict, next(iter(_checks(violated)), SURVIVAL)) for verdict, violated in pairs]
@@ -250,16 +253,18 @@ def size_of(row: Row) -> tuple[bool, float, float, int]:
 
 def _cluster_of(rows: pd.DataFrame, *, has_condition: bool = True, **about: Any) -> FailureCluster:
     """Make a cluster of failing rows, with what is known ``about`` its condition and the other rows."""
+    planned = _are_planned(rows)
     sizes = [size_of(dict(zip(SIZED, row, strict=True))) for row in rows.reindex(columns=SIZED).to_numpy(object)]
     (smallest,) = rows.iloc[[sizes.index(min(sizes))]].to_dict("records")
+    further = int((~planned).sum())
+    known: dict[str, Any] = {"failing": len(rows) - further, "further": (further, 0)} | about
     return FailureCluster(
         backend=str(rows["backend"].iloc[0]),
         has_condition=has_condition,
-        failing=len(rows),
-        kinds=tuple(Counter(_kinds(rows)).most_common()),
+        kinds=tuple(Counter(_kinds(rows[planned] if planned.any() else rows)).most_common()),
         smallest={str(name): value for name, value in smallest.items()},
         cases=frozenset(rows["case_id"]),
-        **about,
+        **known,
     )
 
 
@@ -276,15 +281,22 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
         taken = np.logical_and.reduce([left, *met])
         left = left & ~taken
         enlarged.append(_enlarged(cluster, rows[taken]))
-    yield from (replace(cluster, failing_others=cluster.failing_others + int(left.sum())) for cluster in enlarged)
-    without = {cluster.smallest["verdict"]: cluster for cluster in found if not cluster.has_condition}
-    rest = {str(verdict): group for verdict, group in rows[left].groupby("verdict", sort=False)}
-    for verdict in dict.fromkeys([*without, *rest]):
-        added = rest.get(verdict, rows.iloc[:0])
-        yield _enlarged(without[verdict], added) if verdict in without else _cluster_of(added, has_condition=False)
+    others = int((left & _are_planned(rows)).sum())
+    yield from (replace(cluster, failing_others=cluster.failing_others + others) for cluster in enlarged)
+    without = {cluster.kinds[0][0]: cluster for cluster in found if not cluster.has_condition}
+    kinds = pd.Series(_kinds(rows[left]), rows.index[left], dtype=object)
+    for kind in dict.fromkeys([*without, *kinds]):
+        added = rows.loc[kinds.index[[each == kind for each in kinds]]]
+        yield _enlarged(without[kind], added) if kind in without else _cluster_of(added, has_condition=False)
 
 
 def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
-    kinds = Counter(dict(cluster.kinds)) + Counter(_kinds(rows))
-    cases = cluster.cases | frozenset(rows["case_id"])
-    return replace(cluster, failing=cluster.failing + len(rows), kinds=tuple(kinds.most_common()), cases=cases)
+    planned = _are_planned(rows)
+    kinds = Counter(dict(cluster.kinds)) + Counter(_kinds(rows[planned]))
+    return replace(
+        cluster,
+        failing=cluster.failing + int(planned.sum()),
+        further=(cluster.further[0] + int((~planned).sum()), cluster.further[1]),
+        kinds=tuple(kinds.most_common()),
+        cases=cluster.cases | frozenset(rows["case_id"]),
+    )

@@ -5,6 +5,9 @@ shortest to encode: with F of N rows failing, and f of the n that meet it, they 
 bits instead of log2 C(N, F). Random labels would give that split with a probability of 2 to minus the difference; what
 it takes to name the condition and f is subtracted, which accounts for the number of conditions tried
 (`ClusterCondition.margin`). An exact condition saves all there is.
+
+Rows that were made from each other, as neighbours of one failing case are, have more in common than chance gives. So
+each term needs contrast besides: rows drawn independently that meet all other terms and not this one, and conform.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ MIN_MARGIN = 10.0
 MIN_FAILING = 3
 """Failing rows of a significant condition."""
 
+MIN_CONTRAST = 3
+"""Rows that are contrast enough for a term."""
+
 _MAX_LITERALS, _MAX_PAIRS, _MAX_TIES = 400, 48, 6
 """Literals that are combined with each other; pairs that get a third; ties that are kept."""
 
@@ -44,7 +50,7 @@ class ClusterCondition:
     """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
 
     ``margin``: bits by which it is better than chance would give, among all that were tried. ``ties``: other conditions
-    of as many terms that are met by the same rows.
+    of as many terms that are met by the same rows. ``contrast``: how many rows contrast with each term.
     """
 
     terms: tuple[Term, ...]
@@ -53,24 +59,33 @@ class ClusterCondition:
     conforming: int
     margin: float
     ties: tuple[tuple[Term, ...], ...]
+    contrast: tuple[int, ...]
 
     @property
     def is_significant(self) -> bool:
         return self.failing >= MIN_FAILING and self.margin >= MIN_MARGIN
 
 
-def best_condition(columns: Sequence[FeatureColumn], failing: Mask) -> ClusterCondition | None:
-    """Return the best condition; None where none is met by more failing rows than others.
+def best_condition(columns: Sequence[FeatureColumn], failing: Mask, independent: Mask) -> ClusterCondition | None:
+    """Return the best condition with contrast; None where none is met by more failing rows than others.
 
-    ``failing``: which rows fail, the others conform.
+    ``failing``: which rows fail, the others conform. ``independent``: which were drawn independently.
     """
     labels = _Labels(failing)
-    groups = _equal_literals(columns, failing)
+    contrasting = ~failing & independent
+    groups = _equal_literals(columns, failing, contrasting)
     kept = _most_promising([cheapest for cheapest, *_ in groups], labels)
     if not kept:
         return None
-    chosen = _shortest(dict(_candidates(kept, labels)), kept, failing)
-    moved = _at_best_places([kept[number] for number in chosen], columns, labels)
+    found = {
+        chosen: margin
+        for chosen, margin in _candidates(kept, labels)
+        if min(_contrast([kept[number] for number in chosen], contrasting)) >= MIN_CONTRAST
+    }
+    if not found:
+        return None
+    chosen = _shortest(found, kept, failing)
+    moved = _at_best_places([kept[number] for number in chosen], columns, labels, contrasting)
     mask = _all(moved)
     bits = sum(literal.bits for literal in moved) - log2(factorial(len(moved)))
     return ClusterCondition(
@@ -80,7 +95,15 @@ def best_condition(columns: Sequence[FeatureColumn], failing: Mask) -> ClusterCo
         conforming=int((mask & ~failing).sum()),
         margin=labels.saved_by(mask) - bits,
         ties=tuple(islice(_ties(moved, mask, groups), _MAX_TIES)),
+        contrast=tuple(_contrast(moved, contrasting)),
     )
+
+
+def _contrast(literals: Sequence[Literal], contrasting: Mask) -> Iterator[int]:
+    """Count for each term the rows that meet all others and its opposite."""
+    for number, literal in enumerate(literals):
+        masks = [other.mask for place, other in enumerate(literals) if place != number]
+        yield int(np.logical_and.reduce([contrasting, literal.opposite, *masks]).sum())
 
 
 def _shortest(found: dict[Chosen, float], kept: Sequence[Literal], failing: Mask) -> Chosen:
@@ -130,13 +153,14 @@ class _Labels:
         return np.asarray(log2_factorial[among] - log2_factorial[chosen] - log2_factorial[among - chosen])
 
 
-def _equal_literals(columns: Sequence[FeatureColumn], failing: Mask) -> list[list[Literal]]:
-    """Group the literals that hold in several failing rows and not in all by those rows; the cheapest first."""
+def _equal_literals(columns: Sequence[FeatureColumn], failing: Mask, contrasting: Mask) -> list[list[Literal]]:
+    """Group the literals that hold in several failing rows and have contrast by their rows; the cheapest first."""
     least = min(2, int(failing.sum()))
     groups: dict[bytes, list[Literal]] = {}
     for column in columns:
         for literal in literals(column, failing, len(columns)):
-            if int((literal.mask & failing).sum()) >= least and not literal.mask.all():
+            contrast = int((literal.opposite & contrasting).sum())
+            if contrast >= MIN_CONTRAST and int((literal.mask & failing).sum()) >= least:
                 groups.setdefault(np.packbits(literal.mask).tobytes(), []).append(literal)
     return [sorted(group, key=lambda literal: literal.bits) for group in groups.values()]
 
@@ -181,7 +205,9 @@ def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[C
     yield from islice(dict(longer).items(), breadth)
 
 
-def _at_best_places(chosen: list[Literal], columns: Sequence[FeatureColumn], labels: _Labels) -> list[Literal]:
+def _at_best_places(
+    chosen: list[Literal], columns: Sequence[FeatureColumn], labels: _Labels, contrasting: Mask
+) -> list[Literal]:
     """Move each threshold in turn to the observed value where the condition saves most, the others as they are."""
     by_feature = {column.feature: column for column in columns}
     for number, literal in enumerate(chosen):
@@ -189,8 +215,11 @@ def _at_best_places(chosen: list[Literal], columns: Sequence[FeatureColumn], lab
             column, others = by_feature[literal.term.feature], _all(chosen[:number] + chosen[number + 1 :])
             observed = column.distinct(column.present)[1:]
             places = [literal.term, *(replace(literal.term, value=int(value)) for value in observed)]
-            best = max(places, key=lambda term: labels.saved_by(others & term.holds(column)))
-            chosen[number] = Literal(best, best.holds(column), literal.bits)
+            for best in sorted(places, key=lambda term: -labels.saved_by(others & term.holds(column))):
+                moved = Literal.of(best, column, literal.bits)
+                if min(_contrast([*chosen[:number], moved, *chosen[number + 1 :]], contrasting)) >= MIN_CONTRAST:
+                    chosen[number] = moved
+                    break
     return chosen
 
 

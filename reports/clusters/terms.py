@@ -65,6 +65,10 @@ class Term:
     def is_threshold(self) -> bool:
         return self.relation in (AT_LEAST, BELOW)
 
+    @property
+    def negated(self) -> Term:
+        return Term(self.feature, _NEGATED[self.relation], self.value)
+
     def holds(self, column: FeatureColumn) -> Mask:
         """Return in which rows it holds; not where the feature is missing."""
         return column.present & _RELATIONS[self.relation](column.values, self.value)
@@ -74,11 +78,15 @@ class Term:
             return self.feature
         if self.relation == LACKS:
             return _LACKING.get(self.feature) or f"no {self.feature.removeprefix('a ').removeprefix('an ')}"
-        values = self.value if self.relation == AMONG else (self.value,)
+        values = self.value if self.relation in (AMONG, NOT_AMONG) else (self.value,)
         return f"{self.feature} {self.relation} {', '.join(map(spelled_value, values))}"
 
 
-HAS, LACKS, IS, IS_NOT, AMONG, AT_LEAST, BELOW = "has", "lacks", "=", "other than", "among", ">=", "<"
+HAS, LACKS, IS, IS_NOT, AT_LEAST, BELOW = "has", "lacks", "=", "other than", ">=", "<"
+AMONG, NOT_AMONG = "among", "not among"
+
+_OPPOSITES = {HAS: LACKS, IS: IS_NOT, AMONG: NOT_AMONG, AT_LEAST: BELOW}
+_NEGATED = _OPPOSITES | {relation: opposite for opposite, relation in _OPPOSITES.items()}
 
 _RELATIONS: Mapping[str, Callable[[NDArray[Any], Any], Mask]] = {
     HAS: lambda flags, _: flags.astype(np.bool_),
@@ -86,6 +94,7 @@ _RELATIONS: Mapping[str, Callable[[NDArray[Any], Any], Mask]] = {
     IS: operator.eq,
     IS_NOT: operator.ne,
     AMONG: np.isin,
+    NOT_AMONG: lambda values, members: ~np.isin(values, members),
     AT_LEAST: operator.ge,
     BELOW: operator.lt,
 }
@@ -136,18 +145,23 @@ _DIVISOR_BITS = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """A term, the rows in which it holds, and the bits that it takes to name it."""
+    """A term, the rows in which it holds, those in which its opposite holds, and the bits that it takes to name it."""
 
     term: Term
     mask: Mask
+    opposite: Mask
     bits: float
+
+    @classmethod
+    def of(cls, term: Term, column: FeatureColumn, bits: float) -> Literal:
+        return cls(term, mask := term.holds(column), column.present & ~mask, bits)
 
 
 def literals(column: FeatureColumn, failing: Mask, features: int) -> Iterator[Literal]:
     """Yield what can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
     for term, choices in _terms(column, failing):
         divisor = _DIVISOR_BITS if REMAINDER in column.feature else 0.0
-        yield Literal(term, term.holds(column), log2(features) + log2(choices) + divisor)
+        yield Literal.of(term, column, log2(features) + log2(choices) + divisor)
 
 
 def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:

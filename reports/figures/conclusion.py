@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from poolproof.reports.rows.store import having
 from poolproof.reports.rows.text import count_of, duration
 from poolproof.reports.rows.verdicts import JUDGED, Overall, Verdict, gravest
-from poolproof.reports.waivers.review import STALE, Review
+from poolproof.reports.waivers.review import STALE, Review, State
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Conclusion:
 
     ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed`` says
     how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were asked
-    besides, to narrow down what is wrong; no other number does.
+    besides, to narrow down what is wrong; no other number does. ``waivers`` counts the waivers that were used.
     """
 
     overall: Overall
@@ -32,6 +32,16 @@ class Conclusion:
     missing: int
     narrowed: str = ""
     further: int = 0
+    waivers: int = 0
+
+    @property
+    def conforming_text(self) -> str:
+        """Say how many cases conform, and how many deviate and are waived."""
+        waived = self.totals["waived"]
+        if not waived:
+            return "none deviates"
+        deviate = f"{waived:,} {'deviates and is' if waived == 1 else 'deviate and are'} waived"
+        return f"{self.totals['conforms']:,} conform, {deviate} by {count_of(self.waivers, 'waiver')}"
 
     @property
     def further_text(self) -> str:
@@ -60,9 +70,10 @@ def conclude(
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     deviations = list(_deviations(totals, reviews if run["strict_waivers"] else ()))
     gaps = list(_gaps(totals, coverage, never_run))
+    used = sum(review.state is State.USED for review in reviews)
     gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further)
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further, used)
 
 
 def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
 from poolproof.reports.figures.coverage import coverage, factor_coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_model
+from poolproof.reports.rows.failures import SYMPTOM
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
@@ -103,13 +104,11 @@ class Digest:
 
     @cached_property
     def unexplained(self) -> pd.DataFrame:
-        """Return one failed row of each kind, of those that no root cause explains."""
-        if not self.root_causes:
-            return self.failures
+        """Return one failed row of each kind, whatever the operator, of those that no root cause explains."""
         explained: dict[str, frozenset[str]] = {}
         for cluster in self.root_causes:
             explained[cluster.backend] = explained.get(cluster.backend, frozenset()) | cluster.cases
-        return tables.failures(self.folder, excluding=explained)
+        return tables.failures(self.folder, SYMPTOM, explained)
 
     @cached_property
     def clusters(self) -> tuple[FailureCluster, ...]:

@@ -159,15 +159,16 @@ def failures(
 ) -> pd.DataFrame:
     """Return failed rows, one per ``kind``: the smallest of those with most known and most evidence left.
 
-    ``cases`` counts its kind, ``violated`` names the checks. ``excluding`` are ids of cases to leave out, by backend;
-    further cases are left out as well.
+    ``cases`` counts its kind, ``operators`` those of it, ``violated`` names the checks. ``excluding`` are ids of cases
+    to leave out, by backend; further cases are left out as well.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
     for backend, ids in (excluding or {}).items():
         failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
     key = ["backend", "aspect", "case_id"]
-    failed["cases"] = failed.groupby(list(kind))["case_id"].transform("size")
+    kinds = failed.groupby(list(kind))
+    failed["cases"], failed["operators"] = kinds["case_id"].transform("size"), kinds["operator"].transform("nunique")
     failed["grown"], failed["once"] = failed["shrunk"].isna(), failed["asked_again"].isna()
     left = {path.stem for path in (folder / "evidence").glob("*.npz")}
     stems = failed["backend"].map(file_name) + "-" + failed["case_id"]
@@ -175,7 +176,7 @@ def failures(
     smallest = failed.sort_values(["grown", "once", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
     chosen = having("case_id", smallest["case_id"])
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)
-    chosen_rows = smallest[[*key, "violated", "cases"]].merge(whole, on=key)
+    chosen_rows = smallest[[*key, "violated", "cases", "operators"]].merge(whole, on=key)
     return chosen_rows.sort_values("cases", ascending=False, kind="stable")
 
 

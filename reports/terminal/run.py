@@ -25,6 +25,8 @@ from poolproof.reports.terminal.painting import ending, frame_table
 from poolproof.reports.waivers.review import Review, State
 
 _MAX_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
+_FEW = 4
+"""Causes, and kinds of failures without one, that are shown of a run that violates."""
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
 _MARGIN = "   "
@@ -41,13 +43,27 @@ _MARKED = (
 """Counts that a square of the table shows besides the cases judged, with mark, style and meaning."""
 
 
-def show(digest: Digest, console: Console, fault: str = "") -> None:
-    """Print root causes, verdict table, what was not judged, waivers, failures and the conclusion.
+def show(digest: Digest, console: Console, fault: str = "", remarks: Iterable[str] = (), *, whole: bool = True) -> None:
+    """Print root causes and the conclusion; of a run that does not violate, or of a ``whole`` one, all that led there.
 
     Long lines are left whole, so that a replay line can be copied. ``fault`` of the system is the conclusion, where
-    there is one, whatever the rows so far say.
+    there is one, whatever the rows so far say. ``remarks`` come before it.
     """
-    parts = _root_causes(digest.clusters)
+    whole = whole or not digest.clusters
+    parts = _root_causes(digest.clusters, whole)
+    parts += _details(digest, console) if whole else _failures(digest.unexplained, bool(digest.root_causes), _FEW)
+    parts += [Text(""), *map(Text, remarks)]
+    if fault:
+        parts.append(ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault))
+    else:
+        parts.append(_conclusion(digest.conclusion, headline(digest.clusters) if digest.root_causes else ""))
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def _details(digest: Digest, console: Console) -> list[RenderableType]:
+    """Make the verdict table, what was not judged, waivers, failures, and what is missing."""
+    parts: list[RenderableType] = []
     if len(digest.supported_counts):
         parts += _verdict_table(digest.supported_counts, console)
     parts += _contract(digest.clauses)
@@ -58,35 +74,33 @@ def show(digest: Digest, console: Console, fault: str = "") -> None:
     parts += _listing("Not judged", lines)
     parts += _waivers(digest.relevant_waivers)
     parts += _listing("Plugins", ((_folded(fault),) for fault in digest.plugin_faults))
-    parts += _failures(digest)
+    if digest.root_causes:
+        parts += _explained(digest.failures)
+    parts += _failures(digest.unexplained, bool(digest.root_causes), _MOST_FAILURES)
     parts += _never_run(digest.never_run)
     parts += _gaps(digest.gaps)
     if met := met_in_all(digest.factors):
         parts.append(Text(f"\n{met}", style="dim"))
-    if fault:
-        parts.append(ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault))
-    else:
-        parts.append(_conclusion(digest.conclusion, headline(digest.clusters) if digest.root_causes else ""))
-    for part in parts:
-        console.print(part, soft_wrap=isinstance(part, Text))
+    return parts
 
 
-def _root_causes(found: Sequence[FailureCluster]) -> list[RenderableType]:
+def _root_causes(found: Sequence[FailureCluster], whole: bool) -> list[RenderableType]:
     """Say how many things are wrong; of each show its condition and its smallest case. Nothing where none is."""
-    title = headline(found)
+    title, causes = headline(found), [cluster for cluster in found if cluster.has_condition]
+    most = len(causes) if whole else _FEW
     parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")] if title else []
     names_backend = len({cluster.backend for cluster in found}) > 1
-    for number, cluster in enumerate((cluster for cluster in found if cluster.has_condition), 1):
+    for number, cluster in enumerate(causes[:most], 1):
         sentence = f"{cluster.backend}: {cluster.sentence}" if names_backend else cluster.sentence
         table = Table.grid(padding=(0, 1))  # of texts that a terminal folds beside the number
         table.add_column(width=len(_MARGIN) - 1, justify="right")
         table.add_column(overflow="fold")
         table.add_row(Text(str(number), style="bold red"), Text(sentence, style="red"))
-        for aside in asides(cluster):
+        for aside in asides(cluster) if whole else ():
             table.add_row("", Text(aside, style="dim"))
         table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
         parts += [Text(""), table, Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")]
-    return parts
+    return parts + _more(len(causes) - most, "thing", "\nand ", _ON_THE_PAGE)
 
 
 def _conclusion(conclusion: Conclusion, wrong: str) -> Text:
@@ -95,12 +109,12 @@ def _conclusion(conclusion: Conclusion, wrong: str) -> Text:
     notes = [*conclusion.reasons]
     if not notes:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
-        notes.append(f"{totals['judged']:,}{planned} cases judged, none deviates")
+        notes.append(f"{totals['judged']:,}{planned} cases judged, {conclusion.conforming_text}")
     if wrong:
         notes.append(wrong[0].lower() + wrong[1:])
     if totals["refused"]:
         notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
-    if totals["waived"]:
+    if totals["waived"] and conclusion.reasons:
         notes.append(f"{totals['waived']:,} waived")
     notes += filter(None, [conclusion.narrowed, conclusion.further_text])
     return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
@@ -202,9 +216,15 @@ _LIST_HEADINGS = {
 
 def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
     lines: list[tuple[RenderableType, ...]] = []
+    folded = []
     for review in reviews:
+        if review.state is State.UNMATCHED and not review.is_asked:
+            folded.append(review.waiver.id)
+            continue
         state = Text(review.description, style=_STYLES_OF_STATES.get(review.state, ""))
         lines.append((f"{review.cases:>6}", state, review.waiver.id, _folded(review.waiver.reason)))
+    if folded:
+        lines.append((f"{0:>6}", "unmatched", _folded(", ".join(folded)), "of operators that were not judged"))
     return _listing("Waivers", lines)
 
 
@@ -232,19 +252,18 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
     return _listing("Planned, but not judged", lines) + _more(len(worst) - _MAX_GAPS, "line")
 
 
-def _failures(digest: Digest) -> list[RenderableType]:
-    """List one failure of each kind: as a line those of root causes, with its message what none explains."""
-    parts, title = [], "Violations, one of each kind"
-    if digest.root_causes:
-        parts, title = _explained(digest.failures), "Violations that none of these things explains, one of each kind"
-    left = records(digest.unexplained)
-    parts += [Text(f"\n{title}", style="bold red")] if left else []
-    for row in left[:_MOST_FAILURES]:
+def _failures(left: pd.DataFrame, has_causes: bool, most: int) -> list[RenderableType]:
+    """List one failure of each kind that no root cause explains, with its message."""
+    shown = records(left.head(most))
+    title = "Violations that none of these things explains" if has_causes else "Violations"
+    parts: list[RenderableType] = [Text(f"\n{title}, one of each kind", style="bold red")] if shown else []
+    for row in shown:
+        where = row["operator"] if row["operators"] == 1 else f"{row['operators']} operators"
         what = f"{what_failed(row)} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
-        parts.append(Text(f"\n{row['operator']} on {row['backend']}: {what}", style="red"))
+        parts.append(Text(f"\n{where} on {row['backend']}: {what}", style="red"))
         parts.append(Text(f"  {message(row)}"))
         parts.append(Text(f"  {replay_line(row)}", style="cyan"))
-    return parts + _more(len(left) - _MOST_FAILURES, "kind", "\nand ", _ON_THE_PAGE)
+    return parts + _more(len(left) - most, "kind", "\nand ", _ON_THE_PAGE)
 
 
 def _explained(failed: pd.DataFrame) -> list[RenderableType]:

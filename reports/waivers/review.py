@@ -44,13 +44,15 @@ class Review:
 
     Unmatched: its backend is in the run, and no judged case lies in its scope. No longer needed: such cases were
     judged, and none needed it. Elsewhere: it is about a backend or a version that is not in this run. ``kinds`` counts
-    the kinds of failure among the cases it covers: their operator, and all that they violate.
+    the kinds of failure among the cases it covers: their operator, and all that they violate. ``is_asked`` says
+    whether its operators were judged at all.
     """
 
     waiver: Waiver
     state: State
     cases: int
     kinds: int = 0
+    is_asked: bool = True
 
     @property
     def is_wide(self) -> bool:
@@ -72,9 +74,10 @@ def review(
     reviews = []
     for waiver in waivers:
         here = [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
-        scope = np.isin(rows["backend"].to_numpy(), here)
+        asked = scope = np.isin(rows["backend"].to_numpy(), here)
         for column, patterns in waiver.scope.items():
-            scope &= _matching(rows[column], patterns)
+            scope = scope & (matching := _matching(rows[column], patterns))
+            asked = asked & matching if column == "operator" else asked
         cases = uses[waiver.id]
         if not here:
             state = State.ELSEWHERE
@@ -84,7 +87,7 @@ def review(
             state = State.USED
         else:
             state = State.NOT_NEEDED if (scope & judged).any() else State.UNMATCHED
-        reviews.append(Review(waiver, state, cases, len(kinds[waiver.id])))
+        reviews.append(Review(waiver, state, cases, len(kinds[waiver.id]), bool((asked & judged).any())))
     return reviews
 
 

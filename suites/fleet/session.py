@@ -14,6 +14,7 @@ import pytest
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.reports.rows.evidence import write_programs
+from poolproof.reports.rows.failures import judged_property
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
@@ -195,7 +196,7 @@ def _report_test(work: Work, judge: int) -> None:
         "passed" if text is None else "failed",
         text,
         "call",
-        user_properties=[("poolproof", (dict(result.aspects), len(result.failures)))],
+        user_properties=[judged_property(result.aspects, result.failures)],
         start=stop - work.seconds,
         stop=stop,
         duration=work.seconds,

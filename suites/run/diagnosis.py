@@ -202,7 +202,7 @@ class ConditionSearch:
     def _fails(self, case: Case) -> bool | None:
         """Tell whether a case fails with one of 2 seeds, or 6; None if nothing is learned."""
         seen: set[bool | None] = set()
-        for more in range(6 if self.condition.conforming else 2):
+        for more in range(6 if self.condition.exceptions else 2):
             if self._has_room and True not in seen:
                 seen.add(self._judged(replace(case, seed=case.seed + more)))
         return None if seen <= {None} else True in seen
