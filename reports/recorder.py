@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import textwrap
 import time
 import traceback
 from collections import Counter
@@ -31,12 +30,11 @@ from poolproof.reports.progress import Progress
 from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
-from poolproof.reports.rows.failures import evidence_kinds, message, what_failed
+from poolproof.reports.rows.failures import evidence_kinds, judged_property
 from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.text import without_commands
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_records
 
@@ -48,8 +46,8 @@ if TYPE_CHECKING:
 FAILURES = "failures.txt"
 """Name of the file in a run's folder that has what pytest says of its failing blocks."""
 
-_MOST_KINDS, _LINE = 6, 120
-"""Kinds of failures whose first is shown as it comes, and the most characters of its message."""
+_MOST_KINDS = 6
+"""Kinds of failures whose first is shown as it comes."""
 
 _STOPPED = "the session cannot go on"
 _OUTPUT = "poolproof_fault"
@@ -480,18 +478,6 @@ def rows_of(config: pytest.Config) -> store.RowWriter:
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> store.RowWriter:
     return rows_of(request.config)
-
-
-def judged_property(cases: Mapping[str, int], failures: Sequence[Row]) -> tuple[str, object]:
-    """Make the property of a test's report that tells the controlling process what was judged.
-
-    It holds the cases of each aspect, the number of failures, and a line for the first of each kind.
-    """
-    lines: dict[str, str] = {}
-    for row in failures:
-        what = f"{row['backend']}: {what_failed(row)}"
-        lines.setdefault(what, f"{what}: {without_commands(textwrap.shorten(message(row), _LINE, placeholder=' ...'))}")
-    return "poolproof", (dict(cases), len(failures), lines)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import without_commands
@@ -73,6 +74,22 @@ def failure_text(row: Row) -> str:
     subject = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
     title = f"{row['verdict']}: {what_failed(row)} ({subject}, {case})"
     return without_commands(f"{title}\n  {message(row)}\n  {replay_line(row)}")
+
+
+_LINE = 120
+"""Characters of a message that is a line while a run lasts."""
+
+
+def judged_property(cases: Mapping[str, int], failures: Sequence[Row]) -> tuple[str, object]:
+    """Make the property of a test's report that tells the controlling process what was judged.
+
+    It holds the cases of each aspect, the number of failures, and a line for the first of each kind.
+    """
+    lines: dict[str, str] = {}
+    for row in failures:
+        what = f"{row['backend']}: {what_failed(row)}"
+        lines.setdefault(what, f"{what}: {without_commands(textwrap.shorten(message(row), _LINE, placeholder=' ...'))}")
+    return "poolproof", (dict(cases), len(failures), lines)
 
 
 def is_shrunk(row: Row) -> bool:

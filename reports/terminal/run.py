@@ -224,7 +224,7 @@ def _waivers(reviews: Iterable[Review]) -> list[RenderableType]:
         state = Text(review.description, style=_STYLES_OF_STATES.get(review.state, ""))
         lines.append((f"{review.cases:>6}", state, review.waiver.id, _folded(review.waiver.reason)))
     if folded:
-        lines.append((f"{0:>6}", "unmatched", "of operators that were not judged", _folded(", ".join(folded))))
+        lines.append((f"{0:>6}", "unmatched", _folded(", ".join(folded)), "of operators that were not judged"))
     return _listing("Waivers", lines)
 
 

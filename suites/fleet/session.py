@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from poolproof.backends.base import BackendUnavailable
-from poolproof.reports.recorder import judged_property
 from poolproof.reports.rows.evidence import write_programs
+from poolproof.reports.rows.failures import judged_property
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
