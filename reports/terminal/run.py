@@ -44,14 +44,18 @@ _MARKED = (
 
 
 def show(digest: Digest, console: Console, fault: str = "", remarks: Iterable[str] = (), *, whole: bool = True) -> None:
-    """Print root causes and the conclusion; of a run that does not violate, or of a ``whole`` one, all that led there.
+    """Print root causes, gaps and the conclusion; of a run that does not violate, or a ``whole`` one, all there is.
 
     Long lines are left whole, so that a replay line can be copied. ``fault`` of the system is the conclusion, where
     there is one, whatever the rows so far say. ``remarks`` come before it.
     """
     whole = whole or not digest.clusters
     parts = _root_causes(digest.clusters, whole)
+    parts += _lists(digest)
     parts += _details(digest, console) if whole else _failures(digest.unexplained, bool(digest.root_causes), _FEW)
+    parts += _gaps(digest.gaps)
+    if whole and (met := met_in_all(digest.factors)):
+        parts.append(Text(f"\n{met}", style="dim"))
     parts += [Text(""), *map(Text, remarks)]
     if fault:
         parts.append(ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault))
@@ -62,13 +66,11 @@ def show(digest: Digest, console: Console, fault: str = "", remarks: Iterable[st
 
 
 def _details(digest: Digest, console: Console) -> list[RenderableType]:
-    """Make the verdict table, what was not judged, waivers, failures, and what is missing."""
+    """Make the verdict table, what was not judged, waivers and failures."""
     parts: list[RenderableType] = []
     if len(digest.supported_counts):
         parts += _verdict_table(digest.supported_counts, console)
     parts += _contract(digest.clauses)
-    for (backend, name), group in digest.list_results.groupby(["backend", "list"]):  # verdicts beside its standards
-        parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
     skips = records(digest.skips)
     lines = ((f"{skip['count']:>6}", skip["backend"], skip["verdict"], _folded(skip["reason"])) for skip in skips)
     parts += _listing("Not judged", lines)
@@ -78,9 +80,14 @@ def _details(digest: Digest, console: Console) -> list[RenderableType]:
         parts += _explained(digest.failures)
     parts += _failures(digest.unexplained, bool(digest.root_causes), _MOST_FAILURES)
     parts += _never_run(digest.never_run)
-    parts += _gaps(digest.gaps)
-    if met := met_in_all(digest.factors):
-        parts.append(Text(f"\n{met}", style="dim"))
+    return parts
+
+
+def _lists(digest: Digest) -> list[RenderableType]:
+    """Show for each case list the verdicts beside what its own standards say."""
+    parts: list[RenderableType] = []
+    for (backend, name), group in digest.list_results.groupby(["backend", "list"]):
+        parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
     return parts
 
 
