@@ -35,6 +35,7 @@ from poolproof.reports.rows.io_errors import CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_records
 
@@ -198,7 +199,7 @@ class _Run:
                     self._kinds.add(kind)
         if report.failed and _is_ours(report):
             with self._recorder.collecting(), (self.folder / FAILURES).open("a", encoding="utf-8") as file:
-                file.write(f"FAILED {report.nodeid}\n{report.longreprtext}\n\n")
+                file.write(visible(f"FAILED {report.nodeid}\n{report.longreprtext}\n\n"))
         self._lines += filter(None, [self.progress.line()])
         if self._lines and (reporter := self._config.pluginmanager.get_plugin("terminalreporter")) is not None:
             reporter.write_line("\n" + "\n".join(self._lines))

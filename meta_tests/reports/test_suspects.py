@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from poolproof.reports import load
-from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering
+from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, headline
 from poolproof.reports.clusters.cluster import Bound
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import issue_histories
@@ -101,6 +101,7 @@ def test_not_all_that_meet_it_fail() -> None:
     (suspect,) = found(rows)
     assert terms_of(suspect) == ["gradient recipe = special"]
     assert suspect.conforming > 0 and not suspect.is_exact
+    assert headline([suspect]) == "At least one thing is wrong"
     assert "some cases with gradient recipe = special fail" in suspect.sentence
     assert f"({suspect.failing} of {suspect.failing + suspect.conforming})" in suspect.sentence
 

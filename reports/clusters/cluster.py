@@ -172,7 +172,10 @@ _MAX_TIES = 3
 
 
 def headline(found: Sequence[FailureCluster]) -> str:
-    """Say how many things are wrong, and how many failing cases none of them explains; empty where nothing fails."""
+    """Say how many things are wrong, and how many failing cases none of them explains; empty where nothing fails.
+
+    A condition that many conforming cases meet only goes with what is wrong, which may be more than one thing.
+    """
     causes = sum(cluster.has_condition for cluster in found)
     kinds = Counter[FailureKind]()
     for cluster in found:
@@ -181,6 +184,8 @@ def headline(found: Sequence[FailureCluster]) -> str:
     if not causes:
         return f"{_failing(unexplained)}: {_ends(kinds.most_common())}" if unexplained else ""
     wrong = "One thing is wrong" if causes == 1 else f"{causes} things are wrong"
+    if not all(cluster.is_sharp for cluster in found if cluster.has_condition):
+        wrong = f"At least {wrong.lower()}"
     besides = f", and {_failing(unexplained)} that {'this does' if causes == 1 else 'they do'} not explain"
     return wrong + (besides if unexplained else "")
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.text import without_commands
+from poolproof.reports.rows.text import safe, without_commands
 from poolproof.reports.rows.verdicts import Verdict
 
 KIND = ("backend", "operator", "verdict", "violated")
@@ -88,7 +88,7 @@ def judged_property(cases: Mapping[str, int], failures: Sequence[Row]) -> tuple[
     lines: dict[str, str] = {}
     for row in failures:
         what = f"{row['backend']}: {what_failed(row)}"
-        lines.setdefault(what, f"{what}: {without_commands(textwrap.shorten(message(row), _LINE, placeholder=' ...'))}")
+        lines.setdefault(what, safe(f"{what}: {textwrap.shorten(message(row), _LINE, placeholder=' ...')}"))
     return "poolproof", (dict(cases), len(failures), lines)
 
 

@@ -102,6 +102,9 @@ def listed() -> Iterator[Given]:
         asked = ("history", "query", HISTORY, "SELECT count(*) FROM rows, cells")
         yield Given(f"folder: a history, {what}", "poolproof", asked, ("parquet",), lay=lay)
         yield Given(f"folder: a history, {what}, drawn", "poolproof", ("dashboard", HISTORY, "-o", "site"), lay=lay)
+    asked = ("history", "query", HISTORY, "SELECT ~99.5")  # DuckDB lists every type that there is a function for
+    yield Given("folder: a history, SQL of no function", "poolproof", asked, ("No function",), lay=copies(HISTORY))
+    yield Given("folder: a path of lines", "poolproof", ("show", "a\nb\nc\nd\ne\nf"), ("lines of text",))
     for what, lay in _ENTRIES.items():
         asked = ("history", "list", HISTORY)
         yield Given(f"folder: a history, {what}", "poolproof", asked, (), Ending.HARMLESS, lay=lay)
