@@ -12,7 +12,7 @@ from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, execute
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, AclnnSequences
-from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, PROVES_NOTHING, AclError
+from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
 from poolproof.backends.base import (
     WORKER_VARIABLE,
     Attempt,
@@ -58,7 +58,6 @@ class Aclnn(Backend):
         self.product: Product = found
         self.tags = self.product.tags
         self.actions = tuple(each for each in ACTIONS if each != "readdressed" or self._device.has(SET_ADDRESS))
-        self._usable = True
         self._sequences = AclnnSequences(self._device, self._operators, self._outcome_of)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -85,7 +84,7 @@ class Aclnn(Backend):
         }
 
     def is_usable(self) -> bool:
-        return self._usable
+        return not self._device.is_lost
 
     def device_memory_in_use(self) -> int | None:
         return -self._device.free_memory()
@@ -105,14 +104,12 @@ class Aclnn(Backend):
             self._device.set_deterministic(False)
             return attempt(self._device, self._operators[call.api.removeprefix("aclnn")], call, runs)
         except AclError as error:
-            self._outcome_of(error)
-            if self._usable:
+            if not self._device.is_lost:
                 raise
             return Attempt(error.code, None, str(error))
 
     def _outcome_of(self, error: AclError) -> Outcome:
         """Blame the operator for its own status; a lack of memory or of an installation proves nothing."""
-        self._usable &= error.code not in LOSES_THE_CONTEXT
         status = Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED
         return Outcome(status, error.code, str(error))
 

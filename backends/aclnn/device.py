@@ -22,7 +22,7 @@ from poolproof.backends.aclnn.prototypes import (
     OPTION_DETERMINISTIC,
     SATURATION,
 )
-from poolproof.backends.aclnn.status import SUCCESS, AclError, describe
+from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, SUCCESS, AclError, describe
 from poolproof.backends.base import BackendUnavailable
 
 _ALREADY_INITIALISED = 100002
@@ -41,6 +41,7 @@ class Device:
     def __init__(self, libraries: AclnnLibraries, choose: Callable[[int], int]) -> None:
         self._functions = libraries.runtime()
         self.number = self._initialise(choose)
+        self.is_lost = False  # a status said that this process can make no further calls
         self.stream = self.pointer("aclrtCreateStream")
 
     def status(self, function: str, *arguments: object) -> int:
@@ -54,7 +55,12 @@ class Device:
         """Call a runtime function that returns a status."""
         code = self.status(function, *arguments)
         if code != SUCCESS:
-            raise AclError(function, code, self.recent_error())
+            raise self.error(function, code)
+
+    def error(self, function: str, code: int) -> AclError:
+        """Describe a status that is not success, and note whether it loses the context, whoever goes on after it."""
+        self.is_lost |= code in LOSES_THE_CONTEXT
+        return AclError(function, code, self.recent_error())
 
     def pointer(self, function: str, *arguments: object) -> int:
         """Return the pointer that a function writes through its first argument."""

@@ -135,14 +135,14 @@ class TwoPhase:
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
         code = self.first(*operands.objects.values(), ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
-            raise AclError(f"{self._name}GetWorkspaceSize", code, self._device.recent_error())
+            raise self._device.error(f"{self._name}GetWorkspaceSize", code)
         return size.value, int(executor.value or 0)
 
     def run(self, workspace: int, size: int, executor: int, stream: int) -> None:
         """Run phase two, which enqueues on ``stream``; 0 stands for a null pointer."""
         code = int(self._second(workspace or None, size, executor or None, stream or None))
         if code != SUCCESS:
-            raise AclError(self._name, code, self._device.recent_error())
+            raise self._device.error(self._name, code)
 
 
 def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:

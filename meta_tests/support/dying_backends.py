@@ -93,13 +93,19 @@ def killed_once_and_losing(self, call, cells, terms):
     return (cells[:-1], terms[:-1]) if call.attributes.rounds_up else (cells, terms)
 
 
-@fault("run", survives_fork=False, lost=False, is_usable=lambda self: not self.lost)
+@fault("run", survives_fork=False, lost=False, ends_as=Status.REFUSED, is_usable=lambda self: not self.lost)
 def loses_context(self, call, mode=""):
     """Reports a device exception for ceil_mode, after which nothing works any more; cannot be forked."""
     self.lost |= call.attributes.rounds_up
-    if self.lost:
-        return Outcome(Status.REFUSED, code=507015, message="507015 (AI Core exception)")
-    return Scatter.run(self, call, mode)
+    return (
+        Outcome(self.ends_as, code=507015, message="AI Core exception") if self.lost else Scatter.run(self, call, mode)
+    )
+
+
+class LosesContextUnproved(loses_context):  # type: ignore[valid-type, misc]
+    """Its exception proves nothing, but the context is lost all the same."""
+
+    ends_as = Status.UNAVAILABLE
 
 
 @fault("unsupported", base=doing(lambda: time.sleep(0.02), lambda call: True, "slow"))

@@ -311,8 +311,8 @@ class Sandbox:
         except HostDied as death:
             self._begun = None
             return death
-        survives_fork, is_usable = self._remote.survives_fork, self._remote.is_usable()
-        if self._remote.is_spoiled or (may_be_damaged(row) and (survives_fork or not is_usable)):
+        damaged = self._remote.survives_fork and may_be_damaged(row)
+        if damaged or self._remote.is_spoiled or not self._remote.is_usable():
             self._end_worker()
         return row
 

@@ -154,13 +154,14 @@ class CaseQuestion(Question):
         refusal = expected.refusal(backend, self.case, call)
         if outcome.status is Status.UNAVAILABLE:
             return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
-        if outcome.status is Status.REFUSED and refusal:
+        if refusal and refusal.allows(outcome):
             return row | verdict(Verdict.REFUSED, refusal.reason)
         if outcome.status is Status.REFUSED and not expected.is_documented(backend) and backend.is_usable():
             reason = f"refused, and no document is known that says so: {outcome.message}"
             return row | verdict(Verdict.UNDOCUMENTED, reason) | {"checks_judged": []}
         if outcome.status is Status.REFUSED:
-            refused = Mismatch(f"a legal call was refused: {outcome.message}", got=outcome.message)
+            what = "call that may be refused was taken, and failed" if refusal else "legal call was refused"
+            refused = Mismatch(f"a {what}: {outcome.message}", got=outcome.message)
             findings = [Finding(REFUSAL, refused)]
         elif refusal and refusal.required:
             findings = [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
-from poolproof.backends.base import Backend, Call
+from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.expectation import all_clauses, expectations
 from poolproof.references.operators import Operator
@@ -19,6 +19,9 @@ from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondit
 from poolproof.suites.cases.case import Case
 
 _STATEMENTS = {clause.id: clause.statement for clause in all_clauses()}
+
+_OF_THE_API = {161, 561}
+"""Thousands of the statuses by which aclnn's first phase refuses a call: invalid arguments, and nothing to run it."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,10 @@ class DocumentedRefusal:
 
     reason: str
     required: bool = True
+
+    def allows(self, outcome: Outcome) -> bool:
+        """Tell whether an outcome is a refusal: by the API, that is, for a call that breaks on the device was taken."""
+        return outcome.status is Status.REFUSED and (outcome.code is None or outcome.code // 1000 in _OF_THE_API)
 
 
 def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: str) -> str | None:

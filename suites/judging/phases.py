@@ -100,7 +100,7 @@ class PhaseQuestion(Question):
             if plain.status is Status.COMPLETED:
                 continue
             documented = refusal(backend, case, trial.baseline.call)
-            if plain.status is Status.REFUSED and documented:
+            if documented and documented.allows(plain):
                 return verdict(Verdict.REFUSED, documented.reason) | {"checks_judged": []}
             return _not_run(f"the plain call is {plain.status}: {plain.message}")
         actions = self.scenario.actions

@@ -330,7 +330,8 @@ class Trial:
         call, outcome = forward.baseline.call, forward.baseline.outcome
         if outcome.status is Status.COMPLETED:
             return forward
-        may_refuse = outcome.status is Status.REFUSED and refusal(self.backend, producer, call) is not None
+        documented = refusal(self.backend, producer, call)
+        may_refuse = documented is not None and documented.allows(outcome)
         raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", refused=may_refuse)
 
     def _completed(self, run: ExecutedCall, context: str, key: object = "") -> ExecutedCall:

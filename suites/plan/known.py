@@ -211,13 +211,14 @@ def _refusal_problem(row: Row) -> str:
     """Look for the document that allows the refusal of a row."""
     try:
         record = json.loads(row["case"])
-        case = Case.from_record(record.get("case", record.get("calls", [record])[0]))  # of a sequence: the first
+        calls = [record["case"]] if "case" in record else record.get("calls", [record])  # a sequence makes several
+        cases = [Case.from_record(each) for each in calls]
     except (CaseError, ValueError, TypeError, AttributeError, RecursionError):
         return "is said to be refused as documented, and is about no case"
     product = PRODUCTS.get(str(row["product"]))
     own = row["backend"].rpartition(":")[0] in _BY_ROUTE and f"torch-{row['backend'].rpartition(':')[2]}"
     interfaces = [own or row["backend"]] if own or row["backend"] in BUILT_IN else list(REFUSALS)
-    cases = [case] if not needs_producer(case) else [case, *producers(case)]
+    cases += [each for case in cases if needs_producer(case) for each in producers(case)]
     stand_ins = [cast(Backend, SimpleNamespace(product=product, interface=name)) for name in interfaces]
     allowed = [expected.refusal(each, asked, _described_call(asked)) for each in stand_ins for asked in cases]
     reasons = {each.reason for each in allowed if each is not None}

@@ -213,8 +213,11 @@ def test_neither_dying_of_the_simplest_call_nor_a_broken_claim_costs_a_row(
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path) -> None:
-    lost_alone(judged("dying_backends:loses_context", tmp_path), Verdict.VIOLATES)
+@pytest.mark.parametrize(
+    ("backend", "verdict"), [("loses_context", Verdict.VIOLATES), ("LosesContextUnproved", Verdict.NOT_RUN)]
+)
+def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path, backend: str, verdict: Verdict) -> None:
+    lost_alone(judged(f"dying_backends:{backend}", tmp_path), verdict)
 
 
 @pytest.mark.parametrize(

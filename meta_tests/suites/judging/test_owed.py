@@ -79,6 +79,16 @@ def test_contracts_and_documents_say_what_may_be_refused(
     assert row["checks_judged"] == ([] if verdict is Verdict.UNDOCUMENTED else ["refusal"])
 
 
+@pytest.mark.parametrize(("code", "verdict"), [(161002, "refused as documented"), (507015, "violates")])
+def test_a_call_that_breaks_on_the_device_was_not_refused(
+    code: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stubborn, "run", lambda *_: Outcome(Status.REFUSED, code, "no"))
+    row = CaseQuestion(DILATED, holding("interval")).judge(Stubborn(Status.REFUSED, PRODUCTS["A2"]))
+    assert row["verdict"] == verdict
+    assert row["reason"] == (BY_CLAUSE if code == 161002 else "a call that may be refused was taken, and failed: no")
+
+
 def test_what_the_contract_forbids_is_not_asked() -> None:
     operator = OPERATORS[BACKWARD]
     for_a2 = Stubborn(Status.COMPLETED, PRODUCTS["A2"])
