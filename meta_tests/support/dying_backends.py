@@ -108,6 +108,13 @@ class LosesContextUnproved(loses_context):  # type: ignore[valid-type, misc]
     ends_as = Status.UNAVAILABLE
 
 
+@fault("run", survives_fork=False, lost=False, told=False, is_usable=lambda self: not self.told)
+def loses_context_late(self, call, mode=""):
+    """A call with ceil_mode succeeds, and those after it find no device."""
+    self.told, self.lost = self.lost, self.lost or call.attributes.rounds_up
+    return Outcome(Status.UNAVAILABLE, code=507053, message="lost") if self.told else Scatter.run(self, call, mode)
+
+
 @fault("unsupported", base=doing(lambda: time.sleep(0.02), lambda call: True, "slow"))
 def slow(self, operator, dtype, index_dtype):
     """Takes its time for every call; int64 indices alone."""

@@ -311,10 +311,11 @@ class Sandbox:
         except HostDied as death:
             self._begun = None
             return death
-        damaged = self._remote.survives_fork and may_be_damaged(row)
-        if damaged or self._remote.is_spoiled or not self._remote.is_usable():
+        damaged, is_usable = self._remote.survives_fork and may_be_damaged(row), self._remote.is_usable()
+        is_cut_off = not is_usable and row["verdict"] == Verdict.NOT_RUN and self._asked[0] is not question
+        if damaged or self._remote.is_spoiled or not is_usable:
             self._end_worker()
-        return row
+        return self._answer(question) if is_cut_off else row  # an earlier one may have lost the context
 
     def _prepare(self, question: Question) -> Prepared | None:
         try:

@@ -214,9 +214,16 @@ def test_neither_dying_of_the_simplest_call_nor_a_broken_claim_costs_a_row(
 
 @pytest.mark.usefixtures("forked_sandboxes")
 @pytest.mark.parametrize(
-    ("backend", "verdict"), [("loses_context", Verdict.VIOLATES), ("LosesContextUnproved", Verdict.NOT_RUN)]
+    ("backend", "verdict"),
+    [
+        ("loses_context", Verdict.VIOLATES),
+        ("LosesContextUnproved", Verdict.NOT_RUN),
+        ("loses_context_late", Verdict.CONFORMS),
+    ],
 )
-def test_a_lost_device_context_costs_the_case_that_lost_it(tmp_path: Path, backend: str, verdict: Verdict) -> None:
+def test_a_lost_device_context_costs_no_case_but_the_one_that_lost_it(
+    tmp_path: Path, backend: str, verdict: Verdict
+) -> None:
     lost_alone(judged(f"dying_backends:{backend}", tmp_path), verdict)
 
 
