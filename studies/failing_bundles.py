@@ -3,7 +3,7 @@
     python studies/failing_bundles.py [--defect NAME] [--sample 20] [-o FOLDER] [-- OPTION...]
 
 Each seeded defect is judged on the product where it is at home, by the aspect and the operator that the gate of the
-score asks first, or by a case of each usual kind, and where it does not show there, by the whole plan for two minutes;
+score asks first, or by a case of each usual kind, and where it does not show there, by more and more of the plan;
 what follows ``--`` are options of the session instead of these. The run is packed, verified, and so many of its cases
 are judged again. A line says how each step ended; the study ends with 1 if a bundle does not stand, or a sample
 disagrees. A race may show in one of two calls, and what remembers shows after other calls in a sample than in the run,
@@ -34,6 +34,13 @@ _REMEMBERS = {"first_launch_unready", "plan_of_other_thread", "stale_cached_addr
 _UNSTEADY = RACING | _RACES | _REMEMBERS
 
 _USUAL = ("values", "special_values", "layouts", "memory", "state", "phases", "streams")
+_FURTHER = (
+    ("--cases=12", *(f"--aspect={aspect}" for aspect in ("values", "special_values", "layouts", "tagged", "targets"))),
+    ("--aspect=contract", "--operator=MaxPool3dWithArgmaxBackward"),
+    ("--cases=25", *(f"--aspect={aspect}" for aspect in ("precision", "determinism", "memory", "streams"))),
+    ("--aspect=endurance", "--aspect=scale", "--aspect=huge"),
+)
+"""Asked in turn of a defect that does not show where it is asked first."""
 
 
 def home(defect: str) -> tuple[str, ...]:
@@ -59,7 +66,7 @@ def tried(defect: str, sample: int, folder: Path, options: Sequence[str]) -> boo
     """Judge, pack, verify and judge again; print a line, and what was said where it should not have been."""
     began, bundle = time.monotonic(), folder / f"{defect}.zip"
     backend = f"emulator-{defects()[defect].products[0].lower()}"
-    for asked in [options] if options else [home(defect), ("--budget=2m",)]:
+    for asked in [options] if options else [home(defect), *_FURTHER]:
         shutil.rmtree(folder / defect, ignore_errors=True)
         judging = ["--backend", backend, "--report", folder / defect, "--diagnose", "0", *asked]
         statuses = {"run": poolproof(defect, "run", "-q", "-p", "no:cacheprovider", *judging)}
