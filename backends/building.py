@@ -105,6 +105,12 @@ def compiler() -> str:
     raise CompilerMissing("the emulator and kernels need a C++17 compiler: install g++ or clang++, or name one in CXX")
 
 
+@lru_cache
+def compiler_identity() -> tuple[str, str]:
+    """Return the compiler's version and the machine that it compiles for, on which homes may be shared."""
+    return run_compiler(["--version"]), run_compiler(["-dumpmachine"])
+
+
 def run_compiler(arguments: Sequence[str], text: str = "") -> str:
     """Return what the compiler prints, of its input ``text``; `BuildFailed` with what it says is wrong."""
     command = [compiler(), *arguments]

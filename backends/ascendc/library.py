@@ -22,6 +22,7 @@ from poolproof.backends.building import (
     cache_folder,
     cannot_keep,
     compile_unit,
+    compiler_identity,
     once,
     run_compiler,
     side_by_side,
@@ -110,7 +111,7 @@ def _link(objects: Iterable[Path], folder: Path) -> None:
 def _key(unit: Unit) -> str:
     """Digest all that an object is made of; the compiler names the files, unless those it named last time made it."""
     flags, text = unit
-    asked, folder = _digest([run_compiler(["--version"]), *flags, text]), cache_folder("ascendc")
+    asked, folder = _digest([*compiler_identity(), *flags, text]), cache_folder("ascendc")
     listing = folder / "files" / asked
     if listing.exists() and (folder / "objects" / (key := _digest_files(asked, listing))).exists():
         return key

@@ -20,6 +20,7 @@ from poolproof.backends.building import (
     cache_folder,
     cannot_keep,
     compile_unit,
+    compiler_identity,
     once,
     run_compiler,
     side_by_side,
@@ -47,7 +48,6 @@ _FLAGS = (
     "-g1",
     "-fPIC",
     "-fwrapv",  # sizes wrap as they do in the library's own checks
-    "-fno-gnu-unique",  # two copies in one process stay apart
     "-Wall",
     "-Wextra",
 )
@@ -91,6 +91,8 @@ def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
 
 def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Path:
     flags = (*_FLAGS, *((f"-fsanitize={sanitizer}",) if sanitizer else ()))
+    if "clang" not in compiler_identity()[0]:  # which makes none anyway
+        flags += ("-fno-gnu-unique",)  # two copies in one process stay apart
     build = cache_folder("emulator") / _fingerprint(flags)
     if not (build / layout).exists():
         with alone(build, "the emulator", tell):
@@ -102,7 +104,7 @@ def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Pa
 @lru_cache
 def _fingerprint(flags: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for text in (run_compiler(["--version"]), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
+    for text in (*compiler_identity(), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
         digest.update(text.encode())
     for source in sorted(path for component in _COMPONENTS for path in (_SOURCES / component).iterdir()):
         digest.update(f"{source.parent.name}/{source.name}\0".encode() + source.read_bytes())

@@ -19,7 +19,9 @@ from poolproof.references.kernels.compiled import VARIABLE
 from sessions import ENVIRONMENT, words
 
 COMPILER = """#!/bin/bash
-[ "$1" = --version ] && exec echo a compiler
+[ "$1" = --version ] && exec echo "${VERSION:-a compiler}"
+[ "$1" = -dumpmachine ] && exec echo "$MACHINE"
+[[ "$VERSION $*" == *clang*-fno-gnu-unique* ]] && exit 1
 for word; do [ "$before" = -o ] && made=$word; before=$word; done
 echo "+$made" >> "$LOG"; sleep 0.03; echo made > "$made"; echo "-$made" >> "$LOG"
 """
@@ -57,6 +59,12 @@ def test_of_several_processes_one_compiles_side_by_side_and_the_others_wait(envi
     assert len(log) == len(set(log)) == 2 * (len(build._units()) + 1)
     running = list(accumulate(1 if line.startswith("+") else -1 for line in log))
     assert max(running) == min(len(os.sched_getaffinity(0)), len(build._units()))
+
+
+def test_machines_and_compilers_that_share_a_home_have_builds_of_their_own(environment: dict[str, str]) -> None:
+    for changed in ({"MACHINE": "aarch64"}, {"MACHINE": "x86_64"}, {"MACHINE": "x86_64", "VERSION": "clang 14"}):
+        subprocess.run([sys.executable, "-c", BUILD], env=environment | changed, check=True)
+    assert len(list(Path(environment["XDG_CACHE_HOME"], "poolproof", "emulator").iterdir())) == 3
 
 
 def test_every_source_is_compiled_once_and_a_missing_compiler_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_questions
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.measure import digest
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
 from poolproof.suites.plan.blocks import CaseBlock
 from poolproof.suites.plan.plans import Plan, Subject, blocks
@@ -316,3 +317,10 @@ def test_wrong_arrays_and_damaged_files_are_named(tmp_path: Path) -> None:
         (tmp_path / "x.npz").write_bytes(content)
         with pytest.raises(EvidenceError, match="is not evidence of a case"):
             read_evidence(tmp_path / "x.npz")
+
+
+def test_a_digest_is_of_values_where_machines_make_other_nans() -> None:
+    here, there = (np.array([1.0, nan], np.float32) for nan in (np.nan, np.copysign(np.nan, -1.0)))
+    assert here.tobytes() != there.tobytes()
+    assert digest(here) == digest(there) != digest(np.array([np.nan, 1.0], np.float32))
+    assert digest(np.array([0.0])) != digest(np.array([-0.0]))

@@ -58,7 +58,10 @@ def _start(command: list[str], mask: Iterable[int]) -> int:
         die_with(guardian)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.execv(command[0], command)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    for descriptor in list(Path("/proc/self/fd").iterdir()):  # there may be room for 2 to the 30
+        with suppress(OSError):  # that of the listing itself
+            if int(descriptor.name) > 2:
+                os.close(int(descriptor.name))
     return pid
 
 

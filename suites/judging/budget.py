@@ -36,6 +36,9 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
+_GROUP = Path("/sys/fs/cgroup")
+
+
 class InvalidSize(BadInput):
     """A text that is no size of memory."""
 
@@ -50,12 +53,20 @@ def parse_size(text: str) -> int:
 
 
 def free_memory() -> int:
-    """Return the bytes that the system could give to programs now; half of the machine's where it does not say."""
+    """Return the bytes that the system could give to programs now; half of the machine's where it does not say.
+
+    A container has no more than its control group is given (Linux, admin-guide/cgroup-v2, memory.max).
+    """
     try:
         said = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
     except OSError:
         said = None
-    return int(said[1]) * 1024 if said else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    free = int(said[1]) * 1024 if said else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    try:
+        most, used = (int((_GROUP / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+    except (OSError, ValueError):  # there is none, or it is given "max"
+        return free
+    return max(0, min(free, most - used))
 
 
 def share(budget: int, workers: int) -> None:

@@ -50,10 +50,16 @@ def test_workers_share_what_a_run_may_take(monkeypatch: pytest.MonkeyPatch) -> N
     assert "beyond the memory budget" in budget.too_large(CASE)
 
 
-def test_without_a_budget_it_is_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_budget_it_is_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(budget.VARIABLE, raising=False)
     assert budget.free_memory() > 0
     assert budget.too_large(CASE) == ""
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("5000\n")
+    monkeypatch.setattr(budget, "_GROUP", tmp_path)
+    assert budget.free_memory() > 1000
+    (tmp_path / "memory.max").write_text("6000\n")
+    assert budget.free_memory() == 1000
     monkeypatch.setattr(budget, "free_memory", lambda: 1)
     assert budget.too_large(CASE)
 
