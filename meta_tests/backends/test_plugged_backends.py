@@ -13,14 +13,17 @@ from holding import holding
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
+from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.completing import Completion
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
-from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.blocks import has_call
+from poolproof.suites.plan.plans import PLANS, blocks, scope_of, subjects
 from poolproof.suites.plan.selection import Selection
-from scatter_backends import Able, PicksLastAndTakesNoIndices
+from scatter_backends import Able, PicksLastAndTakesNoIndices, Plain
 from sessions import Ended, run_session
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -174,6 +177,18 @@ def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None
     ended = run_session(tmp_path / "a2", "scatter_backends:WithoutPaddingOnA2", "--cases", "1")
     assert "declares abilities, but it runs on A2, whose contract says which it must have" in ended.output
     assert ended.status == Overall.COULD_NOT_RUN
+
+
+def test_what_an_implementation_has_not_is_asked_in_no_way(tmp_path: Path) -> None:
+    asked = ["--operator", OPERATOR, "--operator", "MaxPool2dWithIndices", "--dtype", "float32", "--cases", "4"]
+    ended = run_session(tmp_path / "run", "scatter_backends:Plain", "--probe", asked=asked)
+    assert ended.status == Overall.CONFORMS, ended.output
+    rows = tables.load(ended.folder, ["aspect", "verdict"])
+    assert {"state", "round_trip", "phases"} <= {*rows["aspect"]}
+    case = Case.of(OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,), layouts=(("self", "sliced"),))
+    assert CaseQuestion(case, AUXILIARY).judge(Plain())["verdict"] == Verdict.NOT_SUPPORTED
+    (subject, *_) = (each for each in subjects("plain", Plain()) if each.operator.name == OPERATOR)
+    assert all(has_call(subject, case) for case in Completion(FactorCoverage(scope_of(subject)), "float32").cases(2))
 
 
 def test_abilities_are_read_as_they_are_written() -> None:

@@ -139,6 +139,8 @@ class CaseQuestion(Question):
         unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype)
         if unsupported := unsupported or expected.lacking(backend, case):
             return verdict(Verdict.NOT_SUPPORTED, unsupported)
+        if self.aspect == AUXILIARY and not expected.has_call(backend, case):
+            return verdict(Verdict.NOT_SUPPORTED, "its layouts do not reach the implementation")
         left_out = too_large(case, self.max_repeats, self.aspect.checks)
         return verdict(Verdict.NOT_RUN, left_out) if left_out else None
 

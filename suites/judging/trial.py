@@ -30,7 +30,7 @@ from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode
-from poolproof.suites.judging.expected import refusal, unsupported
+from poolproof.suites.judging.expected import has_call, refusal, unsupported
 from poolproof.suites.judging.inferred_indices import inferred_indices
 
 SCALE = 3
@@ -320,7 +320,7 @@ class Trial:
     def _producing(self, what: str) -> Trial:
         """Run the forward that makes ``what`` this case needs: the first whose dtypes the backend has."""
         for producer in producers(self.case):
-            if unsupported(self.backend, producer.api, producer.dtype, producer.index_dtype) is None:
+            if has_call(self.backend, producer):
                 break
         else:
             raise ProducerFailed(f"{what} can only be made by the forward, which this backend does not have")

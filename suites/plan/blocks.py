@@ -22,7 +22,7 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, derive_seed, generate
-from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
+from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS
 from poolproof.suites.cases.sequences import draw_sequence, smaller_sequence
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
@@ -30,6 +30,7 @@ from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
+from poolproof.suites.judging.expected import is_reached_by
 from poolproof.suites.judging.phases import DRAWN, PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
@@ -461,8 +462,6 @@ def has_call(subject: Subject, case: Case) -> bool:
     able = subject.abilities
     if able == ALL:
         return True
-    if not all(able.reaches(MemoryLayout.parse(layout).name) for _, layout in case.layouts):
-        return False
     if not able.indices and (case.indices != "forward" or any(name == "indices" for name, _ in case.literals)):
         return False
-    return able.lacking(case.api, case.shape, case.attributes) is None
+    return is_reached_by(able, case) and able.lacking(case.api, case.shape, case.attributes) is None
