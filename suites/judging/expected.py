@@ -17,6 +17,7 @@ from poolproof.references.contract.expectation import all_clauses, expectations
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import MemoryLayout
 
@@ -73,6 +74,16 @@ def has_call(backend: Backend, case: Case) -> bool:
 def is_documented(backend: Backend) -> bool:
     """Tell whether a contract or documents say which calls the implementation may refuse."""
     return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
+
+
+def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:
+    """Return the verdict of a call that did not complete where nobody is accused of that; None where somebody is.
+
+    Nobody is of what the environment lacks, nor of a refusal where no document is known that says what may be refused.
+    """
+    if outcome.status is Status.REFUSED and not is_documented(backend) and backend.is_usable():
+        return Verdict.UNDOCUMENTED
+    return Verdict.NOT_RUN if outcome.status is Status.UNAVAILABLE else None
 
 
 def refusal(backend: Backend, case: Case, call: Call) -> DocumentedRefusal | None:

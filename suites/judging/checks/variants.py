@@ -14,7 +14,7 @@ from poolproof.suites.judging.checks.sums import interval, wrong_sums
 from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
 from poolproof.suites.judging.expected import has_call
 from poolproof.suites.judging.findings import Mismatch
-from poolproof.suites.judging.trial import ExecutedCall, Trial
+from poolproof.suites.judging.trial import ExecutedCall, Trial, VariationFailed
 
 
 @check(
@@ -124,7 +124,17 @@ def state(trial: Trial) -> Mismatch | None:
     return found
 
 
-@check("int32 and int64 indices give the same values", is_shown_by=lambda trial: bool(trial.other_index_dtype))
+def _takes_other_indices(trial: Trial) -> bool:
+    """Tell whether the call runs with another dtype of indices; where a refusal accuses nobody it need not."""
+    try:
+        return bool(trial.other_index_dtype and trial.variation("index_dtype", trial.other_index_dtype))
+    except VariationFailed as error:
+        if error.excuse:
+            return False
+        raise
+
+
+@check("int32 and int64 indices give the same values", is_shown_by=_takes_other_indices)
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = trial.other_index_dtype
     return other_values(trial, trial.baseline, trial.variation("index_dtype", other), reason=f"as with {other} indices")
