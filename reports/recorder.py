@@ -31,7 +31,7 @@ from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds, judged_property
-from poolproof.reports.rows.io_errors import CannotWrite, describe
+from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.schema import Row
@@ -57,9 +57,9 @@ _OUTPUT = "poolproof_fault"
 class ProcessRecorder:
     """Plugin of every process of a run: its ``rows``, and what ends its session and is nobody's verdict.
 
-    That is a full disk, or a hook of another plugin. The first such ``fault``, in one sentence, stops the tests and is
-    the session's conclusion; rows recorded before it stand. That of an xdist worker is passed to the process that
-    controls it.
+    That is a full disk, an adapter that does nothing but raise, or a hook of another plugin. The first such ``fault``,
+    in one sentence, stops the tests and is the session's conclusion; rows recorded before it stand. That of an xdist
+    worker is passed to the process that controls it.
     """
 
     def __init__(self, config: pytest.Config, folder: Path, worker: str) -> None:
@@ -91,7 +91,7 @@ class ProcessRecorder:
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         report = yield
         error = call.excinfo.value if call.excinfo else None
-        if isinstance(error, CannotWrite):
+        if isinstance(error, CannotGoOn):
             self.note(error)
             report.longrepr = _STOPPED
         return report
@@ -151,6 +151,8 @@ class ProcessRecorder:
 def sentence(error: Exception) -> str:
     if isinstance(error, CannotWrite | OSError):
         return f"{describe(error) if isinstance(error, OSError) else error}, and go on with --resume"
+    if isinstance(error, CannotGoOn):
+        return str(error)
     *_, last = traceback.extract_tb(error.__traceback__)
     said = " ".join(traceback.format_exception_only(error)[-1].split())
     return (

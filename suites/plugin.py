@@ -182,7 +182,10 @@ class JudgingPlugin:
         make = _runner_maker(self._config, self._session, MOST_EVIDENCE // self._workers, shrinks)
         record = recorder.rows_of(self._config).append
         with environment_errors():
-            return make(self._session.folder, name=self.name, record=record, loaded=self._loaded)
+            keeps_going = self._config.getoption("keep_going")
+            return make(
+                self._session.folder, name=self.name, record=record, loaded=self._loaded, keeps_going=keeps_going
+            )
 
     @pytest.fixture
     def examine(self, rows: RowWriter, count_cases: CountCases) -> Examiner:

@@ -23,6 +23,7 @@ from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import has_call
 from poolproof.suites.plan.plans import PLANS, blocks, scope_of, subjects
 from poolproof.suites.plan.selection import Selection
+from poolproof.suites.run.runner import MOST_ERRORS
 from scatter_backends import Able, PicksLastAndTakesNoIndices, Plain
 from sessions import Ended, run_session
 
@@ -93,6 +94,19 @@ def test_whose_fault_a_death_or_an_exception_is(
     assert (ended.status, verdicts(ended)) == (verdict.overall, {verdict})
     assert said in ended.output and reason in ended.output
     assert (tmp_path / "killed").exists() is (backend == "killed_once")
+
+
+def test_an_adapter_that_does_nothing_but_raise_ends_its_session(tmp_path: Path) -> None:
+    said = "10 cases, and nothing else, ended alike: the adapter raised ValueError: no stream (dying_backends.py, line "
+    ended = session(tmp_path / "run", "raises_always")
+    assert (ended.status, verdicts(ended)) == (Overall.COULD_NOT_RUN, {Verdict.ADAPTER_ERROR})
+    assert len(tables.load(ended.folder)) == MOST_ERRORS
+    last = ended.output.strip().splitlines()[-1]
+    assert said in last and last.endswith("mend the adapter and begin again, or have all cases asked by --keep-going")
+    ended = session(tmp_path / "all", "raises_always", 12, "--keep-going")
+    assert (ended.status, len(tables.load(ended.folder))) == (Overall.INCOMPLETE, 24)
+    # one that is right elsewhere is mended by what its rows say
+    assert session(tmp_path / "some", "raises_at_ceiling", 40).status == Overall.INCOMPLETE
 
 
 IS_NONE = "{'status': 'ok', 'changed': ()} is no Outcome: Invalid enum value 'ok' - at `$.status`"

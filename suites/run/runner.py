@@ -11,8 +11,9 @@ from pathlib import Path
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.failures import evidence_kinds, failure_text, kind_of
+from poolproof.reports.rows.io_errors import CannotGoOn
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
@@ -22,6 +23,9 @@ from poolproof.suites.run.repetition import Repetition, attribute, deviates, rep
 
 SHRINK_SECONDS = 20.0
 """Seconds for which one failure is shrunk."""
+
+MOST_ERRORS = 10
+"""Cases that may all end in the same error of their adapter, with nothing else judged, before a session stops."""
 
 MOST_EVIDENCE = 50
 """Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
@@ -62,7 +66,7 @@ class Runner:
     applies waivers to a row; ``record`` takes every finished row. An interrupted run has rows for ``already_judged``,
     (block, case id), and ``already_unplanned``, (backend, case id) of calls outside its blocks; ``already_left`` counts
     its evidence, by `evidence_kinds`. ``loaded`` are sandboxes with a loaded backend, by its name. A failure is shrunk
-    for ``shrink_seconds``.
+    for ``shrink_seconds``. Unless it ``keeps_going``, `CannotGoOn` where an adapter does nothing but raise.
     """
 
     folder: Path
@@ -77,6 +81,7 @@ class Runner:
     most_evidence: int = MOST_EVIDENCE
     loaded: Mapping[str, Sandbox] = field(default_factory=dict)
     shrink_seconds: float = SHRINK_SECONDS
+    keeps_going: bool = True
 
     def __post_init__(self) -> None:
         self._scratch = self.folder / "processes"
@@ -87,6 +92,7 @@ class Runner:
         self._evidence = Counter(self.already_left)
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
+        self._ends: Counter[str] = Counter()
         self._recorded_unplanned = set(self.already_unplanned)
 
     def judge(self, block: Block, start: int = 0, stop: int | None = None) -> BlockResult:
@@ -112,7 +118,7 @@ class Runner:
                 if row["verdict"] in FAILED and self._is_new(row, waiting):
                     waiting.append((question, row))
                 else:
-                    self.record(row)
+                    self._keep(row)
             while waiting:
                 question, row = waiting[0]
                 again = self._repeat_first(question, row)
@@ -133,9 +139,20 @@ class Runner:
         ((row, *others),) = self._rows(backend, [question])
         if repeats and row["verdict"] in FAILED:
             self._repeat_first(question, row)
-        self.record(row)
+        self._keep(row)
         self._record_once(others)
         return row, *others
+
+    def _keep(self, row: Row) -> None:
+        """Record a row; `CannotGoOn` at so many of adapters that raise in one place, and none of another end."""
+        self.record(row)
+        if self.keeps_going or row["verdict"] in (Verdict.NOT_RUN, Verdict.NOT_SUPPORTED):
+            return
+        place = row["reason"].rpartition(" (")[2] if row["verdict"] == Verdict.ADAPTER_ERROR else ""
+        self._ends[place] += 1
+        if len(self._ends) == 1 and place and self._ends[place] == MOST_ERRORS:
+            what = f"{row['backend']}: {MOST_ERRORS} cases, and nothing else, ended alike: {row['reason']}"
+            raise CannotGoOn(f"{what}; mend the adapter and begin again, or have all cases asked by --keep-going")
 
     def _is_new(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
         """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""
