@@ -75,7 +75,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
     try:
         check_ranges(config)
         check_fleet(config)
-        spent = budget_of(config, time.monotonic())
+        spent = budget_of(config, time.monotonic() - time_budget.starting_seconds())
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)

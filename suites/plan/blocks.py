@@ -38,9 +38,6 @@ from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
 
-CALLS_AT_ONCE = 250
-"""Contract calls that are judged together: making them takes longer than judging them."""
-
 _EXTENSION = "+"
 """Separates the id of a planned block from the index of its extension."""
 
@@ -329,7 +326,7 @@ class ContractBlock(Block):
 
     @property
     def min_batch(self) -> int:
-        return 1 if self.clauses else CALLS_AT_ONCE
+        return self.part.at_once
 
     @property
     def clauses(self) -> Counter[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from poolproof.reports.rows.checks import NEIGHBOURS
@@ -19,7 +21,7 @@ from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.run.interrupts import raise_lost_interrupt
-from poolproof.suites.run.repetition import Repetition, attribute, deviates, repeat
+from poolproof.suites.run.repetition import SECONDS, Repetition, attribute, deviates, repeat
 
 SHRINK_SECONDS = 20.0
 """Seconds for which one failure is shrunk."""
@@ -66,7 +68,8 @@ class Runner:
     applies waivers to a row; ``record`` takes every finished row. An interrupted run has rows for ``already_judged``,
     (block, case id), and ``already_unplanned``, (backend, case id) of calls outside its blocks; ``already_left`` counts
     its evidence, by `evidence_kinds`. ``loaded`` are sandboxes with a loaded backend, by its name. A failure is shrunk
-    for ``shrink_seconds``. Unless it ``keeps_going``, `CannotGoOn` where an adapter does nothing but raise.
+    for ``shrink_seconds``, none behind ``until``, a monotonic time; of a session with such a time one of each check, of
+    others one for each operator. Unless it ``keeps_going``, `CannotGoOn` where an adapter does nothing but raise.
     """
 
     folder: Path
@@ -82,6 +85,7 @@ class Runner:
     loaded: Mapping[str, Sandbox] = field(default_factory=dict)
     shrink_seconds: float = SHRINK_SECONDS
     keeps_going: bool = True
+    until: float = inf
 
     def __post_init__(self) -> None:
         self._scratch = self.folder / "processes"
@@ -122,7 +126,7 @@ class Runner:
             while waiting:
                 question, row = waiting[0]
                 again = self._repeat_first(question, row)
-                if self.shrinks and _claim_of(row) not in self._shrunk:
+                if self.shrinks and self._claim_of(row) not in self._shrunk:
                     self._shrink(block, question, row, again)
                 del waiting[0]
                 self.record(row)
@@ -158,7 +162,10 @@ class Runner:
         """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""
         if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
             return True
-        return self.shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
+        return self.shrinks and self._claim_of(row) not in {
+            *self._shrunk,
+            *(self._claim_of(other) for _, other in waiting),
+        }
 
     def _record_once(self, unplanned: Iterable[Row]) -> None:
         for row in unplanned:
@@ -220,6 +227,15 @@ class Runner:
             self._sandboxes[backend] = Sandbox(backend, self._scratch, self._file_name(backend), self.timeout)
         return self._sandboxes[backend]
 
+    @property
+    def _left(self) -> float:
+        return self.until - time.monotonic()
+
+    def _claim_of(self, row: Row) -> tuple[str, ...]:
+        """Return what is shrunk once: a smaller case has to violate the first of the checks, no more."""
+        operator = row["operator"] if self.until == inf else ""
+        return row["backend"], operator, row["verdict"], *row["checks_violated"][:1]
+
     def _file_name(self, backend: str) -> str:
         return f"{self.name}-{backend}".replace("/", "_").replace(":", "_")
 
@@ -228,7 +244,7 @@ class Runner:
         if kind_of(row) in self._kinds:
             return Repetition()
         self._kinds.add(kind_of(row))
-        again = repeat(question, partial(self._alone, row["backend"]))
+        again = repeat(question, partial(self._alone, row["backend"]), min(SECONDS, self._left))
         row |= again.columns
         return again
 
@@ -248,26 +264,21 @@ class Runner:
             ((other, *_),) = self._judged(backend, [asked])
             return _fails_like(row, other)
 
-        if again.rows and not again.failures:
+        if self._left <= 0.0 or (again.rows and not again.failures):
             return
-        smaller = block.smaller(question, still_fails, self.shrink_seconds)
+        smaller = block.smaller(question, still_fails, min(self.shrink_seconds, self._left))
         if smaller is None:
             return
         evidence = EvidenceFolder(self.folder, backend, shrunk_from=case_id)
-        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, backend))
+        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, backend), min(SECONDS, self._left))
         alike = [other for other in repeated.failures if _fails_like(row, other)]
         if not alike or not repeated.fails_as_often_as(again):
             shrunk_path(self.folder, case_id, backend).unlink(missing_ok=True)
             return
-        self._shrunk.add(_claim_of(row))
+        self._shrunk.add(self._claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
 
 
 def _fails_like(row: Row, other: Row) -> bool:
     """Tell whether another row has a failure's verdict, and violates at least its first check."""
     return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(other["checks_violated"])
-
-
-def _claim_of(row: Row) -> tuple[str, ...]:
-    """Return what is shrunk once: a smaller case has to violate the first of the checks, no more."""
-    return row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1]
