@@ -274,6 +274,8 @@ class _Run:
             chosen = self._config.getoption("ci")
             name = service(os.environ) if chosen == "auto" else chosen
             annotate(self.digest, name, os.environ, self.remarks.append)
+        if pytest_status == pytest.ExitCode.INTERRUPTED and not recorder.fault:
+            self.remarks.append("interrupted: what was judged is kept, and --resume goes on with the rest")
         if self.digest is None or recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall

@@ -103,6 +103,8 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         stop(error.args[0])
     except OSError as error:
         stop(describe(error))
+    except KeyboardInterrupt:
+        stop("interrupted before anything was asked")
     return Session(folder, selection, waivers, done, budget, spent), loaded, pool
 
 
