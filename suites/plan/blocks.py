@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from math import prod
 from typing import TypeVar, cast
 
 from poolproof.backends.abilities import ALL
@@ -17,6 +18,7 @@ from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
+from poolproof.references.windows import Windowed
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
@@ -37,6 +39,9 @@ from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
+
+_SORTED = 16
+"""Cases of a block of which that is asked first that tells most: the first that is drawn is the simplest."""
 
 _EXTENSION = "+"
 """Separates the id of a planned block from the index of its extension."""
@@ -237,12 +242,17 @@ class CaseBlock(Block):
         return self.prefix(self.count)
 
     def prefix(self, count: int) -> list[CaseQuestion]:
-        """Return its first questions, or those of a longer block."""
+        """Return its first questions, or those of a longer block; of the `_SORTED` those that tell most come first."""
         subject, block = self.subject, self.id
         profile = self.aspect.profile.within(subject.abilities)
         make = cases(subject.operator, subject.dtype, subject.index_dtype, profile)
         seed = derive_seed(self.seed, self.index) if self.index else self.seed
-        return [CaseQuestion(case, self.aspect, block) for case in generate(make, count, seed)]
+        sorted_ones = (
+            0 if self.index else min(_SORTED, self.count)
+        )  # an extension's count is no more than what is asked
+        drawn = generate(make, max(count, sorted_ones), seed)
+        telling = sorted(drawn[:sorted_ones], key=_tells, reverse=True)
+        return [CaseQuestion(case, self.aspect, block) for case in (*telling, *drawn[sorted_ones:])][:count]
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
@@ -259,6 +269,16 @@ class CaseBlock(Block):
 
     def extension(self) -> CaseBlock:
         return replace(self, index=self.index + 1, count=BLOCK_SIZE)
+
+
+def _tells(case: Case) -> int:
+    """Count what kernels get wrong most often and a case has: it is asked before others."""
+    shares = any(axis.overlap > 1 for axis in case.axes) and prod(case.pooled_shape) > 1
+    meets = shares and case.indices not in ("first", "last") and case.api.is_backward
+    special = case.values in ("ties", "constant", "negative_infinity", "mostly_negative_infinity", "nan")
+    windows = case.attributes
+    by_one = shares and isinstance(windows, Windowed) and {*windows.stride} == {1}
+    return 2 * meets + by_one + shares + special + windows.is_padded + windows.rounds_up + (case.planes > 1)
 
 
 def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[object]]:

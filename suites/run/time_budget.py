@@ -32,8 +32,7 @@ FILE = "asked.jsonl"
 """The journal."""
 
 _FIRST_CASES, _CHEAP = 4, 5.0
-"""Cases of a block that are judged first while there is time, if one costs at most so many of the aspect ``values``:
-the first case drawn is the simplest, and shows least."""
+"""Cases of a block that are judged first while there is time, if one costs at most so many of the aspect ``values``."""
 
 _PORTIONS = 500
 """Portions that the remaining time is cut into."""

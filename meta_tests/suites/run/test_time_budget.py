@@ -17,10 +17,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from places import ROOT
 from poolproof.backends.aclnn.sequences import ACTIONS
+from poolproof.backends.base import Call
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
@@ -30,6 +32,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import duration
 from poolproof.reports.rows.verdicts import BadInput, Overall, Verdict
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.strategies import cases
 from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
@@ -39,6 +43,7 @@ from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_minutes, parse_time
+from scatter import Scatter
 from sessions import run_session
 
 
@@ -267,6 +272,24 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
     described = [question.describe() for question in larger]
     for group, count in block.groups(more).items():
         assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
+
+
+class Stores(Scatter):
+    """Stores where it should add, as an unpooling does: wrong where two windows take the same cell."""
+
+    def accumulate(self, call: Call, cells: np.ndarray, terms: np.ndarray, size: int) -> np.ndarray:
+        sums = np.zeros(size, terms.dtype)
+        sums[cells] = terms
+        return sums
+
+
+def test_the_first_case_of_a_block_is_none_that_shows_nothing() -> None:
+    subject = Subject("stores", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", index_dtypes=("int64",))
+    for name in ("values", "precision", "special_values"):
+        (block,) = CASE_ASPECTS[name].blocks(subject, PLANS["smoke"], 0)
+        assert block.prefix(1)[0].judge(Stores())["verdict"] == Verdict.VIOLATES
+        drawn = generate(cases(subject.operator, "float32", "int64", block.aspect.profile), block.count, block.seed)
+        assert Counter(asked.case for asked in block.questions()) == Counter(drawn)
 
 
 VALUES = ["--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--no-shrink", "--aspect", "values"]
