@@ -4,7 +4,7 @@ Every process of a run (each xdist worker, or the only one) writes its own rows;
 ``run.json``, shows progress, and at the end the summary and the page. Another plugin decides that there is a run at
 all: it calls `begin` and `open_rows`.
 
-What reports on a finished run is imported at its end: most sessions of pytest never have one.
+What reports on a finished run is imported when one begins: most sessions of pytest never have one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -402,6 +403,15 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
         changed = other_plugins(before["plugins"], record["plugins"]) or changed
     if changed:
         raise CannotOpen(f"{folder} holds a run that was begun {changed}: {_AS_BEGUN}")
+
+
+def try_imports() -> None:
+    """Raise `CannotOpen` where what the end of a run needs cannot be imported: it would lose what was judged."""
+    try:
+        for name in ("figures.digest", "pages.publishing", "terminal.run", "ci.services"):
+            import_module(f"poolproof.reports.{name}")
+    except ImportError as error:
+        raise CannotOpen(f"a run could not be told at its end: {error}; install versions that go together") from error
 
 
 def begin(

@@ -73,6 +73,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
     Return with the session who judges: sandboxes with loaded backends, by name, if it is this process, or a fleet.
     """
     try:
+        recorder.try_imports()
         check_ranges(config)
         check_fleet(config)
         spent = budget_of(config, time.monotonic() - time_budget.starting_seconds())
