@@ -4,7 +4,7 @@ Every process of a run (each xdist worker, or the only one) writes its own rows;
 ``run.json``, shows progress, and at the end the summary and the page. Another plugin decides that there is a run at
 all: it calls `begin` and `open_rows`.
 
-What reports on a finished run is imported at its end: most sessions of pytest never have one.
+What reports on a finished run is imported when one begins: most sessions of pytest never have one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -31,7 +32,7 @@ from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds, judged_property
-from poolproof.reports.rows.io_errors import CannotWrite, describe
+from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.schema import Row
@@ -57,9 +58,9 @@ _OUTPUT = "poolproof_fault"
 class ProcessRecorder:
     """Plugin of every process of a run: its ``rows``, and what ends its session and is nobody's verdict.
 
-    That is a full disk, or a hook of another plugin. The first such ``fault``, in one sentence, stops the tests and is
-    the session's conclusion; rows recorded before it stand. That of an xdist worker is passed to the process that
-    controls it.
+    That is a full disk, an adapter that does nothing but raise, or a hook of another plugin. The first such ``fault``,
+    in one sentence, stops the tests and is the session's conclusion; rows recorded before it stand. That of an xdist
+    worker is passed to the process that controls it.
     """
 
     def __init__(self, config: pytest.Config, folder: Path, worker: str) -> None:
@@ -91,7 +92,7 @@ class ProcessRecorder:
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         report = yield
         error = call.excinfo.value if call.excinfo else None
-        if isinstance(error, CannotWrite):
+        if isinstance(error, CannotGoOn):
             self.note(error)
             report.longrepr = _STOPPED
         return report
@@ -151,6 +152,8 @@ class ProcessRecorder:
 def sentence(error: Exception) -> str:
     if isinstance(error, CannotWrite | OSError):
         return f"{describe(error) if isinstance(error, OSError) else error}, and go on with --resume"
+    if isinstance(error, CannotGoOn):
+        return str(error)
     *_, last = traceback.extract_tb(error.__traceback__)
     said = " ".join(traceback.format_exception_only(error)[-1].split())
     return (
@@ -272,6 +275,8 @@ class _Run:
             chosen = self._config.getoption("ci")
             name = service(os.environ) if chosen == "auto" else chosen
             annotate(self.digest, name, os.environ, self.remarks.append)
+        if pytest_status == pytest.ExitCode.INTERRUPTED and not recorder.fault:
+            self.remarks.append("interrupted: what was judged is kept, and --resume goes on with the rest")
         if self.digest is None or recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall
@@ -398,6 +403,15 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
         changed = other_plugins(before["plugins"], record["plugins"]) or changed
     if changed:
         raise CannotOpen(f"{folder} holds a run that was begun {changed}: {_AS_BEGUN}")
+
+
+def try_imports() -> None:
+    """Raise `CannotOpen` where what the end of a run needs cannot be imported: it would lose what was judged."""
+    try:
+        for name in ("figures.digest", "pages.publishing", "terminal.run", "ci.services"):
+            import_module(f"poolproof.reports.{name}")
+    except ImportError as error:
+        raise CannotOpen(f"a run could not be told at its end: {error}; install versions that go together") from error
 
 
 def begin(

@@ -73,9 +73,10 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
     Return with the session who judges: sandboxes with loaded backends, by name, if it is this process, or a fleet.
     """
     try:
+        recorder.try_imports()
         check_ranges(config)
         check_fleet(config)
-        spent = budget_of(config, time.monotonic())
+        spent = budget_of(config, time.monotonic() - time_budget.starting_seconds())
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)
@@ -103,6 +104,8 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         stop(error.args[0])
     except OSError as error:
         stop(describe(error))
+    except KeyboardInterrupt:
+        stop("interrupted before anything was asked")
     return Session(folder, selection, waivers, done, budget, spent), loaded, pool
 
 

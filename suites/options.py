@@ -115,6 +115,11 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         help="time for further cases at the end of a run that violates, for each thing that is wrong, to narrow down "
         f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left)",
     )
+    add(
+        "--keep-going",
+        action="store_true",
+        help="ask all cases, even if the first ten all end in the same error of the adapter",
+    )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
     add = group("what is kept")
     add_repeatable = partial(add, action="append")

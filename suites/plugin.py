@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,7 @@ def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, s
         already_left=session.done.evidence,
         most_evidence=max(1, most_evidence),
         shrink_seconds=min(SHRINK_SECONDS, session.budget.slice_seconds if session.budget else SHRINK_SECONDS),
+        until=session.budget.until if session.budget else inf,
     )
 
 
@@ -182,7 +184,10 @@ class JudgingPlugin:
         make = _runner_maker(self._config, self._session, MOST_EVIDENCE // self._workers, shrinks)
         record = recorder.rows_of(self._config).append
         with environment_errors():
-            return make(self._session.folder, name=self.name, record=record, loaded=self._loaded)
+            keeps_going = self._config.getoption("keep_going")
+            return make(
+                self._session.folder, name=self.name, record=record, loaded=self._loaded, keeps_going=keeps_going
+            )
 
     @pytest.fixture
     def examine(self, rows: RowWriter, count_cases: CountCases) -> Examiner:
@@ -337,9 +342,8 @@ class ControllingPlugin:
         resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
         if not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
             return
-        seconds = config.getoption("diagnose")
-        if run.budget is not None:
-            seconds = min(seconds, run.budget.until - time.monotonic())
+        latest = run.budget.until if run.budget else inf
+        seconds = min(config.getoption("diagnose"), latest - time.monotonic())
         if seconds <= 0.0:
             return
         from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions
@@ -347,7 +351,7 @@ class ControllingPlugin:
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         say = reporter.write_line if reporter is not None else print
         with self._further() as judge:
-            diagnose(run.folder, judge, run.selection.subjects(), seconds, run.done, say)
+            diagnose(run.folder, judge, run.selection.subjects(), seconds, run.done, say, latest)
 
     @contextmanager
     def _further(self) -> Iterator[Callable[[Question, str], Row]]:

@@ -8,9 +8,11 @@ refusal; what the adapter raises is the adapter's fault.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -132,6 +134,12 @@ class CopyingBackend(Backend):
                 made = maxima, self._to_plane(indices, given)
         except Refused as error:
             return Outcome(Status.REFUSED, message=str(error), seconds=self._seconds)
+        except Exception as error:
+            _, *(own, *further) = traceback.extract_tb(error.__traceback__)
+            if further:  # add_note came with Python 3.11
+                place = f"in line {own.lineno} of {Path(own.filename).name}"
+                error.__notes__ = [f"{own.name} called it outside of invoke, {place}"]  # type: ignore[attr-defined]
+            raise
         results = {name: _put(array, call.tensors[name]) for name, array in zip(call.operator.outputs, made)}
         return Outcome(Status.COMPLETED, seconds=self._seconds, results=results)
 

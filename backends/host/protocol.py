@@ -218,7 +218,8 @@ class Raised:
     @classmethod
     def of(cls, error: BaseException) -> Raised:
         try:
-            text, whole = str(error), "".join(traceback.format_exception(type(error), error, error.__traceback__))
+            text = "; ".join([str(error), *getattr(error, "__notes__", ())])
+            whole = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         except Exception:
             text = whole = "an exception that cannot be told in words"
         if isinstance(error, NotAllowed):

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from array_frameworks import Arrays, AtFault, ChannelsLast, Misjudged, OfTensor, OtherDtype, OtherShape, Refusing
+from array_frameworks import (
+    Arrays,
+    AtFault,
+    AtFaultOutside,
+    ChannelsLast,
+    Misjudged,
+    OfTensor,
+    OtherDtype,
+    OtherShape,
+    Refusing,
+)
 from poolproof.backends.base import Backend
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -33,11 +43,15 @@ def test_indices_that_count_something_else_are_found_and_no_layout_asked_that_wo
     assert rows(Arrays(), "layouts") == []
 
 
+OUTSIDE = "no kernel for this; forward called it outside of invoke, in line "
+
+
 @pytest.mark.parametrize(
     ("framework", "verdict", "reason"),
     [
         (Refusing, Verdict.UNDOCUMENTED, "NotImplementedError: no kernel for this"),
         (AtFault, Verdict.ADAPTER_ERROR, "the adapter raised NotImplementedError: forgotten (array_frameworks.py"),
+        (AtFaultOutside, Verdict.ADAPTER_ERROR, OUTSIDE),
         (OtherShape, Verdict.VIOLATES, "out as it came back: got float32[1, 1, 1, 2], expected float32[1, 1, 1, 1]"),
         (OtherDtype, Verdict.VIOLATES, "indices as it came back: got int32[1, 1, 1, 1], expected int64[1, 1, 1, 1]"),
     ],

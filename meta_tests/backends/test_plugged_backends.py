@@ -13,14 +13,18 @@ from holding import holding
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
+from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.completing import Completion
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
-from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.blocks import has_call
+from poolproof.suites.plan.plans import PLANS, blocks, scope_of, subjects
 from poolproof.suites.plan.selection import Selection
-from scatter_backends import Able, PicksLastAndTakesNoIndices
+from poolproof.suites.run.runner import MOST_ERRORS
+from scatter_backends import Able, PicksLastAndTakesNoIndices, Plain
 from sessions import Ended, run_session
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -90,6 +94,19 @@ def test_whose_fault_a_death_or_an_exception_is(
     assert (ended.status, verdicts(ended)) == (verdict.overall, {verdict})
     assert said in ended.output and reason in ended.output
     assert (tmp_path / "killed").exists() is (backend == "killed_once")
+
+
+def test_an_adapter_that_does_nothing_but_raise_ends_its_session(tmp_path: Path) -> None:
+    said = "10 cases, and nothing else, ended alike: the adapter raised ValueError: no stream (dying_backends.py, line "
+    ended = session(tmp_path / "run", "raises_always")
+    assert (ended.status, verdicts(ended)) == (Overall.COULD_NOT_RUN, {Verdict.ADAPTER_ERROR})
+    assert len(tables.load(ended.folder)) == MOST_ERRORS
+    last = ended.output.strip().splitlines()[-1]
+    assert said in last and last.endswith("mend the adapter and begin again, or have all cases asked by --keep-going")
+    ended = session(tmp_path / "all", "raises_always", 12, "--keep-going")
+    assert (ended.status, len(tables.load(ended.folder))) == (Overall.INCOMPLETE, 24)
+    # one that is right elsewhere is mended by what its rows say
+    assert session(tmp_path / "some", "raises_at_ceiling", 40).status == Overall.INCOMPLETE
 
 
 IS_NONE = "{'status': 'ok', 'changed': ()} is no Outcome: Invalid enum value 'ok' - at `$.status`"
@@ -174,6 +191,18 @@ def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None
     ended = run_session(tmp_path / "a2", "scatter_backends:WithoutPaddingOnA2", "--cases", "1")
     assert "declares abilities, but it runs on A2, whose contract says which it must have" in ended.output
     assert ended.status == Overall.COULD_NOT_RUN
+
+
+def test_what_an_implementation_has_not_is_asked_in_no_way(tmp_path: Path) -> None:
+    asked = ["--operator", OPERATOR, "--operator", "MaxPool2dWithIndices", "--dtype", "float32", "--cases", "4"]
+    ended = run_session(tmp_path / "run", "scatter_backends:Plain", "--probe", asked=asked)
+    assert ended.status == Overall.CONFORMS, ended.output
+    rows = tables.load(ended.folder, ["aspect", "verdict"])
+    assert {"state", "round_trip", "phases"} <= {*rows["aspect"]}
+    case = Case.of(OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,), layouts=(("self", "sliced"),))
+    assert CaseQuestion(case, AUXILIARY).judge(Plain())["verdict"] == Verdict.NOT_SUPPORTED
+    (subject, *_) = (each for each in subjects("plain", Plain()) if each.operator.name == OPERATOR)
+    assert all(has_call(subject, case) for case in Completion(FactorCoverage(scope_of(subject)), "float32").cases(2))
 
 
 def test_abilities_are_read_as_they_are_written() -> None:

@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_550,
-    "backends": 5_290,
-    "suites": 15_775,
-    "suites/cases": 5_300,
-    "suites/judging": 3_230,
-    "suites/plan": 1_580,
+    "backends": 5_298,
+    "suites": 15_928,
+    "suites/cases": 5_308,
+    "suites/judging": 3_279,
+    "suites/plan": 1_585,
     "suites/isolation": 1_510,
-    "suites/run": 980,
+    "suites/run": 1_030,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 10_620,
-    "meta_tests": 24_010,
+    "reports": 10_645,
+    "meta_tests": 24_228,
 }
 
 CLASSES, FRAMES = 24, 18

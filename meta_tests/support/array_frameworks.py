@@ -100,6 +100,13 @@ class AtFault(Arrays):
         raise NotImplementedError("forgotten")
 
 
+class AtFaultOutside(Arrays):
+    """The adapter calls the framework by itself."""
+
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        return _turned_down()
+
+
 class OtherShape(Arrays):
     """Returns one window too many."""
 

@@ -14,6 +14,7 @@ from scatter import Scatter, by_capitals, fault
 from scatter_backends import first_cell_for_empty_window
 
 killed_once, crashes_always, raises_always = dying.killed_once, dying.crashes_always, dying.raises_always
+raises_at_ceiling = dying.raising
 
 
 def _is_three_wide(call: Call) -> bool:

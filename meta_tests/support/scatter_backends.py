@@ -367,6 +367,20 @@ class WithoutPadding(Able):
         return "padding is not supported" if call.attributes.is_padded else super().objection(call)
 
 
+class Plain(Able):
+    """Declares away whatever can be, but its own indices, and cannot go on where it is asked for that all the same."""
+
+    def __init__(self) -> None:
+        lacks = ("padding", "dilation", "ceil_mode", "unbatched", "empty_batch")
+        super().__init__(Abilities(**dict.fromkeys(lacks, False), layouts=()))
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        lacking = self.able.lacking(call.operator, call.tensors["self"].shape, call.attributes)
+        strided = [name for name, tensor in call.tensors.items() if not tensor.array.flags.c_contiguous]
+        assert not lacking and not strided, (lacking, strided)
+        return super().run(call, mode)
+
+
 WithoutPaddingOnA2 = type("WithoutPaddingOnA2", (WithoutPadding,), {"product": PRODUCTS["A2"]})
 """The same under a contract."""
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.rows.store import having
 from poolproof.reports.rows.text import count_of, duration
 from poolproof.reports.rows.verdicts import JUDGED, Overall, Verdict, gravest
@@ -73,7 +74,9 @@ def conclude(
     used = sum(review.state is State.USED for review in reviews)
     gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further, used)
+    unasked = int((coverage["because"] == NEVER_ASKED).sum())
+    narrowed = _narrowed(run, planned, unasked)
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, narrowed, further, used)
 
 
 def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:
@@ -105,8 +108,11 @@ def _gaps(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataF
         yield "no case was judged"
 
 
-def _narrowed(run: Mapping[str, Any], planned: int) -> str:
-    """Say what options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells."""
+def _narrowed(run: Mapping[str, Any], planned: int, unasked: int) -> str:
+    """Say what options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells.
+
+    The budget was over before so many groups were ``unasked``.
+    """
     whole, selection = run.get("plan_cases", 0), run.get("selection", {})
     shard = f", shard {selection['shard']}" if "shard" in selection else ""
     if selection.get("lines"):
@@ -122,6 +128,8 @@ def _narrowed(run: Mapping[str, Any], planned: int) -> str:
     took, budgeted = duration(budget["took"]), duration(budget["seconds"])
     smallest = min((cases / total for cases, total in budget.get("asked", {}).values()), default=1.0)
     allotted = f"at least 1 case and {100 * smallest:.1f} % of each block"
+    if unasked:
+        allotted = f"nothing of {count_of(unasked, 'group')}, with which --resume --budget TIME goes on"
     return f"{part}{shard}, in {took} of a budget of {budgeted}: {allotted}"
 
 

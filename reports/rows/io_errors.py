@@ -18,7 +18,11 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _LOCKED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
-class CannotWrite(BadInput):
+class CannotGoOn(BadInput):
+    """What ends a session and is nobody's verdict; the text says what to do."""
+
+
+class CannotWrite(CannotGoOn):
     """A file cannot be written, or the system denies something else; the text says what, why, and what to do."""
 
 

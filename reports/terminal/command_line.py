@@ -108,7 +108,10 @@ class Late(click.Command):
         self.place = place
 
     def load(self) -> click.Command:
-        return resolve_name(self.place)
+        try:
+            return resolve_name(self.place)
+        except ImportError as error:
+            raise BadInput(f"cannot be imported here: {error}; install versions that go together") from error
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         return self.load().make_context(*args, **kwargs)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.abilities import Abilities
 from poolproof.references.geometry import pooled_size
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.reports.rows.factors import BY_NAME, LAYOUTS, classes_of
@@ -302,8 +303,10 @@ class Completion:
 
     def _draw_geometries(self) -> None:
         operator = self._smallest.api
+        able = Abilities.from_record(dict(self._space.scope.abilities))
         for _ in range(_AT_ONCE):
-            if (made := _MAKERS[operator.windows](self._draw, operator.spatial_rank)) is not None:
+            made = _MAKERS[operator.windows](self._draw, operator.spatial_rank)
+            if made is not None and able.have(made[1]):
                 case = replace(self._smallest, shape=(1, 1, *made[0]), attributes=made[1])
                 classes = classes_of(features_of(row_of(case)))
                 kept = {name: own for name, own in classes.items() if name not in self._said_by_others}

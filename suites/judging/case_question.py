@@ -139,6 +139,8 @@ class CaseQuestion(Question):
         unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype)
         if unsupported := unsupported or expected.lacking(backend, case):
             return verdict(Verdict.NOT_SUPPORTED, unsupported)
+        if self.aspect == AUXILIARY and not expected.has_call(backend, case):
+            return verdict(Verdict.NOT_SUPPORTED, "its layouts do not reach the implementation")
         left_out = too_large(case, self.max_repeats, self.aspect.checks)
         return verdict(Verdict.NOT_RUN, left_out) if left_out else None
 
@@ -152,13 +154,11 @@ class CaseQuestion(Question):
         row: Row = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
         row["route"] = backend.route(call)
         refusal = expected.refusal(backend, self.case, call)
-        if outcome.status is Status.UNAVAILABLE:
-            return row | verdict(Verdict.NOT_RUN, outcome.message) | {"checks_judged": []}
         if refusal and refusal.allows(outcome):
             return row | verdict(Verdict.REFUSED, refusal.reason)
-        if outcome.status is Status.REFUSED and not expected.is_documented(backend) and backend.is_usable():
-            reason = f"refused, and no document is known that says so: {outcome.message}"
-            return row | verdict(Verdict.UNDOCUMENTED, reason) | {"checks_judged": []}
+        if excuse := expected.excuse(backend, outcome):
+            said = "refused, and no document is known that says so: " if outcome.status is Status.REFUSED else ""
+            return row | verdict(excuse, said + outcome.message) | {"checks_judged": []}
         if outcome.status is Status.REFUSED:
             what = "call that may be refused was taken, and failed" if refusal else "legal call was refused"
             refused = Mismatch(f"a {what}: {outcome.message}", got=outcome.message)
@@ -170,6 +170,8 @@ class CaseQuestion(Question):
                 checks_judged, findings = run_checks(trial, self.aspect.checks)
                 row |= {"checks_judged": [REFUSAL, *checks_judged], **self._measured(trial)}
             except VariationFailed as error:
+                if error.excuse:
+                    return row | verdict(error.excuse, str(error)) | {"checks_judged": []}
                 findings = [Finding(REFUSAL, Mismatch(str(error)))]
         row |= judged(findings)
         if findings and self.evidence and self.evidence.wants(described | row):

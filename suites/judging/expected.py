@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from poolproof.backends.abilities import Abilities
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall
@@ -16,7 +17,9 @@ from poolproof.references.contract.expectation import all_clauses, expectations
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.layouts import MemoryLayout
 
 _STATEMENTS = {clause.id: clause.statement for clause in all_clauses()}
 
@@ -57,9 +60,30 @@ def lacking(backend: Backend, case: Case) -> str | None:
     return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
 
 
+def is_reached_by(able: Abilities, case: Case) -> bool:
+    """Tell whether the layouts of a case reach an implementation uncopied."""
+    return all(able.reaches(MemoryLayout.parse(layout).name) for _, layout in case.layouts)
+
+
+def has_call(backend: Backend, case: Case) -> bool:
+    """Tell whether a case that is made of another one may be asked: a call that the backend has, and as it takes it."""
+    missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
+    return missing is None and is_reached_by(backend.abilities(case.api), case)
+
+
 def is_documented(backend: Backend) -> bool:
     """Tell whether a contract or documents say which calls the implementation may refuse."""
     return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
+
+
+def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:
+    """Return the verdict of a call that did not complete where nobody is accused of that; None where somebody is.
+
+    Nobody is of what the environment lacks, nor of a refusal where no document is known that says what may be refused.
+    """
+    if outcome.status is Status.REFUSED and not is_documented(backend) and backend.is_usable():
+        return Verdict.UNDOCUMENTED
+    return Verdict.NOT_RUN if outcome.status is Status.UNAVAILABLE else None
 
 
 def refusal(backend: Backend, case: Case, call: Call) -> DocumentedRefusal | None:

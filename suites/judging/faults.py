@@ -59,7 +59,9 @@ def answer(question: Question, backend: Backend, judge: Callable[[], Row] | None
     except Exception as error:
         whole = "".join(traceback.format_exception(error))
         *_, last = traceback.extract_tb(error.__traceback__)
-        text = " ".join(traceback.format_exception_only(error)[-1].split())
+        notes = getattr(error, "__notes__", ())
+        said = traceback.format_exception_only(error)[-1 - len(notes)].strip()
+        text = " ".join("; ".join([said, *notes]).split())
         raised = f"raised {text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
         callers = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
         if any(caller is backend for caller in callers):

@@ -22,6 +22,7 @@ from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
 from poolproof.references.sequences import Actions, calls_in
 from poolproof.references.summary import Summary, summarise
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS
 from poolproof.suites.cases.memory import POISONS, allocate, copy_small_inputs
@@ -30,7 +31,7 @@ from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
 from poolproof.suites.judging.decoder import Fault, decode
-from poolproof.suites.judging.expected import refusal, unsupported
+from poolproof.suites.judging.expected import excuse, has_call, refusal, unsupported
 from poolproof.suites.judging.inferred_indices import inferred_indices
 
 SCALE = 3
@@ -68,7 +69,11 @@ NOT_MADE = "the forward does not make "
 
 
 class VariationFailed(Exception):
-    """A variation of a case that completed did not complete itself."""
+    """A variation of a case that completed did not complete itself; ``excuse`` is that of who is not accused of it."""
+
+    def __init__(self, reason: str, excuse: Verdict | None = None) -> None:
+        super().__init__(reason)
+        self.excuse = excuse
 
 
 class ProducerFailed(Exception):
@@ -298,7 +303,7 @@ class Trial:
         """Make the call once more, after calls of other cases, whatever comes of those."""
         for case in cases:
             self._execute(allocate(make_operands(case), POISONS[0]))
-        return self._completed(self._execute(self.new_call()), "made after other calls")
+        return self._completed(self._execute(self.new_call()), "made after other calls", is_same=True)
 
     def with_indices(self, indices: Int64) -> tuple[ExecutedCall, CaseOperands]:
         """Run the backward on other indices, all inside the plane; return what is then expected, too.
@@ -320,7 +325,7 @@ class Trial:
     def _producing(self, what: str) -> Trial:
         """Run the forward that makes ``what`` this case needs: the first whose dtypes the backend has."""
         for producer in producers(self.case):
-            if unsupported(self.backend, producer.api, producer.dtype, producer.index_dtype) is None:
+            if has_call(self.backend, producer):
                 break
         else:
             raise ProducerFailed(f"{what} can only be made by the forward, which this backend does not have")
@@ -334,10 +339,13 @@ class Trial:
         may_refuse = documented is not None and documented.allows(outcome)
         raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", refused=may_refuse)
 
-    def _completed(self, run: ExecutedCall, context: str, key: object = "") -> ExecutedCall:
-        if run.outcome.status is not Status.COMPLETED:
-            made = f"{context}{key} it ends as {run.outcome.status}"
-            raise VariationFailed(f"the case runs, but {made}: {run.outcome.message}")
+    def _completed(self, run: ExecutedCall, context: str, is_same: bool = False) -> ExecutedCall:
+        """Return a run that completed; the `VariationFailed` of the same call again is no matter of documents."""
+        status = run.outcome.status
+        if status is not Status.COMPLETED:
+            reason = f"the case runs, but {context} it ends as {status}: {run.outcome.message}"
+            is_accused = is_same and status is Status.REFUSED
+            raise VariationFailed(reason, None if is_accused else excuse(self.backend, run.outcome))
         return run
 
     def variation(self, kind: str, what: Any = ()) -> ExecutedCall:
@@ -345,7 +353,7 @@ class Trial:
         key = kind, what
         if key not in self._runs:
             run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
-            self._runs[key] = self._completed(run, "varied by ", key).without_inputs()
+            self._runs[key] = self._completed(run, f"varied by {key}", kind == "repeat").without_inputs()
         return self._runs[key]
 
     def _varied(self, key: _Variation) -> Call:

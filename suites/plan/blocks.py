@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from math import prod
 from typing import TypeVar, cast
 
 from poolproof.backends.abilities import ALL
@@ -17,12 +18,13 @@ from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
+from poolproof.references.windows import Windowed
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, derive_seed, generate
-from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS, MemoryLayout
+from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS
 from poolproof.suites.cases.sequences import draw_sequence, smaller_sequence
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
@@ -30,6 +32,7 @@ from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
+from poolproof.suites.judging.expected import is_reached_by
 from poolproof.suites.judging.phases import DRAWN, PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
@@ -37,8 +40,8 @@ from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
 
-CALLS_AT_ONCE = 250
-"""Contract calls that are judged together: making them takes longer than judging them."""
+_SORTED = 16
+"""Cases of a block of which that is asked first that tells most: the first that is drawn is the simplest."""
 
 _EXTENSION = "+"
 """Separates the id of a planned block from the index of its extension."""
@@ -239,12 +242,17 @@ class CaseBlock(Block):
         return self.prefix(self.count)
 
     def prefix(self, count: int) -> list[CaseQuestion]:
-        """Return its first questions, or those of a longer block."""
+        """Return its first questions, or those of a longer block; of the `_SORTED` those that tell most come first."""
         subject, block = self.subject, self.id
         profile = self.aspect.profile.within(subject.abilities)
         make = cases(subject.operator, subject.dtype, subject.index_dtype, profile)
         seed = derive_seed(self.seed, self.index) if self.index else self.seed
-        return [CaseQuestion(case, self.aspect, block) for case in generate(make, count, seed)]
+        sorted_ones = (
+            0 if self.index else min(_SORTED, self.count)
+        )  # an extension's count is no more than what is asked
+        drawn = generate(make, max(count, sorted_ones), seed)
+        telling = sorted(drawn[:sorted_ones], key=_tells, reverse=True)
+        return [CaseQuestion(case, self.aspect, block) for case in (*telling, *drawn[sorted_ones:])][:count]
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
@@ -261,6 +269,16 @@ class CaseBlock(Block):
 
     def extension(self) -> CaseBlock:
         return replace(self, index=self.index + 1, count=BLOCK_SIZE)
+
+
+def _tells(case: Case) -> int:
+    """Count what kernels get wrong most often and a case has: it is asked before others."""
+    shares = any(axis.overlap > 1 for axis in case.axes) and prod(case.pooled_shape) > 1
+    meets = shares and case.indices not in ("first", "last") and case.api.is_backward
+    special = case.values in ("ties", "constant", "negative_infinity", "mostly_negative_infinity", "nan")
+    windows = case.attributes
+    by_one = shares and isinstance(windows, Windowed) and {*windows.stride} == {1}
+    return 2 * meets + by_one + shares + special + windows.is_padded + windows.rounds_up + (case.planes > 1)
 
 
 def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[object]]:
@@ -328,7 +346,7 @@ class ContractBlock(Block):
 
     @property
     def min_batch(self) -> int:
-        return 1 if self.clauses else CALLS_AT_ONCE
+        return self.part.at_once
 
     @property
     def clauses(self) -> Counter[str]:
@@ -461,8 +479,6 @@ def has_call(subject: Subject, case: Case) -> bool:
     able = subject.abilities
     if able == ALL:
         return True
-    if not all(able.reaches(MemoryLayout.parse(layout).name) for _, layout in case.layouts):
-        return False
     if not able.indices and (case.indices != "forward" or any(name == "indices" for name, _ in case.literals)):
         return False
-    return able.lacking(case.api, case.shape, case.attributes) is None
+    return is_reached_by(able, case) and able.lacking(case.api, case.shape, case.attributes) is None

@@ -78,7 +78,7 @@ def probe(name: str, operators: tuple[str, ...], dtypes: tuple[str, ...], format
     except (BackendUnavailable, UnknownBackend, KeyError) as error:
         raise BadInput(str(error.args[0])) from error
     if not found:
-        raise BadInput(f"{name} has none of these operators and dtypes")
+        raise BadInput(f"{name} has none of these operators, dtypes and memory formats")
     click.echo("\n".join(_declarations([account for account in found if account is not None])))
     disagree = any(account is None or account.disagreements for account in found)
     sys.exit(Overall.VIOLATES if disagree else Overall.CONFORMS)

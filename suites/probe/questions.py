@@ -155,7 +155,8 @@ def probe_questions(subjects: Sequence[Subject], formats: Sequence[str] = MEMORY
     found: dict[tuple[str, str, str], ProbeQuestion] = {}
     for subject in subjects:
         if subject.unsupported is None:
-            for memory_format in formats:
+            reaches = subject.abilities.reaches
+            for memory_format in (each for each in formats if each == MEMORY_FORMATS[0] or reaches(each)):
                 key = (subject.operator.name, subject.dtype, memory_format)
                 found.setdefault(key, ProbeQuestion(key[0], key[1], subject.index_dtype, memory_format))
     return list(found.values())

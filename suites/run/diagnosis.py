@@ -57,16 +57,23 @@ Ask = Callable[[CaseQuestion, str], Row]
 
 
 def diagnose(
-    folder: Path, ask: Ask, subjects: Sequence[Subject], seconds: float, done: Done, say: Callable[[str], object]
+    folder: Path,
+    ask: Ask,
+    subjects: Sequence[Subject],
+    seconds: float,
+    done: Done,
+    say: Callable[[str], object],
+    latest: float = inf,
 ) -> None:
     """Narrow down what is wrong with the run in a folder, by further cases that ``ask`` judges and records.
 
-    An interrupt ends the diagnosis alone. `CannotWrite` if a row cannot be recorded.
+    It ends at the monotonic time ``latest``. An interrupt ends the diagnosis alone. `CannotWrite` if a row cannot be
+    recorded.
     """
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
         with environment_errors():
-            narrow_down(lambda: open_clusters(clusters_of(folder)), ask, subjects, seconds, say, known)
+            narrow_down(lambda: open_clusters(clusters_of(folder)), ask, subjects, seconds, say, known, latest)
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
@@ -81,6 +88,7 @@ def narrow_down(
     seconds: float,
     say: Callable[[str], object],
     known: set[str],
+    latest: float = inf,
 ) -> None:
     """Search for ``seconds`` around each condition that ``find`` returns, round by round, in which new ones turn up.
 
@@ -95,7 +103,7 @@ def narrow_down(
         if begun and number == 0:
             about = count_of(len(begun), "suspect")
             say(f"\nfurther cases are asked about {about}: {seconds:g} s each at most (--diagnose)")
-        until = until or time.monotonic() + seconds * len(begun)
+        until = until or min(latest, time.monotonic() + seconds * len(begun))
         for condition, case in begun:
             searched.add(condition.name)
             end = min(until, time.monotonic() + seconds)

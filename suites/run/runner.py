@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.failures import evidence_kinds, failure_text, kind_of
+from poolproof.reports.rows.io_errors import CannotGoOn
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED
+from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.run.interrupts import raise_lost_interrupt
-from poolproof.suites.run.repetition import Repetition, attribute, deviates, repeat
+from poolproof.suites.run.repetition import SECONDS, Repetition, attribute, deviates, repeat
 
 SHRINK_SECONDS = 20.0
 """Seconds for which one failure is shrunk."""
+
+MOST_ERRORS = 10
+"""Cases that may all end in the same error of their adapter, with nothing else judged, before a session stops."""
 
 MOST_EVIDENCE = 50
 """Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
@@ -62,7 +68,8 @@ class Runner:
     applies waivers to a row; ``record`` takes every finished row. An interrupted run has rows for ``already_judged``,
     (block, case id), and ``already_unplanned``, (backend, case id) of calls outside its blocks; ``already_left`` counts
     its evidence, by `evidence_kinds`. ``loaded`` are sandboxes with a loaded backend, by its name. A failure is shrunk
-    for ``shrink_seconds``.
+    for ``shrink_seconds``, none behind ``until``, a monotonic time; of a session with such a time one of each check, of
+    others one for each operator. Unless it ``keeps_going``, `CannotGoOn` where an adapter does nothing but raise.
     """
 
     folder: Path
@@ -77,6 +84,8 @@ class Runner:
     most_evidence: int = MOST_EVIDENCE
     loaded: Mapping[str, Sandbox] = field(default_factory=dict)
     shrink_seconds: float = SHRINK_SECONDS
+    keeps_going: bool = True
+    until: float = inf
 
     def __post_init__(self) -> None:
         self._scratch = self.folder / "processes"
@@ -87,6 +96,7 @@ class Runner:
         self._evidence = Counter(self.already_left)
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
+        self._ends: Counter[str] = Counter()
         self._recorded_unplanned = set(self.already_unplanned)
 
     def judge(self, block: Block, start: int = 0, stop: int | None = None) -> BlockResult:
@@ -112,11 +122,11 @@ class Runner:
                 if row["verdict"] in FAILED and self._is_new(row, waiting):
                     waiting.append((question, row))
                 else:
-                    self.record(row)
+                    self._keep(row)
             while waiting:
                 question, row = waiting[0]
                 again = self._repeat_first(question, row)
-                if self.shrinks and _claim_of(row) not in self._shrunk:
+                if self.shrinks and self._claim_of(row) not in self._shrunk:
                     self._shrink(block, question, row, again)
                 del waiting[0]
                 self.record(row)
@@ -133,15 +143,29 @@ class Runner:
         ((row, *others),) = self._rows(backend, [question])
         if repeats and row["verdict"] in FAILED:
             self._repeat_first(question, row)
-        self.record(row)
+        self._keep(row)
         self._record_once(others)
         return row, *others
+
+    def _keep(self, row: Row) -> None:
+        """Record a row; `CannotGoOn` at so many of adapters that raise in one place, and none of another end."""
+        self.record(row)
+        if self.keeps_going or row["verdict"] in (Verdict.NOT_RUN, Verdict.NOT_SUPPORTED):
+            return
+        place = row["reason"].rpartition(" (")[2] if row["verdict"] == Verdict.ADAPTER_ERROR else ""
+        self._ends[place] += 1
+        if len(self._ends) == 1 and place and self._ends[place] == MOST_ERRORS:
+            what = f"{row['backend']}: {MOST_ERRORS} cases, and nothing else, ended alike: {row['reason']}"
+            raise CannotGoOn(f"{what}; mend the adapter and begin again, or have all cases asked by --keep-going")
 
     def _is_new(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
         """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""
         if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
             return True
-        return self.shrinks and _claim_of(row) not in {*self._shrunk, *(_claim_of(other) for _, other in waiting)}
+        return self.shrinks and self._claim_of(row) not in {
+            *self._shrunk,
+            *(self._claim_of(other) for _, other in waiting),
+        }
 
     def _record_once(self, unplanned: Iterable[Row]) -> None:
         for row in unplanned:
@@ -203,6 +227,15 @@ class Runner:
             self._sandboxes[backend] = Sandbox(backend, self._scratch, self._file_name(backend), self.timeout)
         return self._sandboxes[backend]
 
+    @property
+    def _left(self) -> float:
+        return self.until - time.monotonic()
+
+    def _claim_of(self, row: Row) -> tuple[str, ...]:
+        """Return what is shrunk once: a smaller case has to violate the first of the checks, no more."""
+        operator = row["operator"] if self.until == inf else ""
+        return row["backend"], operator, row["verdict"], *row["checks_violated"][:1]
+
     def _file_name(self, backend: str) -> str:
         return f"{self.name}-{backend}".replace("/", "_").replace(":", "_")
 
@@ -211,7 +244,7 @@ class Runner:
         if kind_of(row) in self._kinds:
             return Repetition()
         self._kinds.add(kind_of(row))
-        again = repeat(question, partial(self._alone, row["backend"]))
+        again = repeat(question, partial(self._alone, row["backend"]), min(SECONDS, self._left))
         row |= again.columns
         return again
 
@@ -231,26 +264,21 @@ class Runner:
             ((other, *_),) = self._judged(backend, [asked])
             return _fails_like(row, other)
 
-        if again.rows and not again.failures:
+        if self._left <= 0.0 or (again.rows and not again.failures):
             return
-        smaller = block.smaller(question, still_fails, self.shrink_seconds)
+        smaller = block.smaller(question, still_fails, min(self.shrink_seconds, self._left))
         if smaller is None:
             return
         evidence = EvidenceFolder(self.folder, backend, shrunk_from=case_id)
-        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, backend))
+        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, backend), min(SECONDS, self._left))
         alike = [other for other in repeated.failures if _fails_like(row, other)]
         if not alike or not repeated.fails_as_often_as(again):
             shrunk_path(self.folder, case_id, backend).unlink(missing_ok=True)
             return
-        self._shrunk.add(_claim_of(row))
+        self._shrunk.add(self._claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
 
 
 def _fails_like(row: Row, other: Row) -> bool:
     """Tell whether another row has a failure's verdict, and violates at least its first check."""
     return other["verdict"] == row["verdict"] and set(row["checks_violated"][:1]) <= set(other["checks_violated"])
-
-
-def _claim_of(row: Row) -> tuple[str, ...]:
-    """Return what is shrunk once: a smaller case has to violate the first of the checks, no more."""
-    return row["backend"], row["operator"], row["verdict"], *row["checks_violated"][:1]

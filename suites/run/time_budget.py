@@ -1,22 +1,24 @@
 """A time budget and its allotment: which process judges which cases of which block, and how far each block got.
 
-Every block has its first cases judged; then the block that has had the least time is next. The processes of a run share
-a journal in its folder: an idle process takes a `Portion` by appending a line, so that none is taken twice, and a
-resumed run continues from there. What was taken is expected to be judged, whatever becomes of the process. A portion
-begins where the block's last one ended, so one number per block says which of its cases were taken.
+Every block has its first cases judged; then the block that has had the least time is next. What has no first cases when
+the time is up is missing. The processes of a run share a journal in its folder: an idle process takes a `Portion` by
+appending a line, so that none is taken twice, and a resumed run continues from there. What was taken is expected to be
+judged, whatever becomes of the process. A portion begins where the block's last one ended, so one number per block says
+which of its cases were taken.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,8 +32,7 @@ FILE = "asked.jsonl"
 """The journal."""
 
 _FIRST_CASES, _CHEAP = 4, 5.0
-"""Cases of a block that are judged first while there is time, if one costs at most so many of the aspect ``values``:
-the first case drawn is the simplest, and shows least."""
+"""Cases of a block that are judged first while there is time, if one costs at most so many of the aspect ``values``."""
 
 _PORTIONS = 500
 """Portions that the remaining time is cut into."""
@@ -42,6 +43,9 @@ wait too long."""
 
 _UNKNOWN_PACE = 0.1
 """Assumed seconds per case where none was measured: slow, so that few are taken at once."""
+
+_LONGEST_START, _LEAST = 30.0, 10.0
+"""Seconds that a session takes to start, at most; and for which first cases are asked, however short the budget is."""
 
 _WEEK = 7 * 86_400.0
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -71,6 +75,13 @@ def parse_minutes(minutes: float) -> float:
     return minutes * 60.0
 
 
+def starting_seconds() -> float:
+    """Return how long this process has been starting; 0 for one that began long ago, and did other things before."""
+    began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    return age if 0.0 <= age <= _LONGEST_START else 0.0
+
+
 @dataclass(frozen=True)
 class Budget:
     """The ``seconds`` that a session may last, which ``began`` at a monotonic time: clocks are set during runs.
@@ -84,8 +95,8 @@ class Budget:
 
     @property
     def until(self) -> float:
-        """Time after which no portion is taken; the rest, 2 s or 5 %, is for the report."""
-        return self.began + self.seconds - min(2.0, 0.05 * self.seconds)
+        """Time after which no portion is taken; a tenth, up to a minute, is left for the last ones and the report."""
+        return self.began + self.seconds - min(60.0, 0.1 * self.seconds)
 
     @property
     def slice_seconds(self) -> float:
@@ -183,6 +194,7 @@ class Allotment:
     def __post_init__(self) -> None:
         self._journal = Journal(self.folder)
         self._roots = {block.id for block in self.blocks}
+        self._began = inf
 
     def judge_first(self, block: Block, runner: Runner) -> BlockResult:
         """Judge the first cases of a block, and whatever an interrupted session had taken of it."""
@@ -205,9 +217,14 @@ class Allotment:
         return total
 
     def first_portions(self, block: Block) -> list[Portion]:
-        """Take a block's first cases, whatever the time, with all that was ever taken of it and of its extensions."""
+        """Take a block's first cases, with all that was ever taken of it and its extensions; none when time is up."""
+        now = self.clock()
+        self._began = min(self._began, now)
+        left = self.budget.until - now
+        if max(left, self._began + _LEAST - now) <= 0.0:
+            return []
         with self._journal.locked() as append:
-            fewest = _first_count(block) if self.clock() < self.budget.until else block.min_cases
+            fewest = _first_count(block) if left > self.budget.seconds / 2 else block.min_cases
             stop = max(fewest, self._journal.taken.get(block.id, 0))
             append(block=block.id, taken=stop)
             extensions = extend(block, self._journal.extended[block.id])

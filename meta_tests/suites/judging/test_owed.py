@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holding import holding
@@ -14,9 +15,11 @@ from poolproof.references.products import PRODUCTS, Product
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.plan.aspects import CONTRACT
+from scatter import Scatter
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
 LEGAL = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
@@ -87,6 +90,51 @@ def test_a_call_that_breaks_on_the_device_was_not_refused(
     row = CaseQuestion(DILATED, holding("interval")).judge(Stubborn(Status.REFUSED, PRODUCTS["A2"]))
     assert row["verdict"] == verdict
     assert row["reason"] == (BY_CLAUSE if code == 161002 else "a call that may be refused was taken, and failed: no")
+
+
+class RefusesInt64(Scatter):
+    """Has indices of 32 bits alone, and says so where it is called."""
+
+    def objection(self, call: Call) -> str:
+        return "int32 alone" if call.index_dtype == "int64" else super().objection(call)
+
+
+class RefusesMode(Scatter):
+    """Has a mode, and refuses it."""
+
+    modes = ("other",)
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        return Outcome(Status.REFUSED, message="no mode") if mode else super().run(call)
+
+
+class Tires(Scatter):
+    """Refuses the second call of those that it gets, which is the first again."""
+
+    calls = 0
+
+    def objection(self, call: Call) -> str:
+        self.calls += 1
+        return "enough" if self.calls == 2 else ""
+
+
+def loses(self: Scatter, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return cells[:-1], terms[:-1]
+
+
+CHECKS = (*USUAL, "modes", "state")
+
+
+@pytest.mark.parametrize(
+    ("backend", "verdict"),
+    [(RefusesInt64, Verdict.CONFORMS), (RefusesMode, Verdict.UNDOCUMENTED), (Tires, Verdict.VIOLATES)],
+)
+def test_a_refusal_of_another_call_accuses_by_documents_alone(backend: type[Scatter], verdict: Verdict) -> None:
+    """What was taken before is none that the implementation does not have."""
+    question = CaseQuestion(LEGAL, holding(*CHECKS))
+    assert question.judge(backend())["verdict"] == verdict
+    assert question.judge(type("Documented", (backend,), {"interface": "torch-cpu"})())["verdict"] == Verdict.VIOLATES
+    assert question.judge(type("Wrong", (backend,), {"route_terms": loses})())["verdict"] == Verdict.VIOLATES
 
 
 def test_what_the_contract_forbids_is_not_asked() -> None:

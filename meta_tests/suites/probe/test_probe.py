@@ -17,11 +17,12 @@ from poolproof.references.forward import forward_indices
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.indices import FLAT
 from poolproof.references.operators import BACKWARDS
+from poolproof.suites.plan.plans import subjects
 from poolproof.suites.probe.experiment import Account
-from poolproof.suites.probe.questions import take_account
+from poolproof.suites.probe.questions import probe_questions, take_account
 from poolproof.suites.probe.sums import ROUNDINGS
 from scatter import Scatter, axes_of, fault, planes_of
-from scatter_backends import Picking, WithoutPadding, lost, unrepeatable
+from scatter_backends import Picking, Plain, WithoutPadding, lost, unrepeatable
 from switchable_backend import Switchable, Switches, round_by
 
 OPERATORS = [operator.name for operator in BACKWARDS if operator.indices is FLAT]
@@ -112,6 +113,7 @@ def test_a_wrong_declaration_is_told_with_what_it_rejects() -> None:
 def test_who_has_no_padding_is_probed_without() -> None:
     assert take_account(WithoutPadding(), "MaxPool2dWithIndices", "float16", "int64").model == "first"
     assert take_account(WithoutPadding(), WINDOWED, "float16", "int64").model == "acc32"
+    assert {asked.memory_format for asked in probe_questions(subjects("plain", Plain()))} == {"contiguous"}
 
 
 def test_nothing_is_said_of_a_kernel_that_loses_gradients() -> None:

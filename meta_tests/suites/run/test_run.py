@@ -37,9 +37,9 @@ def stopped(here: Path, words: str, number: int, is_due: Callable[[Path], object
     """The rows of a run that gets a signal once its folder is as is waited for."""
     process = begin(*words.split(), "--report", "out", cwd=here)
     wait_until(lambda: bool(is_due(here / "out")))
-    (os.kill if number == signal.SIGINT else os.killpg)(process.pid or 0, number)
+    (os.killpg if number == signal.SIGKILL else os.kill)(process.pid or 0, number)
     process.join()
-    assert process.exitcode == (2 if number == signal.SIGINT else -number), (here / "printed").read_text()
+    assert process.exitcode == (-number if number == signal.SIGKILL else 2), (here / "printed").read_text()
     return tables.load(here / "out")
 
 
@@ -102,9 +102,12 @@ def test_failures_that_wait_for_their_smaller_cases_survive_a_kill(tmp_path: Pat
     assert found[0] == found[1]
 
 
-def test_control_c_keeps_the_rows(tmp_path: Path) -> None:
-    assert len(stopped(tmp_path, f"--backend scatter_backends:honest --cases 2000 {SMALL}", signal.SIGINT, has_a_row))
-    assert "cases judged" in (tmp_path / "printed").read_text()
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_the_rows_and_is_said(tmp_path: Path, number: int) -> None:
+    assert len(stopped(tmp_path, f"--backend scatter_backends:honest --cases 2000 {SMALL}", number, has_a_row))
+    said = (tmp_path / "printed").read_text()
+    assert "cases judged" in said
+    assert "interrupted: what was judged is kept, and --resume goes on with the rest" in said
 
 
 def test_deaths_between_calls_alone_make_a_run_deviate(tmp_path: Path) -> None:

@@ -58,6 +58,19 @@ class Link:
     folder: Path
 
 
+def test_what_the_end_of_a_run_needs_is_tried_at_its_start(tmp_path: Path) -> None:
+    said = "pyarrow requires NumPy 2.0 or newer, found 1.26.4"
+    (tmp_path / "pyarrow.py").write_text(f"raise ImportError({said!r})\n")
+    environment = surroundings() | {"PYTHONPATH": f"{tmp_path}:{surroundings()['PYTHONPATH']}"}
+    by_name = ["-c", "from poolproof.suites.cli import main; main()", "run"]
+    for words in (["-m", "pytest", *told_to()], by_name):
+        command = [sys.executable, *words]
+        ended = subprocess.run(command, cwd=tmp_path, env=environment, stdout=PIPE, stderr=STDOUT, text=True)
+        assert f"{said}; install versions that go together" in ended.stdout.splitlines()[-1]
+        assert ended.returncode == Overall.COULD_NOT_RUN
+        assert not (tmp_path / "run").exists()
+
+
 def rows_of(folder: Path) -> Counter[tuple[str, ...]]:
     columns = ["block", "case_id", "verdict"]
     return Counter(tuple(str(row[name]) for name in columns) for row in read_rows(folder, columns).to_pylist())

@@ -7,23 +7,33 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from places import ROOT
 from poolproof.backends.aclnn.sequences import ACTIONS
+from poolproof.backends.base import Call
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.rows.merging import merge as join
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import duration
-from poolproof.reports.rows.verdicts import BadInput, Overall
+from poolproof.reports.rows.verdicts import BadInput, Overall, Verdict
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.strategies import cases
 from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
@@ -31,7 +41,9 @@ from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import NotDrawable, mandatory, redraw_questions
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
+from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_minutes, parse_time
+from scatter import Scatter
 from sessions import run_session
 
 
@@ -139,7 +151,7 @@ UNEVEN: list[Any] = [Made(f"{number}", 40 + 40 * (number % 5), 0.05 * (1 + numbe
 def test_a_budget_is_spent_to_its_end_and_all_blocks_get_as_much(tmp_path: Path, seconds: float, workers: int) -> None:
     clock = SimulatedProcesses(tmp_path, UNEVEN, seconds, workers)
     clock.spend()
-    assert all(0.9 * seconds <= time <= seconds for time in clock.times)
+    assert all(0.9 * budget <= time <= budget for time in clock.times for budget in [Budget(seconds, 0.0).until])
     taken = clock.taken()
     had = [taken[block.id] * block.seconds for block in UNEVEN if taken[block.id] < block.count]
     assert max(had) - min(had) < 0.1 * seconds * workers / len(UNEVEN) + 0.7
@@ -152,19 +164,21 @@ def test_a_plan_that_fits_is_asked_whole(tmp_path: Path) -> None:
     assert time_budget.partial_counts(tmp_path, UNEVEN) == {}
 
 
-def test_the_least_is_asked_whatever_the_budget(tmp_path: Path) -> None:
-    """And a few cases of each block while there is time."""
+def test_what_has_no_first_cases_when_time_is_up_is_missing(tmp_path: Path) -> None:
+    """A few cases of each block in the first half of a budget, one in the second, then none."""
     slow = [Made(f"{number}", 80, 3.0) for number in range(10)]
-    clock = SimulatedProcesses(tmp_path, slow, 10.0, 1)
+    clock = SimulatedProcesses(tmp_path, slow, 40.0, 1)
     clock.spend()
-    assert [clock.taken()[block.id] for block in slow] == [4, *[1] * 9]
-    assert clock.times == [39.0]
+    assert [clock.taken()[block.id] for block in slow] == [4, 4, *[1] * 4, *[0] * 4]
+    assert clock.times == [36.0]
+    parts = time_budget.partial_counts(tmp_path, slow)
+    assert [parts[block.id][0] for block in slow] == [4, 4, *[1] * 8]
 
 
 def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
-    clock = SimulatedProcesses(tmp_path, [Made("quick", 10_000, 0.01), Made("slow", 100, 15.0)], 130.0, 1)
+    clock = SimulatedProcesses(tmp_path, [Made("quick", 10_000, 0.01), Made("slow", 100, 15.0)], 140.0, 1)
     clock.spend()
-    assert 117.0 <= clock.times[0] <= 130.0
+    assert 117.0 <= clock.times[0] <= 126.1
     assert clock.taken()["slow"] == 4
 
 
@@ -211,10 +225,30 @@ def test_a_plan_that_is_spent_goes_on_where_it_can(tmp_path: Path) -> None:
     made = [Made("1", 20, 0.05), Made("2", 20, 0.05, endless=True)]
     clock = SimulatedProcesses(tmp_path, made, 50.0, 1, extends_plan=True)
     clock.spend()
-    assert 45.0 <= clock.times[0] <= 50.0
+    assert 40.5 <= clock.times[0] <= 45.0
     assert clock.taken()["1"] == 20
     again = SimulatedProcesses(tmp_path, made, 0.1, 1, extends_plan=True)
     assert sum(p.stop - p.start for p in again.portions) == clock.taken().total()
+
+
+def test_a_session_begins_with_its_process() -> None:
+    script = "import time; time.sleep(0.5); from poolproof.suites.run.time_budget import *; print(starting_seconds())"
+    began = time.monotonic()
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert 0.45 <= float(ended.stdout) <= time.monotonic() - began
+
+
+@pytest.mark.parametrize(("until", "smaller", "repetitions"), [(inf, True, 3), (0.0, False, 1)])
+def test_nothing_is_made_smaller_when_time_is_up(tmp_path: Path, until: float, smaller: bool, repetitions: int) -> None:
+    rows: list[Row] = []
+    runner = Runner(tmp_path, "main", lambda row: row, rows.append, 20.0, shrinks=True, until=until)
+    subject = Subject("scatter_backends:lost", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64")
+    try:
+        runner.judge(next(iter(CASE_ASPECTS["values"].blocks(subject, replace(PLANS["smoke"], cases=1), 0))))
+    finally:
+        runner.close()
+    (row,) = rows
+    assert (row["verdict"], "shrunk" in row, row["asked_again"]) == (Verdict.VIOLATES, smaller, repetitions)
 
 
 def planned() -> list[Block]:
@@ -238,6 +272,24 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
     described = [question.describe() for question in larger]
     for group, count in block.groups(more).items():
         assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
+
+
+class Stores(Scatter):
+    """Stores where it should add, as an unpooling does: wrong where two windows take the same cell."""
+
+    def accumulate(self, call: Call, cells: np.ndarray, terms: np.ndarray, size: int) -> np.ndarray:
+        sums = np.zeros(size, terms.dtype)
+        sums[cells] = terms
+        return sums
+
+
+def test_the_first_case_of_a_block_is_none_that_shows_nothing() -> None:
+    subject = Subject("stores", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", index_dtypes=("int64",))
+    for name in ("values", "precision", "special_values"):
+        (block,) = CASE_ASPECTS[name].blocks(subject, PLANS["smoke"], 0)
+        assert block.prefix(1)[0].judge(Stores())["verdict"] == Verdict.VIOLATES
+        drawn = generate(cases(subject.operator, "float32", "int64", block.aspect.profile), block.count, block.seed)
+        assert Counter(asked.case for asked in block.questions()) == Counter(drawn)
 
 
 VALUES = ["--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--no-shrink", "--aspect", "values"]

@@ -16,7 +16,7 @@ from poolproof.suites.judging.checks import maxima, memory, sums, variants  # no
 from poolproof.suites.judging.checks.registry import REGISTERED, Check
 from poolproof.suites.judging.comparing import other_shape
 from poolproof.suites.judging.findings import Finding
-from poolproof.suites.judging.trial import Trial
+from poolproof.suites.judging.trial import Trial, VariationFailed
 
 _ORDER = (
     *("results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "memory_untouched", "repeat"),
@@ -47,18 +47,28 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
     """Return (checks that judged, what they found) for a trial whose first run completed.
 
     An output of another shape or dtype than was given is all that is said: nothing else can be held against it. With
-    other strides it is read as its caller reads it, and judged.
+    other strides it is read as its caller reads it, and judged. `VariationFailed` where somebody is accused of it, or
+    nothing is wrong.
     """
     assert trial.baseline.outcome.status is Status.COMPLETED
-    judged, findings = [], []
+    judged, findings, excused = [], [], None
     for check in _in_order(ids):
         if (check.applies and not check.applies(trial.case)) or (check.is_shown_by and not check.is_shown_by(trial)):
             continue
+        try:
+            found = check.find(trial)
+        except VariationFailed as error:
+            if not error.excuse:
+                raise
+            excused = error
+            continue
         judged.append(check.id)
-        if found := check.find(trial):
+        if found:
             findings.append(Finding(check.id, found))
             if check.id == "results" and other_shape(trial.baseline):
                 break
+    if excused and not findings:
+        raise excused
     return judged, findings
 
 

@@ -12,9 +12,9 @@ from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
 from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
-from poolproof.suites.judging.expected import lacking, unsupported
+from poolproof.suites.judging.expected import has_call
 from poolproof.suites.judging.findings import Mismatch
-from poolproof.suites.judging.trial import ExecutedCall, Trial
+from poolproof.suites.judging.trial import ExecutedCall, Trial, VariationFailed
 
 
 @check(
@@ -108,13 +108,12 @@ def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch
 @check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
     """Nor does it change what comes after: of two that differ in exactly one parameter both are right, as it is."""
-    after = trial.after([case for case in neighbours(trial.case) if case.id not in trial.excluded_ids])
+    near = (case for case in neighbours(trial.case) if has_call(trial.backend, case))
+    after = trial.after([case for case in near if case.id not in trial.excluded_ids])
     found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
     wrong, before = interval if trial.case.api.is_backward else maximum, "this call"
     for case in () if found or wrong(trial) else pair(trial.case):
-        backend = trial.backend
-        missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
-        if missing or case.id in trial.excluded_ids:
+        if not has_call(trial.backend, case) or case.id in trial.excluded_ids:
             return None
         other = trial if case == trial.case else Trial(case, trial.backend)
         if other.baseline.outcome.status is not Status.COMPLETED:
@@ -125,7 +124,17 @@ def state(trial: Trial) -> Mismatch | None:
     return found
 
 
-@check("int32 and int64 indices give the same values", is_shown_by=lambda trial: bool(trial.other_index_dtype))
+def _takes_other_indices(trial: Trial) -> bool:
+    """Tell whether the call runs with another dtype of indices; where a refusal accuses nobody it need not."""
+    try:
+        return bool(trial.other_index_dtype and trial.variation("index_dtype", trial.other_index_dtype))
+    except VariationFailed as error:
+        if error.excuse:
+            return False
+        raise
+
+
+@check("int32 and int64 indices give the same values", is_shown_by=_takes_other_indices)
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = trial.other_index_dtype
     return other_values(trial, trial.baseline, trial.variation("index_dtype", other), reason=f"as with {other} indices")
