@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,13 @@ def _checked_fingerprint(_context: click.Context, _option: click.Parameter, valu
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
+def _checked_requirements(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Sequence[str]:
+    for value in values:
+        if not re.fullmatch(r"conforms|no-waivers|plan=\S+", value):
+            raise click.BadParameter(f"{value!r:.80} is none of conforms, no-waivers and plan=NAME.")
+    return values
+
+
 def verify_with(draw: Redraw) -> click.Command:
     """Make the command ``verify``, with what draws a run's cases again."""
 
@@ -116,18 +124,32 @@ def verify_with(draw: Redraw) -> click.Command:
     @click.option("--signer", type=PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
     @click.option("--waivers", "agreed", multiple=True, type=PATH, help="File of the waivers agreed on; repeatable.")
     @click.option("--attestation", "signed", type=PATH, help="The signature [default: BUNDLE.intoto.json].")
+    @click.option(
+        "--require",
+        "required",
+        multiple=True,
+        metavar="conforms|no-waivers|plan=NAME",
+        callback=_checked_requirements,
+        help="What the run in it has to be; repeatable.",
+    )
     def verify(
-        bundle: Path, fingerprint: str | None, signer: Path | None, agreed: tuple[Path, ...], signed: Path | None
+        bundle: Path,
+        fingerprint: str | None,
+        signer: Path | None,
+        agreed: tuple[Path, ...],
+        signed: Path | None,
+        required: tuple[str, ...],
     ) -> None:
         """Check a BUNDLE offline: nothing in it is believed that can be derived.
 
         The cases are drawn again from the plan, each row is held against itself, the waivers and the evidence, and
         tables and pages are made again from the rows. Exits with 0 when it stands, whatever its verdict is; with 1
         when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
-        version of the suite; with 3 when it is no bundle, or none that can be opened safely.
+        version of the suite; with 3 when it is no bundle, or none that can be opened safely; with 6 when it stands, and
+        its run is not what --require says.
         """
         by = (signer, signed or attestation.attestation_path(bundle)) if signer else None
-        verified = verification.verify(bundle, fingerprint, draw, by, agreed)
+        verified = verification.verify(bundle, fingerprint, draw, by, agreed, required)
         show_verification(verified, console())
         sys.exit(verified.overall)
 
@@ -311,6 +333,7 @@ _WORDS = {
     Overall.CONFORMS: "stands",
     Overall.VIOLATES: "does not stand",
     Overall.INCOMPLETE: "sound, but judged by another suite",
+    Overall.UNMET: "stands, but is not what was required",
 }
 
 
@@ -324,5 +347,5 @@ def show_verification(verified: verification.Verification, console: Console) -> 
     about = verified.verdict and f"the run in it {verified.verdict}"
     console.print(ending(_WORDS[verified.overall], verified.overall, about), soft_wrap=True)
     console.print(Text(f"fingerprint {verified.fingerprint}", style="dim"), soft_wrap=True)
-    for what, line in zip(("judged", "left out", "vouched for"), verified.account, strict=False):
+    for what, line in zip(("left out", "vouched for", "judged"), verified.account, strict=False):
         console.print(Text(f"{what}: {line}"), soft_wrap=True)

@@ -109,6 +109,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "--reason": ("", " "),
     "--repeat": _COUNTS,
     "--report": ("a-file", *_OUTPUTS, ""),
+    "--require": ("nonsense", "", "plan="),
     "--sample": _COUNTS,
     "--scope": ("beauty", "checks_violated", ""),
     "--seed": ("x", "1.5"),
