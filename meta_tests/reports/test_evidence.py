@@ -118,7 +118,7 @@ def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch:
     assert row["checks_violated"] == ["refusal"]
     left = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     assert np.isnan(left.arrays["got"]).all()
-    described = {"case": case.to_json(), "model": row.get("model"), "output_digest": None}
+    described = {name: row.get(name) for name in ("data", "model")} | {"case": case.to_json(), "output_digest": None}
     assert evidence.contradiction(described, left, is_shrunk=False) == ""
 
 

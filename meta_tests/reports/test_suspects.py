@@ -57,11 +57,12 @@ def counted(suspect: FailureCluster) -> tuple[int, ...]:
     ("fails", "terms"),
     [
         (dilated, ["dilation > 1"]),
+        (lambda row: "gradients with NaN" in row["data"], ["gradients with NaN"]),
         (lambda row: planes(row) % 8 > 0, ["N*C mod 8 >= 1"]),
         (lambda row: dilated(row) and row["dtype"] == "float16", ["dilation > 1", "half precision"]),
-        (lambda row: row["gradient"] in ("ones", "special"), ["gradient recipe among ones, special"]),
+        (lambda row: row["route"] != "tiles", ["route among normal, scatter"]),
     ],
-    ids=["a flag", "a remainder", "two terms", "a set of words"],
+    ids=["a flag", "data", "a remainder", "two terms", "a set of words"],
 )
 def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[str]) -> None:
     rows = failing(made_up(), fails)
@@ -97,12 +98,12 @@ def test_numbers_have_thresholds_with_what_was_observed_beside_them() -> None:
 
 
 def test_not_all_that_meet_it_fail() -> None:
-    rows = failing(made_up(), lambda row: row["gradient"] == "special" and row["case_id"][0] in "01234567")
+    rows = failing(made_up(), lambda row: "gradients with NaN" in row["data"] and row["case_id"][0] in "01234567")
     (suspect,) = found(rows)
-    assert terms_of(suspect) == ["gradient recipe = special"]
+    assert terms_of(suspect) == ["gradients with NaN"]
     assert suspect.conforming > 0 and not suspect.is_exact
     assert headline([suspect]) == "At least one thing is wrong"
-    assert "some cases with gradient recipe = special fail" in suspect.sentence
+    assert "some cases with gradients with NaN fail" in suspect.sentence
     assert f"({suspect.failing} of {suspect.failing + suspect.conforming})" in suspect.sentence
 
 

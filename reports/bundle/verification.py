@@ -347,7 +347,17 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
 
 Contradicts = Callable[[Row, Evidence, bool], str]
 
-_OF_EVIDENCE = ("case_id", "backend", "verdict", "n_reject", "checks_violated", "case", "model", "output_digest")
+_OF_EVIDENCE = (
+    "case_id",
+    "backend",
+    "verdict",
+    "n_reject",
+    "checks_violated",
+    "case",
+    "data",
+    "model",
+    "output_digest",
+)
 
 
 def _evidence_step(folder: Path, contradicts: Contradicts | None) -> Step:

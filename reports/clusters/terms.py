@@ -119,6 +119,7 @@ _LACKING = {
     "an output longer than the input": "no output longer than the input",
     "a tensor that is not contiguous": "contiguous tensors",
     "a stride that differs by axis": "one stride for all axes",
+    "several windows on one cell": "no two windows on one cell",
     "a kernel that differs by axis": "one kernel for all axes",
     "a dilation that differs by axis": "one dilation for all axes",
 }
