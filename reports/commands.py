@@ -24,6 +24,7 @@ from poolproof.reports.ci import SERVICES, services
 from poolproof.reports.figures import comparison as comparisons
 from poolproof.reports.figures import history as histories
 from poolproof.reports.figures.comparison import MEASURED, WORDS
+from poolproof.reports.figures.conclusion import in_part
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import failing_row, records, spreadsheet
 from poolproof.reports.pages.dashboard import write_dashboard
@@ -204,7 +205,8 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     overall = Overall.VIOLATES if drifted else comparison.overall
     for path, template in ((markdown, "comparison.md.j2"), (page, "comparison.html.j2")):
         if path:
-            words = {"word": WORDS[overall], "verdict_class": VERDICT_CLASSES[overall]}
+            word, shown = in_part(WORDS[overall], overall, comparison.narrowed)
+            words = {"word": word, "verdict_class": VERDICT_CLASSES[shown]}
             write_page(path, template, comparison=comparison, **words, group=GROUP, measured=MEASURED)
     show_comparison(comparison, overall, console())
     sys.exit(overall)
@@ -238,7 +240,7 @@ _QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
 
 \b
 Views:
-  runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
+  runs   one line per run: run, started, plan, verdict, narrowed, counts of cases, suite, backends, host
   cells  one line per run and group of its matrix: counts, precision, times
   rows   one line per run and case, with all columns of the report
   libraries  one line per run and backend: which library it judged
@@ -307,7 +309,8 @@ def show_comparison(comparison: comparisons.Comparison, overall: Overall, consol
                 console.print(Text(f"and {count_of(more, 'more line')}", style="dim"), soft_wrap=True)
     for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
         console.print(Text(f"{side}: {libraries}", style="dim"), soft_wrap=True)
-    console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
+    word, _ = in_part(WORDS[overall], overall, comparison.narrowed)
+    console.print(ending(word, overall, comparison.in_one_line), soft_wrap=True)
 
 
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
@@ -320,9 +323,11 @@ def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     table.add_column("run", overflow="fold")
     for run in records(runs):
         started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
-        verdict = Text(run["verdict"], style=STYLES[Overall.of_word(run["verdict"])])
+        word, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
+        verdict = Text(word, style=STYLES[shown])
         counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
-        table.add_row(started, run["plan"], ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
+        plan = run["narrowed"].removeprefix("narrowed: ") or run["plan"]
+        table.add_row(started, plan, ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
     if len(runs):
         console.print(table)
     earlier = total - len(runs)

@@ -73,7 +73,7 @@ def conclude(
     used = sum(review.state is State.USED for review in reviews)
     gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, _narrowed(run, planned), further, used)
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, narrowed(run, planned), further, used)
 
 
 def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _gaps(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataF
         yield "no case was judged"
 
 
-def _narrowed(run: Mapping[str, Any], planned: int) -> str:
+def narrowed(run: Mapping[str, Any], planned: int) -> str:
     """Say what options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells."""
     whole, selection = run.get("plan_cases", 0), run.get("selection", {})
     shard = f", shard {selection['shard']}" if "shard" in selection else ""
@@ -123,6 +123,11 @@ def _narrowed(run: Mapping[str, Any], planned: int) -> str:
     smallest = min((cases / total for cases, total in budget.get("asked", {}).values()), default=1.0)
     allotted = f"at least 1 case and {100 * smallest:.1f} % of each block"
     return f"{part}{shard}, in {took} of a budget of {budgeted}: {allotted}"
+
+
+def in_part(word: str, overall: Overall, left: str) -> tuple[str, Overall]:
+    """Return a verdict's word and what it is shown as: of a narrowed run, one that is good is so in part."""
+    return (f"{word} in part", Overall.INCOMPLETE) if left and overall is Overall.CONFORMS else (word, overall)
 
 
 ALL_CALLS = "every call"

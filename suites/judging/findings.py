@@ -20,6 +20,7 @@ from poolproof.references.kernels.criterion import ZERO
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.kernels.sums import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
 from poolproof.references.summary import summarise
+from poolproof.reports.rows.rejudge import number as format_value
 from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
@@ -160,11 +161,6 @@ def _text(value: object) -> str:
     if isinstance(value, np.integer) or not isinstance(value, (float, np.generic)):
         return str(value)
     return format_value(float(value))
-
-
-def format_value(value: float) -> str:
-    """Write the shortest decimal that reads back as the same float64, without a trailing .0."""
-    return repr(float(value)).removesuffix(".0")
 
 
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
