@@ -72,11 +72,12 @@ def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[
     assert terms_of(suspect) == terms
     assert counted(suspect)[:3] == (number, 0, 0)
     assert len(terms) > 1 or suspect.contrast == (300 - number,)
-    pairs = [f"{beside} with {term.negated}" for term, beside in zip(suspect.terms, suspect.contrast, strict=True)]
+    pairs = [f"{beside} with {term.contrary}" for term, beside in zip(suspect.terms, suspect.contrast, strict=True)]
     assert suspect.sentence == (
         f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}); "
         f"{'otherwise alike, ' if len(terms) > 1 else ''}{' and '.join(pairs)} conform"
     )
+    assert suspect.sentence.count("scatter") <= 1, "a list is said once"
     assert suspect.kinds == ((("violates", "interval"), number),)
     if len(terms) > 1:
         assert "dtype = float16" in {str(term) for tie in suspect.ties for term in tie}

@@ -150,7 +150,7 @@ class FailureCluster:
         if self.terms:
             pairs = zip(self.terms, self.contrast, strict=True)
             alike = "" if len(self.terms) == 1 else "otherwise alike, "
-            lines.append(f"{alike}{_listed(f'{number:,} with {term.negated}' for term, number in pairs)} conform")
+            lines.append(f"{alike}{_listed(f'{number:,} with {term.contrary}' for term, number in pairs)} conform")
         if self.failing_others:
             lines.append(
                 f"{count_of(self.failing_others, 'other case')} {'fails' if self.failing_others == 1 else 'fail'}"

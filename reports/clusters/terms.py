@@ -69,6 +69,11 @@ class Term:
     def negated(self) -> Term:
         return Term(self.feature, _NEGATED[self.relation], self.value)
 
+    @property
+    def contrary(self) -> str:
+        """Say its opposite beside it: of a set of values without the list of them."""
+        return f"another {self.feature}" if self.relation == AMONG else str(self.negated)
+
     def holds(self, column: FeatureColumn) -> Mask:
         """Return in which rows it holds; not where the feature is missing."""
         return column.present & _RELATIONS[self.relation](column.values, self.value)
