@@ -139,6 +139,17 @@ def test_a_term_takes_contrast_that_diagnosis_did_not_make() -> None:
     assert suspect.sentence.startswith(f"every case with dilation > 1 fails {counts}; ")
 
 
+def test_neighbours_of_one_failing_case_are_no_condition_of_the_others() -> None:
+    """What one failing case of the plan has, and all that diagnosis made of it, the other failing ones have not."""
+    rows = [row | {"route": "plain"} for row in made_up()]
+    made = [row | {"aspect": "diagnosis", "block": "diagnosis-values", "route": "rare"} for row in made_up(60, seed=1)]
+    for of_plan in (1, 2):
+        rows[:4] = [row | {"route": "rare" if n < of_plan else "plain"} for n, row in enumerate(rows[:4])]
+        failed = failing(rows[:4] + made, lambda _: True)
+        routes = [term for suspect in found(failed + rows[4:]) for term in suspect.terms if term.feature == "route"]
+        assert bool(routes) == (of_plan == 2)
+
+
 def test_a_symptom_of_nearly_all_that_were_held_to_it_is_said_without_a_condition() -> None:
     rows = made_up(40)
     (suspect,) = found(failing(rows, lambda row: row not in rows[:2]))
