@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_550,
     "backends": 5_290,
-    "suites": 15_775,
+    "suites": 15_885,
     "suites/cases": 5_300,
-    "suites/judging": 3_230,
+    "suites/judging": 3_273,
     "suites/plan": 1_580,
     "suites/isolation": 1_510,
     "suites/run": 980,
     "suites/probe": 840,
     "suites/fleet": 510,
-    "reports": 10_620,
-    "meta_tests": 24_010,
+    "reports": 10_832,
+    "meta_tests": 24_293,
 }
 
 CLASSES, FRAMES = 24, 18
