@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from poolproof.reports.ci import SERVICES, services
 from poolproof.reports.figures import comparison as comparisons
 from poolproof.reports.figures import history as histories
 from poolproof.reports.figures.comparison import MEASURED, WORDS
+from poolproof.reports.figures.conclusion import in_part
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import failing_row, records, spreadsheet
 from poolproof.reports.pages.dashboard import write_dashboard
@@ -105,6 +107,13 @@ def _checked_fingerprint(_context: click.Context, _option: click.Parameter, valu
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
+def _checked_requirements(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Sequence[str]:
+    for value in values:
+        if not re.fullmatch(r"conforms|no-waivers|plan=\S+", value):
+            raise click.BadParameter(f"{value!r:.80} is none of conforms, no-waivers and plan=NAME.")
+    return values
+
+
 def verify_with(draw: Redraw) -> click.Command:
     """Make the command ``verify``, with what draws a run's cases again."""
 
@@ -116,18 +125,32 @@ def verify_with(draw: Redraw) -> click.Command:
     @click.option("--signer", type=PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
     @click.option("--waivers", "agreed", multiple=True, type=PATH, help="File of the waivers agreed on; repeatable.")
     @click.option("--attestation", "signed", type=PATH, help="The signature [default: BUNDLE.intoto.json].")
+    @click.option(
+        "--require",
+        "required",
+        multiple=True,
+        metavar="conforms|no-waivers|plan=NAME",
+        callback=_checked_requirements,
+        help="What the run in it has to be; repeatable.",
+    )
     def verify(
-        bundle: Path, fingerprint: str | None, signer: Path | None, agreed: tuple[Path, ...], signed: Path | None
+        bundle: Path,
+        fingerprint: str | None,
+        signer: Path | None,
+        agreed: tuple[Path, ...],
+        signed: Path | None,
+        required: tuple[str, ...],
     ) -> None:
         """Check a BUNDLE offline: nothing in it is believed that can be derived.
 
         The cases are drawn again from the plan, each row is held against itself, the waivers and the evidence, and
         tables and pages are made again from the rows. Exits with 0 when it stands, whatever its verdict is; with 1
         when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
-        version of the suite; with 3 when it is no bundle, or none that can be opened safely.
+        version of the suite; with 3 when it is no bundle, or none that can be opened safely; with 6 when it stands, and
+        its run is not what --require says.
         """
         by = (signer, signed or attestation.attestation_path(bundle)) if signer else None
-        verified = verification.verify(bundle, fingerprint, draw, by, agreed)
+        verified = verification.verify(bundle, fingerprint, draw, by, agreed, required)
         show_verification(verified, console())
         sys.exit(verified.overall)
 
@@ -182,7 +205,8 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     overall = Overall.VIOLATES if drifted else comparison.overall
     for path, template in ((markdown, "comparison.md.j2"), (page, "comparison.html.j2")):
         if path:
-            words = {"word": WORDS[overall], "verdict_class": VERDICT_CLASSES[overall]}
+            word, shown = in_part(WORDS[overall], overall, comparison.narrowed)
+            words = {"word": word, "verdict_class": VERDICT_CLASSES[shown]}
             write_page(path, template, comparison=comparison, **words, group=GROUP, measured=MEASURED)
     show_comparison(comparison, overall, console())
     sys.exit(overall)
@@ -216,7 +240,7 @@ _QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
 
 \b
 Views:
-  runs   one line per run: run, started, plan, verdict, counts of cases, suite, backends, host
+  runs   one line per run: run, started, plan, verdict, narrowed, counts of cases, suite, backends, host
   cells  one line per run and group of its matrix: counts, precision, times
   rows   one line per run and case, with all columns of the report
   libraries  one line per run and backend: which library it judged
@@ -285,7 +309,8 @@ def show_comparison(comparison: comparisons.Comparison, overall: Overall, consol
                 console.print(Text(f"and {count_of(more, 'more line')}", style="dim"), soft_wrap=True)
     for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
         console.print(Text(f"{side}: {libraries}", style="dim"), soft_wrap=True)
-    console.print(ending(WORDS[overall], overall, comparison.in_one_line), soft_wrap=True)
+    word, _ = in_part(WORDS[overall], overall, comparison.narrowed)
+    console.print(ending(word, overall, comparison.in_one_line), soft_wrap=True)
 
 
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
@@ -298,9 +323,11 @@ def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     table.add_column("run", overflow="fold")
     for run in records(runs):
         started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
-        verdict = Text(run["verdict"], style=STYLES[Overall.of_word(run["verdict"])])
+        word, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
+        verdict = Text(word, style=STYLES[shown])
         counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
-        table.add_row(started, run["plan"], ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
+        plan = run["narrowed"].removeprefix("narrowed: ") or run["plan"]
+        table.add_row(started, plan, ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
     if len(runs):
         console.print(table)
     earlier = total - len(runs)
@@ -311,6 +338,7 @@ _WORDS = {
     Overall.CONFORMS: "stands",
     Overall.VIOLATES: "does not stand",
     Overall.INCOMPLETE: "sound, but judged by another suite",
+    Overall.UNMET: "stands, but is not what was required",
 }
 
 
@@ -324,5 +352,5 @@ def show_verification(verified: verification.Verification, console: Console) -> 
     about = verified.verdict and f"the run in it {verified.verdict}"
     console.print(ending(_WORDS[verified.overall], verified.overall, about), soft_wrap=True)
     console.print(Text(f"fingerprint {verified.fingerprint}", style="dim"), soft_wrap=True)
-    for what, line in zip(("judged", "left out", "vouched for"), verified.account, strict=False):
+    for what, line in zip(("left out", "vouched for", "judged"), verified.account, strict=False):
         console.print(Text(f"{what}: {line}"), soft_wrap=True)

@@ -180,18 +180,18 @@ def rows_of(sandbox: Sandbox, asked: Iterator[Sequence[Question]]) -> list[Row]:
     rows: list[Row] = []
     for questions in asked:
         share = len(questions) // _OF_ALL
-        rows += _answers(sandbox, questions[:share])
+        rows += answers(sandbox, questions[:share])
         operators = {row["operator"] for row in rows if row["verdict"] in FAILED}
         others = [each for each in questions[share:] if not operators or each.describe()["operator"] in operators]
         while others and _failing(rows) < MANY:
-            rows += _answers(sandbox, others[:_AT_ONCE])
+            rows += answers(sandbox, others[:_AT_ONCE])
             del others[:_AT_ONCE]
         if _failing(rows) >= ENOUGH:
             break
     return rows
 
 
-def _answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
+def answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
     hangs = 0
     for row in sandbox.judge(questions):
         yield _needed(row)
@@ -213,7 +213,7 @@ def emulator(product: str, defect: str, timeout: float) -> Iterator[Sandbox]:
     """Judges on the emulator with a defect; it reads that once, when it is loaded."""
     os.environ[VARIABLE] = defect
     with tempfile.TemporaryDirectory() as scratch:
-        sandbox = Sandbox(backend_name(product), Path(scratch), "study", timeout, lambda _: False)
+        sandbox = Sandbox(backend_name(product), Path(scratch), "study", timeout)
         try:
             yield sandbox
         finally:

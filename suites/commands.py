@@ -47,7 +47,7 @@ from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.options import add_options, sources_option
+from poolproof.suites.options import OneSentence, add_options, sources_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
@@ -490,7 +490,7 @@ def run(options: tuple[str, ...]) -> None:
         add_options(lambda title: parser.add_argument_group(title).add_argument)
         click.echo(parser.format_help(), nl=False)
         return
-    sys.exit(pytest.main(["--pyargs", "poolproof.suites", *options]))
+    sys.exit(pytest.main(["--pyargs", "poolproof.suites", *options], [OneSentence()]))
 
 
 def _survey_or_exit(name: str) -> Survey:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,8 @@ from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
 
+
+_UNKNOWN = "unrecognized arguments: "
 
 MOST_WORKERS = 1_000
 """Processes of a session: more is a typing mistake, which would take all memory."""
@@ -157,6 +160,30 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
     )
     add("--ray-resource", metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)")
     add("--ray-workers", type=int, metavar="N", help="judge on N devices at most (default: all)")
+
+
+class OneSentence:
+    """A plugin of pytest that says what its parser refuses in one sentence, in place of a page on how it is used."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            raise pytest.UsageError(f"poolproof run: {_refused(str(error))}") from None
+
+
+def _refused(usage: str) -> str:
+    """Return what pytest's parser found, with the nearest of our options for one that there is not."""
+    found = usage.partition("error: ")[2].partition("\n")[0] or usage
+    words = found.removeprefix(_UNKNOWN).split()
+    if not found.startswith(_UNKNOWN):
+        return found
+    unknown = next((word for word in words if word.startswith("-")), words[0]).partition("=")[0]
+    ours: list[str] = []
+    add_options(lambda _: lambda name, **_about: ours.append(name))
+    near = difflib.get_close_matches(unknown, ours, 1, 0.5)
+    return f"no such option: {unknown}; {f'the nearest is {near[0]}' if near else '--help lists what there is'}"
 
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:

@@ -13,7 +13,7 @@ import secrets
 import shlex
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -27,6 +27,7 @@ from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend, is_installed
+from poolproof.reports.bundle.account import identity
 from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import unpacked
 from poolproof.reports.commands import merge_with, verify_with
@@ -38,7 +39,7 @@ from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import COLUMNS, Row
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.text import count_of, visible, without_commands
-from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, gravest
+from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
@@ -61,7 +62,17 @@ merge = merge_with(mandatory)
 verify = verify_with(REDRAW)
 
 _KEY = ("backend", "block", "case_id")
-_COMPARED = ("operator", "aspect", "case", "verdict", "reason", "checks_judged", "checks_violated", "output_digest")
+_COMPARED = (
+    "product",
+    "operator",
+    "aspect",
+    "case",
+    "verdict",
+    "reason",
+    "checks_judged",
+    "checks_violated",
+    "output_digest",
+)
 _SINGLE = [column.name for column in COLUMNS if not column.kind.is_list]
 _SAME_BITS = ("model", *_SINGLE[_SINGLE.index("n") : _SINGLE.index("output_digest")])
 """Columns that identify a row, those that are looked at, and those that follow from equal bits."""
@@ -123,7 +134,7 @@ def rejudge(
                     return waive(sandbox.judge_alone(question))
 
                 for before, asked, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
-                    now = attribute(asked, waive(row), alone)[0]
+                    now = _comparable(before, attribute(asked, waive(row), alone)[0])
                     yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
             finally:
                 sandbox.close()
@@ -143,14 +154,29 @@ def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> I
             yield f"another library than {judged} had: {what} is {there} in the bundle, {now} here"
 
 
+def _is_of_another(before: Row, now: Row) -> bool:
+    return any(before[name] != now[name] for name in ("backend", "product"))
+
+
+def _comparable(before: Row, now: Row) -> Row:
+    """Return the row of a case here, as not supported if the documents of one of two backends alone refuse it."""
+    refused = [row["verdict"] == Verdict.REFUSED for row in (before, now)]
+    if refused[0] == refused[1] or not _is_of_another(before, now) or now["verdict"] not in JUDGED - FAILED:
+        return now
+    where = "the bundle's" if refused[0] else "this"
+    return now | {"verdict": Verdict.NOT_SUPPORTED, "reason": f"the documents of {where} backend alone refuse it"}
+
+
 def _difference(before: Row, now: Row) -> str:
-    """Say in what a row differs from that of the bundle; of equal bits statistics are equal, too."""
+    """Say in what a row differs from that of the bundle; of equal bits and one model statistics are equal, too."""
     there, here = _verdict_text(before), _verdict_text(now)
     if now["verdict"] not in JUDGED or (before["verdict"] not in JUDGED and now["verdict"] not in FAILED):
         return ""
     if there != here:
         return f"{there} in the bundle, {here} here"
     if before["output_digest"] is None or before["output_digest"] != now.get("output_digest"):
+        return ""
+    if _is_of_another(before, now) and before["model"] != now["model"]:
         return ""
     for name in _SAME_BITS:
         if not _is_close(before[name], now.get(name)):
@@ -214,10 +240,10 @@ def rerun(
     with unpacked(bundle) as digest:
         try:
             judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout, others.append))
-            given = _given(digest)
+            given, what = _given(digest), identity(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
-    _report(judged, seed, [*others, *given])
+    _report(judged, seed, what, [*others, *given])
 
 
 def _given(digest: Digest) -> list[str]:
@@ -227,8 +253,8 @@ def _given(digest: Digest) -> list[str]:
     return [f"{backend} was given {text}, and here what this command says" for backend, text in words]
 
 
-def _report(judged: Sequence[Rejudged], seed: int, others: Sequence[str]) -> NoReturn:
-    """Print what differs, and exit with the overall verdict.
+def _report(judged: Sequence[Rejudged], seed: int, what: str, others: Sequence[str]) -> NoReturn:
+    """Print what differs, and exit with the overall verdict; ``what`` names the run in the bundle.
 
     Other bits are counted, but are no disagreement: another machine may add in another admissible order.
     """
@@ -241,16 +267,16 @@ def _report(judged: Sequence[Rejudged], seed: int, others: Sequence[str]) -> NoR
         out.print(Text(without_commands(visible(case)), style="red"))
         if again.now["verdict"] in FAILED:
             out.print(Text(failure_text(again.now)), soft_wrap=True)
-    unjudged = sum(again.now["verdict"] not in JUDGED for again in judged)
+    unjudged = Counter(again.now["verdict"] for again in judged if again.now["verdict"] not in JUDGED)
     overall = gravest({Overall.VIOLATES: differing, Overall.INCOMPLETE: unjudged})
     bits = sum(again.other_bits for again in judged)
     counts = f"{len(differing):,} with another verdict, {bits:,} with other bits"
-    counts += f", {unjudged:,} not judged here" if unjudged else ""
-    words = f"{count_of(len(judged), 'case')} judged again, {counts}"
+    counts += "".join(f", {number:,} {word}" for word, number in sorted(unjudged.items()))
+    whole = f"{len(judged) - unjudged.total():,} of " if unjudged else ""
+    words = f"{whole}{count_of(len(judged), 'case')} judged again, {counts}"
     ended = "disagrees" if differing else "agrees" if not unjudged else "agrees as far as it was judged"
-    changed = [
-        what for what in ("backend", "library") if any(each.startswith(f"another {what} than ") for each in others)
-    ]
-    ended += "".join(f", with another {what}" for what in changed)
-    out.print(ending(ended, overall, f"{words} (sample --seed {seed})"), soft_wrap=True)
+    for changed in ("backend", "library"):
+        if any(line.startswith(f"another {changed} than ") for line in others):
+            ended += f", with another {changed}"
+    out.print(ending(ended, overall, f"{words} (sample --seed {seed}); the run in it: {what}"), soft_wrap=True)
     sys.exit(overall)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -14,9 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forging import FORGERIES, SIGNATURE, Forgery, rewrite
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
+from poolproof.suites.rerun import _SAME_BITS, _comparable, _difference
 
 pytest.importorskip("securesystemslib")
 
@@ -119,8 +122,8 @@ def test_the_statement_names_bundle_libraries_and_result(run: Path, signed_bundl
     assert account["waivers"][0]["scope"]["backend"] == "reports_backends:Mixed"
     assert account["backends"]["reports_backends:Mixed"]["models"]
     assert account["cases"]["asked"] < account["cases"]["whole plan"]
-    assert verified(signed_bundle).output.splitlines()[-1].startswith("vouched for: signed with the key of key.pub")
-    unread = poolproof("verify", signed_bundle).output.splitlines()[-1]
+    assert verified(signed_bundle).output.splitlines()[-2].startswith("vouched for: signed with the key of key.pub")
+    unread = poolproof("verify", signed_bundle).output.splitlines()[-2]
     assert unread.endswith("nobody signed this; an attestation lies beside it, unread: bundle.zip.intoto.json")
 
 
@@ -146,6 +149,7 @@ def test_a_sample_of_it_is_judged_again_and_finds_rows_that_were_made_up(run: Pa
     again = poolproof("rerun", tmp_path / "bundle.zip", *named, "--sample", 20, "--seed", 1)
     assert again.exit_code == 0, again.output
     assert "20 cases judged again, 0 with another verdict, 0 with other bits (sample --seed 1)" in again.output
+    assert re.search(r"the run in it: reports_backends:Mixed \(library \w{12}\); plan smoke, seed 0; on ", again.output)
     (retold,) = (each for each in FORGERIES if each.title.startswith("the whole story retold"))
     retold.forge(run)
     poolproof("package", run, "-o", tmp_path / "bundle.zip")
@@ -173,6 +177,20 @@ def test_a_rerun_tells_who_is_judged_and_what_follows_from_equal_bits(run: Path,
     poolproof("package", run, "-o", bundle)
     again = poolproof("rerun", bundle, *named)
     assert (again.exit_code, "of the same bits" in again.output) == (Overall.VIOLATES, True), again.output
+
+
+def test_what_another_backend_declares_or_may_refuse_is_no_disagreement() -> None:
+    before: Row = dict.fromkeys(_SAME_BITS) | {"backend": "a", "product": "", "verdict": "conforms"}
+    before |= {"output_digest": "00", "model": "native"}
+    other = before | {"backend": "b", "model": "acc32"}
+    assert not _difference(before, other)
+    assert _difference(before, other | {"backend": "a"})
+    refused = before | {"verdict": "refused as documented"}
+    for there, here in ((before, refused | {"product": "A2"}), (refused | {"product": "A2"}, before)):
+        assert _comparable(there, here)["verdict"] == "not supported"
+    assert _difference(before, _comparable(before, refused))
+    fails = other | {"verdict": "violates"}
+    assert _comparable(refused, fails) is fails
 
 
 def test_a_rerun_runs_no_code_that_a_bundle_names_and_takes_no_damaged_one(bundle: Path) -> None:

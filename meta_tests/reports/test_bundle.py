@@ -26,7 +26,7 @@ from forging import FORGERIES, SIGNATURE, Forgery
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
 from poolproof.reports.bundle import packing, verification
-from poolproof.reports.bundle.account import verdict_word
+from poolproof.reports.bundle.account import unmet, verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.redraw import DrawnBlock
 from poolproof.reports.bundle.verification import verify
@@ -228,13 +228,34 @@ def test_the_commands(run: Path, bundle: Path, tmp_path: Path) -> None:
     checked = CliRunner().invoke(main, ["verify", str(target), "--fingerprint", made.output.split()[-1]])
     assert checked.exit_code == 0
     assert "STANDS (exit status 0): the run in it violates" in checked.output
-    judged, left_out, vouches = checked.output.splitlines()[-3:]
-    assert judged.startswith("judged: plan smoke, seed 0, ")
+    left_out, vouches, judged = checked.output.splitlines()[-3:]
     assert "; 2 aspects (layouts, values); reports_backends:Mixed (library " in judged
+    assert re.search(r"; plan smoke, seed 0; on .+; \d{4}-\d\d-\d\d$", judged)
     assert re.search(r"left out: narrowed: .*; \d+ cases waived by known until ", left_out)
     assert vouches == "vouched for: nobody signed this"
     others = CliRunner().invoke(main, ["verify", str(target), "--waivers", str(shipped()[0])])
     assert (others.exit_code, "waiver known of somebody was not agreed on" in others.output) == (1, True)
+
+
+@pytest.mark.usefixtures("deriving_once")
+@pytest.mark.parametrize(
+    ("required", "why"),
+    [("conforms", "verdict is: violates"), ("no-waivers", "waivers in use are known"), ("plan=soak", "plan is smoke")],
+)
+def test_a_bundle_that_stands_may_not_be_what_was_required(required: str, why: str, bundle: Path) -> None:
+    checked = CliRunner().invoke(main, ["verify", str(bundle), "--require", required])
+    assert (checked.exit_code, f"--require {required}: its {why}" in checked.output) == (Overall.UNMET, True)
+    assert "STANDS, BUT IS NOT WHAT WAS REQUIRED (exit status 6)" in checked.output
+
+
+def test_a_requirement_is_met_by_the_whole_of_a_plan_alone(run: Path) -> None:
+    digest = read_digest(run)
+    assert unmet(digest, "plan=smoke").startswith("it has ")
+    digest.conclusion = replace(
+        digest.conclusion, overall=Overall.CONFORMS, narrowed="", planned=digest.run["plan_cases"]
+    )
+    digest.waivers = ()
+    assert not any(unmet(digest, each) for each in ("plan=smoke", "conforms", "no-waivers"))
 
 
 def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from html import unescape
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from forging import rewrite
+from poolproof.reports.clusters import asides
 from poolproof.reports.clusters.clustering import SIZED, size_of
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.pages import run as run_page
 from poolproof.reports.pages.run import cards, write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
@@ -43,7 +47,7 @@ def test_each_thing_that_is_wrong_has_a_card_that_shows_a_case_of_its_own(failin
         assert card.drawn in card.cluster.cases
         assert failing / card.evidence == evidence_path(failing, card.drawn, card.cluster.backend)
         assert (failing / card.evidence).is_file()
-        assert [title for title, _ in card.picture.drawings][:3] == ["expected", "got", "got \N{MINUS SIGN} expected"]
+        assert [title for title, _ in card.picture.drawings][:3] == ["exact sum", "got", "got \N{MINUS SIGN} exact sum"]
         assert "cells are not admissible" in card.picture.caption
         assert any(line.startswith("python evidence/call.py") for line in card.programs)
     assert page.index('id="wrong"') < page.index("table class")
@@ -101,3 +105,19 @@ def test_a_browser_goes_from_a_card_to_its_evidence(failing: Path, width: int) -
         for link in page.locator(".suspect a[href^='evidence/']").all():
             assert (failing / link.get_attribute("href")).is_file()
         assert not visit.complaints
+
+
+def test_a_cause_says_what_became_of_gradients_and_draws_the_case_that_tells_most(
+    failing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = {"decoded_faults": json.dumps([{"kind": "lost", "cell": [0, 0, 1, 1]}])}
+    rewrite(failing, lambda rows: [row | faults if row["n_reject"] else row for row in rows])
+    smaller, larger = sorted(path.stem.rpartition("-")[2] for path in failing.glob("evidence/*.npz"))
+    for drawn, told in ((smaller, larger), (larger, "")):  # of planes of one size, that of the last id
+        monkeypatch.setattr(run_page, "_with_evidence", lambda *_, drawn=drawn: drawn)
+        (card,), page = cards(read_digest(failing)), page_of(failing, tmp_path)
+        ((way, number),) = card.cluster.astray
+        assert f"in {number} of {number} decodable cases {way}" in page
+        assert f"in {number} of {number} decodable cases {way}" in asides(card.cluster)
+        assert (card.drawn, card.told, card.telling is not None) == (drawn, told, bool(told))
+        assert (f"Case {larger}: " in page) == (larger in {told, drawn} - {card.cluster.smallest["case_id"]})

@@ -123,3 +123,26 @@ def test_bad_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         result = history_command(*arguments)
         assert (result.exit_code, "Traceback" in result.output) == (Overall.COULD_NOT_RUN, False)
         assert complaint in result.output
+
+
+def test_a_narrowed_run_never_looks_like_a_whole_one(tmp_path: Path) -> None:
+    """Neither in the list of runs nor in a comparison nor on the dashboard."""
+    pytest.importorskip("vl_convert")
+
+    def printed(*arguments: object) -> str:
+        result = CliRunner().invoke(main, [*map(str, arguments)])
+        assert result.exit_code == Overall.CONFORMS, result.output
+        return " ".join(result.output.split())
+
+    for whole, ending, kind in ((70_217, " in part", "incomplete"), (0, "", "good")):
+        run = make_run(tmp_path / f"run-{kind}", Recipe(record={"plan_cases": whole}))
+        history, site, page = (tmp_path / f"{name}-{kind}" for name in ("history", "site", "page.html"))
+        add(history, run)
+        left = "72 of 70,217 cases of plan smoke" if whole else "smoke"
+        assert f"{left.partition(' cases')[0]} torch-cpu conforms{ending} 72" in printed("history", "list", history)
+        printed("dashboard", history, "-o", site)
+        shown = (site / "index.html").read_text(encoding="utf-8")
+        assert f'<div class="verdict {kind}">\n  <strong>conforms{ending}</strong>' in shown
+        assert f'<td class="{kind}"><a' in shown and f'<td class="{kind}">conforms{ending}</td>' in shown
+        assert f"NO REGRESSION{ending.upper()} (exit" in printed("compare", run, run, "--page", page)
+        assert f'<div class="verdict {kind}">' in page.read_text(encoding="utf-8")

@@ -27,15 +27,25 @@ def drawings(of: Evidence) -> dict[str, str]:
     return {title: str(drawing) for title, drawing in picture(of).drawings}
 
 
-DIFFERENCE = "got \N{MINUS SIGN} expected"
+DIFFERENCE = "got \N{MINUS SIGN} exact sum"
 
 
 def test_every_cell_says_what_was_expected_and_got() -> None:
     drawn = drawings(evidence([[[0.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [3.0, 4.0]]]))
-    assert list(drawn) == ["expected", "got", DIFFERENCE]
+    assert list(drawn) == ["exact sum", "got", DIFFERENCE]
     for drawing in drawn.values():
-        assert re.findall(r"<title>(.*?)</title>", drawing)[0] == "[0, 0, 0]: expected 1, got 0, difference -1"
+        assert (
+            re.findall(r"<title>(.*?)</title>", drawing)[0]
+            == "[0, 0, 0]: expected 1, got 0, exact sum 1, difference -1"
+        )
         assert re.findall(r'class="(frame \w+)"', drawing) == ["frame worst"]
+
+
+def test_what_is_expected_are_the_values_of_the_sentence_in_digits_that_tell_them_from_what_came() -> None:
+    of = evidence([[[1.0000002, 2.0]]], [[[1.00000005, 2.0]]], low=np.array([[[1.0, 2.0]]]))
+    of.arrays["high"] = np.array([[[1.0000001, 2.0]]])
+    expected = "expected [1, 1.0000001], got 1.0000002, exact sum 1.00000005, difference 1.5e-07"
+    assert f"<title>[0, 0, 0]: {expected}</title>" in drawings(of)["got"]
 
 
 def test_ink_grows_with_magnitude_and_special_values_have_their_own() -> None:
@@ -110,7 +120,7 @@ def test_planes_are_told_apart_many_share_squares_and_large_ones_are_cut() -> No
     assert one["wrong planes"].count("<rect") == 250 <= MAX_PLANES
     assert "planes 996 to 999: 1 wrong cell<" in one["wrong planes"]
     assert one["got"].count("<title>") == MAX_CELLS**2
-    assert "<title>[999, 19, 19]: expected 0, got 1, difference 1</title>" in one["got"]
+    assert "<title>[999, 19, 19]: expected 0, got 1, exact sum 0, difference 1</title>" in one["got"]
     assert picture(Evidence({name: np.zeros(3) for name in ("got", "low", "high", "flags")}, {})) is None
 
 

@@ -69,6 +69,14 @@ def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
     assert "0 with another verdict" in same.output
 
 
+@pytest.mark.parametrize("backend", ["torch-cpu", "emulator-a3"])
+def test_a_call_of_another_contract_is_not_supported(backend: str, shared: Path) -> None:
+    (contract,) = (real for real in FAILING if real.kind == "contract")
+    again = poolproof("rerun", bundle_of(contract, shared), "--sample", 20, "--backend", backend)
+    assert again.exit_code == Overall.INCOMPLETE, again.output
+    assert "0 of 20 cases judged again, 0 with another verdict, 0 with other bits, 20 not supported (" in again.output
+
+
 @every_kind
 def test_what_the_services_of_ci_are_told(real: RealRun, shared: Path, tmp_path: Path) -> None:
     digest = read_digest(run_of(real, shared))

@@ -57,11 +57,12 @@ def counted(suspect: FailureCluster) -> tuple[int, ...]:
     ("fails", "terms"),
     [
         (dilated, ["dilation > 1"]),
+        (lambda row: "gradients with NaN" in row["data"], ["gradients with NaN"]),
         (lambda row: planes(row) % 8 > 0, ["N*C mod 8 >= 1"]),
         (lambda row: dilated(row) and row["dtype"] == "float16", ["dilation > 1", "half precision"]),
-        (lambda row: row["gradient"] in ("ones", "special"), ["gradient recipe among ones, special"]),
+        (lambda row: row["route"] != "tiles", ["route among normal, scatter"]),
     ],
-    ids=["a flag", "a remainder", "two terms", "a set of words"],
+    ids=["a flag", "data", "a remainder", "two terms", "a set of words"],
 )
 def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[str]) -> None:
     rows = failing(made_up(), fails)
@@ -71,11 +72,12 @@ def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[
     assert terms_of(suspect) == terms
     assert counted(suspect)[:3] == (number, 0, 0)
     assert len(terms) > 1 or suspect.contrast == (300 - number,)
-    pairs = [f"{beside} with {term.negated}" for term, beside in zip(suspect.terms, suspect.contrast, strict=True)]
+    pairs = [f"{beside} with {term.contrary}" for term, beside in zip(suspect.terms, suspect.contrast, strict=True)]
     assert suspect.sentence == (
         f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}); "
         f"{'otherwise alike, ' if len(terms) > 1 else ''}{' and '.join(pairs)} conform"
     )
+    assert suspect.sentence.count("scatter") <= 1, "a list is said once"
     assert suspect.kinds == ((("violates", "interval"), number),)
     if len(terms) > 1:
         assert "dtype = float16" in {str(term) for tie in suspect.ties for term in tie}
@@ -97,12 +99,12 @@ def test_numbers_have_thresholds_with_what_was_observed_beside_them() -> None:
 
 
 def test_not_all_that_meet_it_fail() -> None:
-    rows = failing(made_up(), lambda row: row["gradient"] == "special" and row["case_id"][0] in "01234567")
+    rows = failing(made_up(), lambda row: "gradients with NaN" in row["data"] and row["case_id"][0] in "01234567")
     (suspect,) = found(rows)
-    assert terms_of(suspect) == ["gradient recipe = special"]
+    assert terms_of(suspect) == ["gradients with NaN"]
     assert suspect.conforming > 0 and not suspect.is_exact
     assert headline([suspect]) == "At least one thing is wrong"
-    assert "some cases with gradient recipe = special fail" in suspect.sentence
+    assert "some cases with gradients with NaN fail" in suspect.sentence
     assert f"({suspect.failing} of {suspect.failing + suspect.conforming})" in suspect.sentence
 
 
@@ -135,6 +137,17 @@ def test_a_term_takes_contrast_that_diagnosis_did_not_make() -> None:
     further = sum(map(dilated, made)) - number
     counts = f"({number} of {number}, and {further} of {further} further ones)"
     assert suspect.sentence.startswith(f"every case with dilation > 1 fails {counts}; ")
+
+
+def test_neighbours_of_one_failing_case_are_no_condition_of_the_others() -> None:
+    """What one failing case of the plan has, and all that diagnosis made of it, the other failing ones have not."""
+    rows = [row | {"route": "plain"} for row in made_up()]
+    made = [row | {"aspect": "diagnosis", "block": "diagnosis-values", "route": "rare"} for row in made_up(60, seed=1)]
+    for of_plan in (1, 2):
+        rows[:4] = [row | {"route": "rare" if n < of_plan else "plain"} for n, row in enumerate(rows[:4])]
+        failed = failing(rows[:4] + made, lambda _: True)
+        routes = [term for suspect in found(failed + rows[4:]) for term in suspect.terms if term.feature == "route"]
+        assert bool(routes) == (of_plan == 2)
 
 
 def test_a_symptom_of_nearly_all_that_were_held_to_it_is_said_without_a_condition() -> None:

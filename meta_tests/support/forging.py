@@ -355,6 +355,7 @@ FORGERIES = (
         "inputs of the evidence changed", _evidence(gradient=lambda arrays: arrays["gradient"] * 2.0), "another array"
     ),
     Forgery("another output in the evidence", _evidence(got=_farther), "another output than"),
+    Forgery("other data said of a failure", _cell("data", ["ties"], "violates"), "other data than its row"),
     Forgery("evidence beside a row that violates nothing", _evidence_of_another, "its row violates nothing"),
     Forgery("a column that no row has", _another_column, "has other columns than this schema"),
     Forgery("a part without rows", _empty_part, "has no rows"),

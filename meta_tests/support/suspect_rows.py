@@ -9,6 +9,8 @@ from typing import Any
 
 from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.judging.measure import look_at_data
 
 Row = dict[str, Any]
 
@@ -49,6 +51,7 @@ def _row(lots: random.Random, number: int) -> Row:
         "operator": operator,
         "dtype": case.dtype,
         "index_dtype": "int64",
+        "route": ("normal", "scatter", "tiles")[number % 3],
         "overlapping": any(axis.overlap > 1 for axis in case.axes),
         "gradient": case.gradient,
         "elements": case.planes * case.plane_size,
@@ -56,6 +59,7 @@ def _row(lots: random.Random, number: int) -> Row:
         "verdict": "conforms",
         "checks_judged": ["interval", "written"],
         "checks_violated": [],
+        **look_at_data(make_operands(case)),
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from poolproof.reports.figures.digest import Digest
@@ -51,6 +52,7 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
     models = {model: sorted(set(rows["operator"] + " " + rows["dtype"])) for model, rows in own.groupby("model")}
     return {
         "product": said.get("product", ""),
+        "soc": digest.run["backends"][name].get("soc", ""),
         "library": library_of(digest.run["backends"][name]),
         "abilities": {operator: lacks for operator, lacks in said.get("abilities", {}).items() if lacks},
         "models": models,
@@ -60,15 +62,36 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
 
 
 def judged_line(digest: Digest) -> str:
-    """Say what was judged: plan, seed, cases of the whole plan, operators, dtypes, aspects, products and libraries."""
+    """Say what was judged: cases of the whole plan, operators, dtypes, aspects, and the run's identity."""
     told = account(digest)
     cases = told["cases"]
-    parts = [f"plan {told['plan']}, seed {told['seed']}, {cases['asked']:,} of {count_of(cases['whole plan'], 'case')}"]
-    parts += [_listed(told[f"{name}s"], name) for name in _ASKED]
+    parts = [f"{cases['asked']:,} of {count_of(cases['whole plan'], 'case')}"]
+    return "; ".join([*parts, *(_listed(told[f"{name}s"], name) for name in _ASKED), identity(digest)])
+
+
+def identity(digest: Digest) -> str:
+    """Name backends with product, chip and library, plan, seed, host and day of a run."""
+    told, run, parts = account(digest), digest.run, []
     for name, backend in told["backends"].items():
-        known = [backend["product"], f"library {backend['library']}" if backend["library"] else "of no known library"]
-        parts.append(f"{name} ({', '.join(filter(None, known))})")
-    return "; ".join(parts)
+        library = f"library {backend['library']}" if backend["library"] else "of no known library"
+        parts.append(f"{name} ({', '.join(filter(None, (backend['product'], backend['soc'], library)))})")
+    day = datetime.fromtimestamp(run["started"], UTC).date()
+    host = ", ".join(filter(None, map(run["host"].get, ("cpu", "system"))))
+    return "; ".join([*parts, f"plan {told['plan']}, seed {told['seed']}; on {host}; {day}"])
+
+
+def unmet(digest: Digest, requirement: str) -> str:
+    """Say in what a run misses ``conforms``, ``no-waivers`` or ``plan=NAME``, which is the whole of it."""
+    told = account(digest)
+    if requirement == "conforms":
+        return "" if (word := verdict_word(digest)).startswith("conforms") else f"its verdict is: {word}"
+    if requirement == "no-waivers":
+        used = ", ".join(waiver["id"] for waiver in told["waivers"])
+        return used and f"its waivers in use are {used}"
+    plan, asked, whole = told["plan"], told["cases"]["asked"], told["cases"]["whole plan"]
+    if plan != requirement.removeprefix("plan="):
+        return f"its plan is {plan}"
+    return f"it has {asked:,} of {count_of(whole, 'case')}" if told["narrowed"] or asked < whole else ""
 
 
 def left_out_line(digest: Digest) -> str:

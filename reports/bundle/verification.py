@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
-from poolproof.reports.bundle.account import judged_line, left_out_line, verdict_word
+from poolproof.reports.bundle.account import judged_line, left_out_line, unmet, verdict_word
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
 from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
 from poolproof.reports.bundle.decoded_sizes import check_decoded_sizes
@@ -80,7 +80,7 @@ class Verification:
 
     ``fingerprint`` is the SHA-256 that two parties compare to know that they hold the same bundle; ``verdict`` what its
     rows say now, with its sentences, empty when they cannot be read. ``account`` are the lines that say what was
-    judged, what was left out, and who vouches for it.
+    left out, who vouches for it, and what was judged.
     """
 
     fingerprint: str
@@ -100,12 +100,13 @@ def verify(
     draw: Redraw | None = None,
     signer: tuple[Path, Path] | None = None,
     agreed: Sequence[Path] = (),
+    required: Sequence[str] = (),
 ) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
     ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again;
     ``signer`` is the public key that it must be signed with, and the attestation. If there are files of ``agreed``
-    waivers, no others but those of the suite are accepted.
+    waivers, no others but those of the suite are accepted. ``required`` are requirements of `unmet`.
     """
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         if SUMS not in archive.namelist():
@@ -132,12 +133,15 @@ def verify(
             if agreed:
                 steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
             steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
+            for each in required:
+                missed = f"--require {each}: {why}" if (why := unmet(digest, each)) else ""
+                steps.append(Step(f"as required: {each}", (missed,) * bool(missed), Overall.UNMET))
             verdict, vouches = _in_words(digest), "nobody signed this"
             if signer:
                 vouches = "nobody: the signature does not fit" if steps[signed_by].problems else steps[signed_by].text
             elif attestation.attestation_path(bundle).exists():
                 vouches += f"; an attestation lies beside it, unread: {attestation.attestation_path(bundle).name}"
-            lines = (judged_line(digest), left_out_line(digest), vouches)
+            lines = (left_out_line(digest), vouches, judged_line(digest))
     return Verification(actual, tuple(steps), verdict, lines)
 
 
@@ -343,7 +347,17 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
 
 Contradicts = Callable[[Row, Evidence, bool], str]
 
-_OF_EVIDENCE = ("case_id", "backend", "verdict", "n_reject", "checks_violated", "case", "model", "output_digest")
+_OF_EVIDENCE = (
+    "case_id",
+    "backend",
+    "verdict",
+    "n_reject",
+    "checks_violated",
+    "case",
+    "data",
+    "model",
+    "output_digest",
+)
 
 
 def _evidence_step(folder: Path, contradicts: Contradicts | None) -> Step:

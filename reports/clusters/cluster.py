@@ -61,6 +61,8 @@ class FailureCluster:
         The failing row whose case (`failures.smallest_case`) is smallest, of those that were made smaller if there are.
     cases
         The ids of all its failing cases.
+    astray
+        What became of gradients, with the number of decodable cases in which it did, the most frequent first.
     """
 
     backend: str
@@ -77,6 +79,7 @@ class FailureCluster:
     ties: tuple[tuple[Term, ...], ...] = ()
     bounds: tuple[Bound, ...] = ()
     margin: float = 0.0
+    astray: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -150,7 +153,7 @@ class FailureCluster:
         if self.terms:
             pairs = zip(self.terms, self.contrast, strict=True)
             alike = "" if len(self.terms) == 1 else "otherwise alike, "
-            lines.append(f"{alike}{_listed(f'{number:,} with {term.negated}' for term, number in pairs)} conform")
+            lines.append(f"{alike}{_listed(f'{number:,} with {term.contrary}' for term, number in pairs)} conform")
         if self.failing_others:
             lines.append(
                 f"{count_of(self.failing_others, 'other case')} {'fails' if self.failing_others == 1 else 'fail'}"
@@ -197,6 +200,9 @@ def _failing(number: int) -> str:
 def asides(cluster: FailureCluster) -> list[str]:
     """List what fails, what was seen beside each threshold, and other conditions that do as well."""
     lines = [f"what fails: {kinds_of(cluster)}"]
+    if cluster.astray:
+        (way, number), cases = cluster.astray[0], sum(count for _, count in cluster.astray)
+        lines.append(f"in {number:,} of {count_of(cases, 'decodable case')} {way}")
     beside = []
     for bound in cluster.bounds:
         conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"

@@ -26,6 +26,7 @@ from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition,
 from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, feature_column
 from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
+from poolproof.reports.rows.faults import way_astray
 from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
@@ -40,7 +41,8 @@ MAX_FAILING = MAX_CONFORMING = 20_000
 MAX_READ = 200_000
 """Conforming rows of a run that are read."""
 
-NEEDED = tuple(dict.fromkeys((*READ, "backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk")))
+_OWN = ("backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk", "decoded_faults")
+NEEDED = tuple(dict.fromkeys((*READ, *_OWN)))
 """Columns that `cluster_failures` reads."""
 
 
@@ -139,6 +141,7 @@ class _Search:
                 kinds=members.kinds,
                 smallest=members.smallest,
                 cases=members.cases,
+                astray=members.astray,
             )
         for kind in self._kinds_among(self._unassigned):
             left = self._unassigned & self._is_of(kind)
@@ -251,6 +254,12 @@ def size_of(row: Row) -> tuple[bool, float, float, int]:
     return not is_shrunk(row), elements, windows, len(line)
 
 
+def _astray(rows: pd.DataFrame) -> Counter[str]:
+    """Count what became of gradients in the cases that the decoder reads."""
+    decoded = rows.reindex(columns=["operator", "decoded_faults"]).itertuples(index=False)
+    return Counter(way for row in decoded if (way := way_astray(*row)))
+
+
 def _cluster_of(rows: pd.DataFrame, *, has_condition: bool = True, **about: Any) -> FailureCluster:
     """Make a cluster of failing rows, with what is known ``about`` its condition and the other rows."""
     planned = _are_planned(rows)
@@ -264,6 +273,7 @@ def _cluster_of(rows: pd.DataFrame, *, has_condition: bool = True, **about: Any)
         kinds=tuple(Counter(_kinds(rows[planned] if planned.any() else rows)).most_common()),
         smallest={str(name): value for name, value in smallest.items()},
         cases=frozenset(rows["case_id"]),
+        astray=tuple(_astray(rows).most_common()),
         **known,
     )
 
@@ -299,4 +309,5 @@ def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
         further=(cluster.further[0] + int((~planned).sum()), cluster.further[1]),
         kinds=tuple(kinds.most_common()),
         cases=cluster.cases | frozenset(rows["case_id"]),
+        astray=tuple((Counter(dict(cluster.astray)) + _astray(rows)).most_common()),
     )

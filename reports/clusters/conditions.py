@@ -7,7 +7,8 @@ it takes to name the condition and f is subtracted, which accounts for the numbe
 (`ClusterCondition.margin`). An exact condition saves all there is.
 
 Rows that were made from each other, as neighbours of one failing case are, have more in common than chance gives. So
-each term needs contrast besides: rows drawn independently that meet all other terms and not this one, and conform.
+each term needs contrast besides: rows drawn independently that meet all other terms and not this one, and conform. And
+of failing rows that were drawn independently a condition is met by two, where there are two.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def best_condition(columns: Sequence[FeatureColumn], failing: Mask, independent:
     ``failing``: which rows fail, the others conform. ``independent``: which were drawn independently.
     """
     labels = _Labels(failing)
-    contrasting = ~failing & independent
+    contrasting, drawn = ~failing & independent, failing & independent
+    least = min(2, int(drawn.sum()))
     groups = _equal_literals(columns, failing, contrasting)
     kept = _most_promising([cheapest for cheapest, *_ in groups], labels)
     if not kept:
@@ -81,6 +83,7 @@ def best_condition(columns: Sequence[FeatureColumn], failing: Mask, independent:
         chosen: margin
         for chosen, margin in _candidates(kept, labels)
         if min(_contrast([kept[number] for number in chosen], contrasting)) >= MIN_CONTRAST
+        and int((_all([kept[number] for number in chosen]) & drawn).sum()) >= least
     }
     if not found:
         return None

@@ -69,6 +69,11 @@ class Term:
     def negated(self) -> Term:
         return Term(self.feature, _NEGATED[self.relation], self.value)
 
+    @property
+    def contrary(self) -> str:
+        """Say its opposite beside it: of a set of values without the list of them."""
+        return f"another {self.feature}" if self.relation == AMONG else str(self.negated)
+
     def holds(self, column: FeatureColumn) -> Mask:
         """Return in which rows it holds; not where the feature is missing."""
         return column.present & _RELATIONS[self.relation](column.values, self.value)
@@ -119,6 +124,7 @@ _LACKING = {
     "an output longer than the input": "no output longer than the input",
     "a tensor that is not contiguous": "contiguous tensors",
     "a stride that differs by axis": "one stride for all axes",
+    "several windows on one cell": "no two windows on one cell",
     "a kernel that differs by axis": "one kernel for all axes",
     "a dilation that differs by axis": "one dilation for all axes",
 }

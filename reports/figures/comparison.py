@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures import tables
+from poolproof.reports.figures.conclusion import narrowed
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.rows.checks import NEIGHBOURS
@@ -78,7 +79,15 @@ class Comparison:
     def in_one_line(self) -> str:
         changes = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
         parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in changes.items()]
-        return ", ".join([*parts, f"{count_of(self.shared, 'case')} in both runs"])
+        line = ", ".join([*parts, f"{count_of(self.shared, 'case')} in both runs"])
+        return "; ".join(filter(None, (line, self.narrowed)))
+
+    @property
+    def narrowed(self) -> str:
+        """Say which of the runs were narrowed; empty if both judged their whole plan."""
+        sides = {"before": self.before, "after": self.after}
+        left = {side: narrowed(run, sum(group["planned"] for group in run["mandatory"])) for side, run in sides.items()}
+        return "; ".join(f"{side} {text}" for side, text in left.items() if text)
 
     @property
     def libraries(self) -> tuple[str, str]:

@@ -75,8 +75,8 @@ def conclude(
     gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     unasked = int((coverage["because"] == NEVER_ASKED).sum())
-    narrowed = _narrowed(run, planned, unasked)
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, narrowed, further, used)
+    left = narrowed(run, planned, unasked)
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, left, further, used)
 
 
 def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _gaps(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataF
         yield "no case was judged"
 
 
-def _narrowed(run: Mapping[str, Any], planned: int, unasked: int) -> str:
+def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0) -> str:
     """Say what options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells.
 
     The budget was over before so many groups were ``unasked``.
@@ -131,6 +131,11 @@ def _narrowed(run: Mapping[str, Any], planned: int, unasked: int) -> str:
     if unasked:
         allotted = f"nothing of {count_of(unasked, 'group')}, with which --resume --budget TIME goes on"
     return f"{part}{shard}, in {took} of a budget of {budgeted}: {allotted}"
+
+
+def in_part(word: str, overall: Overall, left: str) -> tuple[str, Overall]:
+    """Return a verdict's word and what it is shown as: of a narrowed run, one that is good is so in part."""
+    return (f"{word} in part", Overall.INCOMPLETE) if left and overall is Overall.CONFORMS else (word, overall)
 
 
 ALL_CALLS = "every call"

@@ -217,6 +217,7 @@ def _entry(digest: Digest, rows: int) -> dict[str, Any]:
         "run": _entry_id(run),
         **{name: run[name] for name in ("started", "finished", "plan", "seed")},
         "verdict": conclusion.overall.word,
+        "narrowed": conclusion.narrowed,
         **conclusion.totals,
         "planned": conclusion.planned,
         "missing": conclusion.missing,
@@ -242,6 +243,7 @@ def _read_entry(folder: Path) -> dict[str, Any]:
 def _checked_entry(folder: Path) -> dict[str, Any]:
     """Read an entry without its sizes, once all files are there as large as they were written."""
     entry = _read_entry(folder)
+    entry.setdefault("narrowed", "")  # of an earlier suite
     sizes = entry.pop("sizes")
     if not (isinstance(sizes, dict) and isinstance(entry["run"], str) and isinstance(entry["started"], int | float)):
         raise HistoryError(f"{folder / ENTRY} is damaged: run, started or sizes are not as they were written")

@@ -25,6 +25,7 @@ import pandas as pd
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
+from poolproof.reports.figures.conclusion import in_part
 from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
 from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
@@ -140,8 +141,9 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         trends=[(trend.title, trend_chart(trend, points)) for trend in TRENDS],
         points=points,
         runs=[
-            run | {"backends": ", ".join(json.loads(run["backends"])), "overall": Overall.of_word(run["verdict"])}
+            run | {"backends": ", ".join(json.loads(run["backends"])), "shown": shown, "verdict": word}
             for run in records(entries.runs.tail(MAX_RUNS))[::-1]
+            for word, shown in [in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])]
         ],
         total_runs=len(entries.runs),
         older=len(trends.overall[list(IMPLEMENTATION)].drop_duplicates()) - len(implementations),
@@ -171,8 +173,9 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
 
     ``squares`` are by operator and dtype the counts of a square with its page and its paint, ``totals`` their sums;
     ``changes`` is what its newest run changed, None where there is no earlier run of the same plan; ``case_pages`` are
-    the pages of its failing cases, by case id.
+    the pages of its failing cases, by case id; ``narrowed`` says what narrowed runs have left of their plans.
     """
+    narrowed = dict(zip(entries.runs["run"], entries.runs["narrowed"], strict=True))
     found: dict[MatrixCell, Record] = {}
     changes = _changes(entries, trends.last_two)
     for line in records(trends.current):
@@ -180,6 +183,9 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
         about = dict(zip(("backend", "product", "digest"), key, strict=True)) | {"label": label_of(*key)}
         one = found.setdefault(key, about | {"squares": {}, "changes": changes[key], "case_pages": {}})
         painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
+        painted["narrowed"] = narrowed[line["run"]]
+        if painted["narrowed"] and painted["kind"] == "good":
+            painted["kind"] = "incomplete"
         one["squares"].setdefault(line["operator"], {})[line["dtype"]] = painted
         one["case_pages"].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
     for one in found.values():
@@ -187,7 +193,8 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
         one["dtypes"] = sorted({square["dtype"] for square in lines})
         one["totals"] = tables.total(lines, ("judged", "violates", "waived", "refused", "undocumented", "missing"))
         causes = {Overall.VIOLATES: one["totals"]["violates"], Overall.INCOMPLETE: one["totals"]["missing"]}
-        one["overall"] = gravest(causes)
+        overall, one["narrowed"] = gravest(causes), "; ".join(dict.fromkeys(filter(None, map(_NARROWED, lines))))
+        one["word"], one["overall"] = in_part(overall.word, overall, one["narrowed"])
     return list(found.values())
 
 
@@ -216,6 +223,7 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Re
     return cases
 
 
+_NARROWED = itemgetter("narrowed")
 _implementation_of, _square_of = itemgetter(*IMPLEMENTATION), itemgetter(*MATRIX_CELL)
 
 

@@ -16,6 +16,8 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from poolproof.reports.rows.evidence import Evidence
+from poolproof.reports.rows.rejudge import expected
+from poolproof.reports.rows.rejudge import number as spelled
 from poolproof.reports.rows.text import count_of
 
 MAX_CELLS = 12
@@ -31,7 +33,10 @@ _DIGITS = 4
 _MAX_TEXTS = 6
 """Columns up to which a cell has room for its number."""
 
-_DIFFERENCE, _SENDERS = "got \N{MINUS SIGN} expected", "windows that send there"
+_DIFFERENCE, _SENDERS = "got \N{MINUS SIGN} ", "windows that send there"
+
+_EXACT = "exact sum"
+"""What the picture of a backward shows: of the values that are expected of a cell there may be many."""
 
 Place = tuple[int, int]
 """Row and column of a plane."""
@@ -85,22 +90,27 @@ class _Crop:
 
 @dataclass(frozen=True)
 class _Cell:
-    """One element: its row and column, the coordinates as a text, whether it is rejected, and its values."""
+    """One element: its row and column, the coordinates and what is ``expected`` as texts, whether it is rejected.
+
+    ``right`` is the exact sum, or the value in the middle of those expected; ``named`` says which.
+    """
 
     place: Place
     element: str
     is_rejected: bool
-    expected: float
+    expected: str
+    named: str
+    right: float
     got: float
 
     @property
     def difference(self) -> float:
-        return self.got - self.expected
+        return self.got - self.right
 
     def __str__(self) -> str:
-        values = (self.expected, self.got, self.difference)
-        expected, got, difference = (f"{value:.{_DIGITS}g}" for value in values)
-        return f"{self.element}: expected {expected}, got {got}, difference {difference}"
+        exact = f", {self.named} {spelled(self.right)}" if self.named == _EXACT else ""
+        said = f"expected {self.expected}, got {spelled(self.got)}{exact}"
+        return f"{self.element}: {said}, difference {self.difference:.{_DIGITS}g}"
 
 
 def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _MAX_TEXTS) -> Picture | None:
@@ -113,17 +123,18 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
         return None
     crop = _Crop(evidence, most_cells, most_texts)
     cells = _cells(crop)
+    difference = f"{_DIFFERENCE}{cells[0].named}"
     values = {
-        "expected": [cell.expected for cell in cells],
+        cells[0].named: [cell.right for cell in cells],
         "got": [cell.got for cell in cells],
-        _DIFFERENCE: [cell.difference for cell in cells],
+        difference: [cell.difference for cell in cells],
     }
-    shared, own = _reach([*values["expected"], *values["got"]]), _reach(values[_DIFFERENCE])
+    shared, own = _reach([*values[cells[0].named], *values["got"]]), _reach(values[difference])
     drawings = []
     for title, numbers in values.items():
-        reach = own if title == _DIFFERENCE else shared
+        reach = own if title == difference else shared
         marks = [_cell(crop, cell, value, reach) for cell, value in zip(cells, numbers, strict=True)]
-        if title == _DIFFERENCE:
+        if title == difference:
             marks += list(islice(_misrouted(crop), _MAX_ARROWS)) or _moved(crop, cells)
         drawings.append((title, crop.svg(title, marks)))
     if windows := _windows(crop):
@@ -153,13 +164,14 @@ def _cells(crop: _Crop) -> list[_Cell]:
     arrays = crop.evidence.arrays
     low, high, got = (crop.part(arrays[name]) for name in ("low", "high", "got"))
     exact = arrays.get("exact")
-    expected = crop.part(exact) if exact is not None else np.where(low <= high, (low + high) / 2, np.nan)
+    right = crop.part(exact) if exact is not None else np.where(low <= high, (low + high) / 2, np.nan)
+    named = _EXACT if exact is not None and crop.evidence.meta.get("tensor") == "grad_input" else "expected"
     rejected = crop.part(crop.evidence.rejected)
     cells = []
     for at in np.ndindex(crop.size):
         place = (crop.first[0] + at[0], crop.first[1] + at[1])
-        element = str([*crop.leading, *place])
-        cells.append(_Cell(place, element, bool(rejected[at]), float(expected[at]), float(got[at])))
+        element, values = (*crop.leading, *place), (float(right[at]), float(got[at]))
+        cells.append(_Cell(place, str([*element]), bool(rejected[at]), expected(arrays, element), named, *values))
     return cells
 
 

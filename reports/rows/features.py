@@ -32,12 +32,28 @@ Feature = tuple[str, Value]
 
 READ = (
     *("case", "operator", "dtype", "index_dtype", "product", "overlapping", "gradient", "indices", "values"),
-    *("classes", "clause", "route", "k_cells", "aspect", "block"),
+    *("classes", "data", "clause", "route", "k_cells", "aspect", "block"),
 )
 """Columns that features are made from; `dilated`, `padded` and others follow from the case."""
 
 _DETAIL = "route's "
+_RECIPE = " recipe"
 _AXES = "DHW"
+
+_NUMBERS = ("{} with NaN", "{} with infinities", "{} with -0.0", "subnormal {}")
+INDEX_BITS = (7, 8, 11, 15, 16)
+"""Bits of the integers that int8, uint8 or bfloat16, float16, int16 and uint16 have all of."""
+
+DATA: Mapping[str, tuple[str, ...]] = {
+    "values": (*(word.format("values") for word in _NUMBERS), "equal values"),
+    "forward": ("ties",),
+    "backward": (
+        *(word.format("gradients") for word in _NUMBERS),
+        *("several windows on one cell", "inexact sums", "indices other than the forward's"),
+        *(f"an index past 2^{bits}" for bits in INDEX_BITS),
+    ),
+}
+"""Words of the column ``data``: of self, and by the operator's direction."""
 
 _TAGGED = "nhwc"
 _SHARING = ("expanded", "overlapping", "nhwc_expanded")
@@ -189,6 +205,7 @@ def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
     is_flag = {name: {record.get(name, 0) for record in records} <= {0, 1} for name in names}
     # how many cores or tiles a route has follows from call and machine: of its details only flags are features
     kept = [name for name in names if is_flag[name] or not name.startswith(_DETAIL)]
+    kept = [name for name in kept if not name.endswith(_RECIPE)]  # ours alone: what it makes is told by `DATA`
     return {name: [record.get(name) for record in records] for name in kept}
 
 
@@ -220,6 +237,8 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
         if width := _bytes(_text(row["dtype"])):
             yield "bytes of self mod 32", windows.planes * prod(windows.size) * width % 32
         yield from _layouts(operator, case)
+        if isinstance(row["data"], tuple):
+            yield from ((word, word in row["data"]) for word in DATA["values"] + DATA[operator.direction])
     yield from ((name, text) for column, name in _WORDS.items() if (text := _text(row[column])))
     if windows is None:
         yield from _low_level(case)
@@ -335,9 +354,7 @@ _WORDS = {
     "operator": "operator",
     "dtype": "dtype",
     "index_dtype": "index dtype",
-    "gradient": "gradient recipe",
-    "indices": "indices recipe",
-    "values": "values recipe",
+    **{column: f"{column}{_RECIPE}" for column in ("gradient", "indices", "values")},
     "clause": "clause",
     "product": "product",
 }

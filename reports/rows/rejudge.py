@@ -53,20 +53,25 @@ def report(arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
     print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible")
     for element in np.argwhere(wrong)[:20]:
         at = tuple(map(int, element))
-        print(f"  {list(at)}: got {float(arrays['got'][at])!r}, expected {_expected(arrays, at)}")
+        print(f"  {list(at)}: got {number(arrays['got'][at])}, expected {expected(arrays, at)}")
     return bool(wrong.any())
 
 
-def _expected(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:
+def number(value: Any) -> str:
+    """Write the shortest decimal that reads back as the same float64, without a trailing .0."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def expected(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:
     """Describe the admissible values of one element."""
     low, high, flags = float(arrays["low"][at]), float(arrays["high"][at]), int(arrays["flags"][at])
     words = [word for flag, word in _WORDS.items() if flags & flag]
     if low == high:
-        return " or ".join([repr(low), *words])
+        return " or ".join(dict.fromkeys([number(low), *words]))
     if low > high:
         return " or ".join(words) or "nothing"
     steps = f" in steps of 2**{int(arrays['lattice'][at])}" if flags & LATTICE else ""
-    return " or ".join([f"{low!r} to {high!r}{steps}", *words])
+    return " or ".join([f"[{number(low)}, {number(high)}]{steps}", *words])
 
 
 if __name__ == "__main__":

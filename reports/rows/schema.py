@@ -81,6 +81,9 @@ COLUMNS = (
     Column("gradient", _TEXT, "recipe of grad_output"),
     Column("indices", _TEXT, "recipe of indices"),
     Column("values", _TEXT, "recipe of self"),
+    Column(
+        "data", _WORDS, "what its data hold that kernels treat apart, of the words in features.py; empty for large data"
+    ),
     Column("deterministic", _FLAG, "deterministic mode was asked for"),
     Column("classes", _WORDS, "what is special about the call, of the words in suites/judging/case_question.py"),
     Column("seed", _COUNT, "seed of the case's data"),

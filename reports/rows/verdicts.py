@@ -51,13 +51,15 @@ SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN, Verdict.UNDOCUMENTE
 class Overall(IntEnum):
     """Verdict on a whole session or command. The number is its exit status, everywhere in this project.
 
-    Statuses that pytest keeps for itself: 4 for options it does not know. A signal ends a process as usual.
+    Statuses that pytest keeps for itself: 4 for options it does not know, 5 for no tests. A signal ends a process as
+    usual.
     """
 
     CONFORMS = 0
     VIOLATES = 1
     INCOMPLETE = 2
     COULD_NOT_RUN = 3
+    UNMET = 6
 
     @property
     def word(self) -> str:
@@ -68,7 +70,7 @@ class Overall(IntEnum):
         return cls[word.upper().replace(" ", "_")]
 
 
-BY_GRAVITY = (Overall.COULD_NOT_RUN, Overall.VIOLATES, Overall.INCOMPLETE, Overall.CONFORMS)
+BY_GRAVITY = (Overall.COULD_NOT_RUN, Overall.VIOLATES, Overall.INCOMPLETE, Overall.UNMET, Overall.CONFORMS)
 """Overall verdicts, the gravest first: a deviation outweighs a gap, whatever else conforms."""
 
 
@@ -87,5 +89,6 @@ MEANINGS = {
     Overall.INCOMPLETE: "nothing deviates as far as was judged, but something that had to be judged was not",
     Overall.COULD_NOT_RUN: "nothing was judged: a bad option, a missing file, a backend that cannot run here; or not "
     "all was recorded or published: a full disk, a file not writable, a plugin that fails",
+    Overall.UNMET: "a bundle stands, and its run is not what verify --require asked for",
 }
 """Meanings of the exit statuses, in the words of ``poolproof --help``."""

@@ -21,6 +21,7 @@ STYLES = {
     Overall.VIOLATES: "red",
     Overall.INCOMPLETE: "yellow",
     Overall.COULD_NOT_RUN: "red",
+    Overall.UNMET: "yellow",
 }
 
 

@@ -19,6 +19,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists.entry import Entry
 from poolproof.suites.cases.memory import SMALL
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.budget import has_room_for_standards, too_large
@@ -26,7 +27,7 @@ from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
 from poolproof.suites.judging.checks.registry import is_full_backward
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
-from poolproof.suites.judging.measure import measure_output, measure_standards
+from poolproof.suites.judging.measure import MOST_LOOKED_AT, look_at_data, measure_output, measure_standards
 from poolproof.suites.judging.question import Aspect, Prepared, Question, judged, verdict
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
@@ -97,6 +98,11 @@ class CaseQuestion(Question):
         }
         return row | _place_of(self.entry) if self.entry else row
 
+    def describe_data(self) -> Row:
+        if needs_producer(self.case) or prod(self.case.shape) > MOST_LOOKED_AT:
+            return {}
+        return look_at_data(make_operands(self.case))
+
     def expected_checks(self) -> tuple[str, ...]:
         return (REFUSAL, *expected_checks(self.case, self.aspect.checks))
 
@@ -152,7 +158,7 @@ class CaseQuestion(Question):
         """Return the columns that say what came of the call."""
         backend, (call, outcome) = trial.backend, (trial.baseline.call, trial.baseline.outcome)
         row: Row = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
-        row["route"] = backend.route(call)
+        row |= {"route": backend.route(call)} | look_at_data(trial.operands)
         refusal = expected.refusal(backend, self.case, call)
         if refusal and refusal.allows(outcome):
             return row | verdict(Verdict.REFUSED, refusal.reason)

@@ -54,6 +54,9 @@ class ContractQuestion(Question):
 
     def judge(self, backend: Backend) -> Row:
         started = time.perf_counter()
+        if backend.product != self.product:
+            reason = f"a call of the contract of {self.product}, and the backend has {backend.product or 'none'}"
+            return self.describe() | verdict(Verdict.NOT_SUPPORTED, reason) | {"judged_at": time.time()}
         operator = OPERATORS[self.call.api.removeprefix("aclnn")]
         reasons = [backend.unsupported(operator, *pair) for pair in product(FORMATS, operator.indices.dtypes)]
         if all(reasons):

@@ -22,9 +22,10 @@ from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import needs_producer
 from poolproof.suites.judging.findings import Finding
-from poolproof.suites.judging.measure import digest
+from poolproof.suites.judging.measure import digest, look_at_data
 from poolproof.suites.judging.trial import Trial
 
 MAX_ELEMENTS = 1_000_000
@@ -117,8 +118,8 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
         return ""
     stored = evidence.arrays["indices"]
     output = got.astype(FORMATS[case.dtype].dtype)
-    if not is_shrunk and row["output_digest"] and digest(output) != row["output_digest"]:
-        return "holds another output than its row was judged on"
+    if not is_shrunk and (other := _other_than_said(row, case, output, stored)):
+        return other
     for assumed in (model, *ALL_MODELS) if is_shrunk or row["model"] is None else (model,):
         derived, meta = evidence_of(Trial(case, _Recorded({operator.outputs[0]: output}, assumed)), ())
         if not np.array_equal(derived["indices"], stored):  # an implementation that takes none has its own
@@ -131,6 +132,15 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
     return (
         "" if evidence.meta.get("call") == json.loads(json.dumps(meta["call"])) else "makes another call than its case"
     )
+
+
+def _other_than_said(row: Row, case: Case, output: NDArray[Any], indices: NDArray[Any]) -> str:
+    if row["output_digest"] and digest(output) != row["output_digest"]:
+        return "holds another output than its row was judged on"
+    made = make_operands(case)
+    if np.array_equal(made.indices.ravel(), indices.ravel()) and row["data"] != look_at_data(made).get("data"):
+        return "has other data than its row says"
+    return ""
 
 
 def _is_same(derived: NDArray[Any], stored: NDArray[Any] | None) -> bool:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from poolproof.references.accumulation import ALL_MODELS
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
-from poolproof.references.kernels.criterion import ZERO
 from poolproof.references.kernels.numbers import NO_LATTICE
-from poolproof.references.kernels.sums import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
 from poolproof.references.summary import summarise
+from poolproof.reports.rows.rejudge import LATTICE, expected
+from poolproof.reports.rows.rejudge import number as format_value
 from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
@@ -142,29 +142,16 @@ def expected_text(cells: CellChunks, cell: int) -> str:
     """Write the admissible outputs of one cell: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
     chunk = cells.around(cell)
     admissible, cell = chunk.admissible, cell - chunk.cells.start
-    low, high = float(admissible.low[cell]), float(admissible.high[cell])
-    parts = []
-    if low == high:
-        parts.append(format_value(low))
-    elif low < high:
-        lattice = int(admissible.lattice[cell])
-        steps = "" if lattice == NO_LATTICE else f" in steps of 2**{lattice}"
-        parts.append(f"[{format_value(low)}, {format_value(high)}]{steps}")
-    for kind, word in ((POSITIVE_INFINITY, "inf"), (NEGATIVE_INFINITY, "-inf"), (NAN, "nan"), (ZERO, "0")):
-        if admissible.specials[cell] & kind and word not in parts:
-            parts.append(word)
-    return " or ".join(parts)
+    lattice = admissible.lattice[cell : cell + 1]
+    flags = admissible.specials[cell : cell + 1] | np.where(lattice == NO_LATTICE, 0, LATTICE)
+    low, high = admissible.low[cell : cell + 1], admissible.high[cell : cell + 1]
+    return expected({"low": low, "high": high, "flags": flags, "lattice": lattice}, (0,))
 
 
 def _text(value: object) -> str:
     if isinstance(value, np.integer) or not isinstance(value, (float, np.generic)):
         return str(value)
     return format_value(float(value))
-
-
-def format_value(value: float) -> str:
-    """Write the shortest decimal that reads back as the same float64, without a trailing .0."""
-    return repr(float(value)).removesuffix(".0")
 
 
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:

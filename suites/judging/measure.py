@@ -15,10 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.deviations import sequential_sums
+from poolproof.references.formats import FORMATS, Float64, FloatFormat
+from poolproof.references.forward import forward_indices
+from poolproof.references.forward_rule import ForwardRule, Ties
 from poolproof.references.standards import judge_all
 from poolproof.references.summary import error_statistics, ordinals
+from poolproof.reports.rows.features import DATA, INDEX_BITS
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
+from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.plugged_standards import judge_plugged
 from poolproof.suites.judging.trial import Trial
@@ -38,6 +43,39 @@ def measure_output(trial: Trial) -> Row:
         row["repeat_bitwise_equal"] = not unequal
         row["repeat_max_ulp_spread"] = max((_spread(trial, output, other) for other in unequal), default=0.0)
     return row
+
+
+MOST_LOOKED_AT = 1 << 20
+"""Elements of self up to which data are looked at: each look is a pass over them."""
+
+
+def look_at_data(operands: CaseOperands) -> Row:
+    """Say what the data hold that kernels treat apart."""
+    case, fmt = operands.case, FORMATS[operands.case.dtype]
+    if not 0 < operands.values.size <= MOST_LOOKED_AT:
+        return {}
+    planes = operands.values.reshape(case.planes, *case.spatial_shape)
+    values = np.sort(operands.values.reshape(case.planes, -1).astype(np.float64), axis=1)
+    found = [*_kinds_of_number(values, fmt), (values[:, 1:] == values[:, :-1]).any()]
+    words = DATA["values"] + DATA[case.api.direction]
+    if case.api.is_backward:
+        sums, others = operands.sums, case.has_empty_window() or case.has_bit_mask
+        inexact = (sums.residue != 0) | (fmt.round(sums.sum) != sums.sum)
+        forward = None if others else forward_indices(planes, case.axes)
+        found += [*_kinds_of_number(operands.terms, fmt), (sums.k > 1).any(), (inexact & (sums.kinds == 0)).any()]
+        found.append(forward is not None and (forward.ravel() != operands.indices.ravel()).any())
+        found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
+    else:
+        first, last = (forward_indices(planes, case.axes, ForwardRule(ties)) for ties in (Ties.FIRST, Ties.LAST))
+        found.append((first != last).any())
+    return {"data": [word for word, holds in zip(words, found, strict=True) if holds]}
+
+
+def _kinds_of_number(data: Float64, fmt: FloatFormat) -> list[Any]:
+    """Tell whether there are NaN, infinities, -0.0 and subnormal numbers."""
+    is_zero = data == 0
+    are = (np.isnan(data), np.isinf(data), is_zero & np.signbit(data), (np.abs(data) < fmt.smallest_normal) & ~is_zero)
+    return [mask.any() for mask in are]
 
 
 def digest(output: NDArray[Any]) -> str:

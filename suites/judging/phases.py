@@ -94,7 +94,7 @@ class PhaseQuestion(Question):
         for trial in trials:
             case = trial.case
             missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
-            if missing and self.is_drawn:
+            if missing:
                 return verdict(Verdict.NOT_SUPPORTED, missing) | {"checks_judged": []}
             plain = trial.baseline.outcome
             if plain.status is Status.COMPLETED:

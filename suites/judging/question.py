@@ -93,6 +93,10 @@ class Question(ABC):
             "shape": "x".join(map(str, shape)),
         }
 
+    def describe_data(self) -> Row:
+        """Return the columns that follow from the data of its call, where nobody is left who has them."""
+        return {}
+
     @abstractmethod
     def judge(self, backend: Backend) -> Row:
         """Return the row; whatever the implementation does short of dying becomes a verdict."""
@@ -140,5 +144,6 @@ def not_survived(question: Question, kind: Verdict, reason: str, written: str = 
 
     ``written`` says what the call had put out until then.
     """
-    row = question.describe() | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason, got=written))])
+    described = question.describe() | question.describe_data()
+    row = described | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason, got=written))])
     return row | {"checks_judged": [SURVIVAL], "judged_at": time.time()}

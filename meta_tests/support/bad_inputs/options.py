@@ -109,6 +109,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "--reason": ("", " "),
     "--repeat": _COUNTS,
     "--report": ("a-file", *_OUTPUTS, ""),
+    "--require": ("nonsense", "", "plan="),
     "--sample": _COUNTS,
     "--scope": ("beauty", "checks_violated", ""),
     "--seed": ("x", "1.5"),
@@ -157,8 +158,9 @@ def listed() -> Iterator[Given]:
             yield _command(words, {unknown: "x"}, unknown, "no such option", (unknown,))
     yield Given("no such command", "poolproof", ("judge",), names=("judge",))
     yield Given("no such command of a history", "poolproof", ("history", "drop"), names=("drop",))
-    handed_on = ("run", "-p", "no:cacheprovider", "--cases=x")
-    yield Given("run: 'x'", "poolproof", handed_on, ("--cases",), Ending.USAGE, "poolproof run options")
+    for given, said in (("--cases=x", "--cases"), ("--case-lists", "the nearest is --case-list"), ("--qqq", "--help")):
+        handed_on = ("run", "-p", "no:cacheprovider", given)
+        yield Given(f"run: {given}", "poolproof", handed_on, (said,), Ending.USAGE, "poolproof run options")
     for name, (by_pytest, by_us) in _SESSION.items():
         for value in (*by_pytest, *by_us):
             arguments, ending = small_session(f"{name}={value}"), Ending.USAGE if value in by_pytest else Ending.REFUSED

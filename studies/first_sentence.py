@@ -1,0 +1,144 @@
+"""Truth of the first sentence of a short red run, on cases that nobody had seen when it was said.
+
+    python studies/first_sentence.py [--seed 36] [--defects 12] [--cases 16] [--fresh 2000] [--diagnose 5] [DEFECT...]
+
+A defect is asked one aspect of one operator at a time, --cases cases in each pair of dtypes, in an order that is drawn,
+until three fail: as somebody sees it who tries a kernel. Further cases are asked, as at the end of a session. The
+condition of the first sentence is then held against fresh cases of all operators and aspects, of another seed: those
+that fail with the defect and not without it, and those that conform though they were held to a check that it breaks.
+Told are the share of the failing ones that the condition covers, and of the covered ones that fail; a sentence is false
+if most of these conform. Without names as many defects are drawn as --defects says. Exits with 1 if one is false.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
+
+import click
+
+from poolproof.backends.emulator.defects import defects
+from poolproof.reports.clusters import FailureCluster
+from poolproof.reports.clusters.terms import feature_column
+from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.score.hunt import HONEST, backend_name
+from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.judging.question import Question
+from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
+from poolproof.suites.plan.blocks import CaseBlock
+from poolproof.suites.plan.plans import Plan, Survey, blocks
+from suspects import Judged, answers, emulator
+
+LEAST = 3
+"""Failing cases of a run that is red enough to have a condition."""
+
+
+@cache
+def surveyed(product: str) -> Survey:
+    return survey(backend_name(product))
+
+
+def short_runs(product: str, cases: int, lots: random.Random) -> Iterator[tuple[str, list[Question]]]:
+    """Yield what is asked of one operator in one aspect, by a name, in a drawn order."""
+    subjects = [each for each in surveyed(product).subjects if each.unsupported is None]
+    pairs = sorted({(each.operator.name, aspect) for each in subjects for aspect in ASPECTS})
+    for operator, aspect in lots.sample(pairs, len(pairs)):
+        own = [each for each in subjects if each.operator.name == operator]
+        asked = list(blocks(own, [ASPECTS[aspect]], Plan("short", cases, ""), 0))
+        if 0 < sum(block.count for block in asked) <= MOST_ASKED:
+            yield f"{operator}, {aspect}", [question for block in asked for question in block.questions()]
+
+
+MOST_ASKED = 400
+"""Cases of a run that is short; large lists are none."""
+
+
+@cache
+def fresh_cases(product: str, number: int, seed: int) -> Sequence[Question]:
+    """Draw cases of all operators and aspects; none of a list, which is the same for every seed."""
+    aspects = [aspect for aspect in CASE_ASPECTS.values() if not aspect.costly]
+    drawn = blocks(surveyed(product).subjects, aspects, Plan("fresh", 12, ""), seed)
+    asked = [question for block in drawn if isinstance(block, CaseBlock) for question in block.questions()]
+    return random.Random(seed).sample(asked, min(number, len(asked)))
+
+
+def answered(product: str, defect: str, asked: Sequence[Question]) -> list[Row]:
+    with emulator(product, defect, 5.0) as sandbox:
+        return list(answers(sandbox, asked))
+
+
+@cache
+def failing_without(product: str, number: int, seed: int) -> Collection[str]:
+    rows = answered(product, HONEST, fresh_cases(product, number, seed))
+    return {row["case_id"] for row in rows if row["verdict"] in FAILED}
+
+
+def covers(cluster: FailureCluster, row: Row) -> bool:
+    """Tell whether a row meets the condition; a term of a feature that it lacks holds nowhere."""
+    values = features_of(row)
+    return all(
+        term.feature in values and bool(term.holds(feature_column(term.feature, [values[term.feature]])).all())
+        for term in cluster.terms
+    )
+
+
+def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str]) -> tuple[int, int, int]:
+    """Count the fresh cases that fail, those that the condition covers, and those that do both."""
+    broken = {check for (_, check), _ in cluster.kinds}
+    failing = [row for row in rows if row["verdict"] in FAILED and row["case_id"] not in without]
+    conforming = [
+        row
+        for row in rows
+        if row["verdict"] == Verdict.CONFORMS
+        and (SURVIVAL in broken or not broken.isdisjoint(row["checks_judged"] or ()))
+    ]
+    met = sum(covers(cluster, row) for row in failing)
+    return len(failing), met + sum(covers(cluster, row) for row in conforming), met
+
+
+def told(defect: str, cases: int, fresh: int, seconds: float, seed: int) -> bool:
+    """Print a line about a defect; return whether its first sentence is false."""
+    product = defects()[defect].products[0]
+    with emulator(product, defect, 5.0) as sandbox:
+        for name, asked in short_runs(product, cases, random.Random(f"{seed} {defect}")):
+            judged = Judged(list(answers(sandbox, asked)), sandbox, surveyed(product).subjects)
+            what = f"{name}, {len(judged.rows)} cases"
+            if sum(row["verdict"] in FAILED for row in judged.rows) >= LEAST:
+                break
+        else:
+            print(f"{defect}: no short run fails {LEAST} cases", flush=True)
+            return False
+        first, *_ = judged.diagnose(judged.suspects(), seconds) if seconds else judged.suspects()
+    print(f"{defect} ({what}): {first.sentence}", flush=True)
+    if not first.terms:
+        print("    no condition is claimed", flush=True)
+        return False
+    rows = answered(product, defect, fresh_cases(product, fresh, seed + 1))
+    failing, covered, both = shares(first, rows, failing_without(product, fresh, seed + 1))
+    is_false = both * 2 < covered
+    counts = f"{both} of {failing} failing ones covered, {both} of {covered} covered ones fail"
+    print(f"    of {len(rows)} fresh cases {counts}{': FALSE' if is_false else ''}", flush=True)
+    return is_false
+
+
+@click.command()
+@click.option("--seed", default=36, show_default=True, help="draws defects and runs; the next one fresh cases")
+@click.option("--defects", "number", default=12, show_default=True, help="how many are drawn")
+@click.option("--cases", default=16, show_default=True, help="of an operator, dtypes and aspect in a short run")
+@click.option("--fresh", default=2_000, show_default=True, help="fresh cases")
+@click.option("--diagnose", "seconds", default=5.0, show_default=True, help="seconds for further cases of a suspect")
+@click.argument("names", nargs=-1)
+def main(names: tuple[str, ...], seed: int, number: int, cases: int, fresh: int, seconds: float) -> None:
+    chosen = names or random.Random(seed).sample(sorted(defects()), number)
+    false = [name for name in chosen if told(name, cases, fresh, seconds, seed)]
+    print(f"{len(chosen)} defects, {len(false)} false: {', '.join(false) or 'none'}")
+    sys.exit(bool(false))
+
+
+if __name__ == "__main__":
+    main()
