@@ -42,12 +42,24 @@ class Nothing(TextEnum):
     """The initial running maximum, which a window yields where nothing replaces it.
 
     ``cell``: -inf and the window's first cell. ``none``: -inf and the index -1. ``lowest``: the lowest finite number
-    and the index -1.
+    and the index -1. ``origin`` and ``lowest-origin``: the same with the index 0, that of the plane's first cell.
     """
 
     CELL = "cell"
     NONE = "none"
     LOWEST = "lowest"
+    ORIGIN = "origin"
+    LOWEST_ORIGIN = "lowest-origin"
+
+    @property
+    def is_lowest(self) -> bool:
+        """Whether it is the lowest finite number, not -inf."""
+        return self in (Nothing.LOWEST, Nothing.LOWEST_ORIGIN)
+
+    @property
+    def index(self) -> int:
+        """Its index; that of ``cell`` is each window's own."""
+        return 0 if self in (Nothing.ORIGIN, Nothing.LOWEST_ORIGIN) else -1
 
 
 @dataclass(frozen=True)

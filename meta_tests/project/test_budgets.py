@@ -16,9 +16,9 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_550,
+    "references": 7_577,
     "backends": 5_290,
-    "suites": 15_775,
+    "suites": 15_781,
     "suites/cases": 5_300,
     "suites/judging": 3_230,
     "suites/plan": 1_580,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 10_620,
-    "meta_tests": 24_010,
+    "meta_tests": 24_015,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -77,7 +77,13 @@ _TRAITS = (
         "-inf",
         ("negative_infinity", "mostly_negative_infinity"),
         "nothing",
-        {Nothing.CELL: "a cell, as of ties", Nothing.NONE: "none (-1)", Nothing.LOWEST: "the lowest number, none (-1)"},
+        {
+            Nothing.CELL: "a cell, as of ties",
+            Nothing.NONE: "none (-1)",
+            Nothing.LOWEST: "the lowest number, none (-1)",
+            Nothing.ORIGIN: "the plane's first cell (0)",
+            Nothing.LOWEST_ORIGIN: "the lowest number, the plane's first cell (0)",
+        },
     ),
     _Trait(
         "NaN",

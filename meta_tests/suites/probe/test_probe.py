@@ -130,7 +130,7 @@ RULES = ("first", "last", "first-nan", "last+leading-nan", "leading-nan+none", "
 
 
 @pytest.mark.parametrize("operator", ("MaxPool3dWithArgmax", "AdaptiveMaxPool2d"))
-@pytest.mark.parametrize("rule", [*RULES, "last+first-nan+ftz"])
+@pytest.mark.parametrize("rule", [*RULES, "last+first-nan+ftz", "no-nan+lowest-origin"])
 def test_the_rule_of_a_forward_is_the_one_that_it_picks_by(rule: str, operator: str) -> None:
     picks = ForwardRule.parse(rule)
     found = take_account(Picking(picks, declared=picks), operator, "float16", "int64")
