@@ -17,7 +17,9 @@ MODULES = {
     "JAX": "jax",
     "MindSpore": "mindspore",
     "ONNX Runtime": "onnxruntime",
+    "OpenVINO": "openvino",
     "PaddlePaddle": "paddle",
+    "onnx": "onnx",
     "tinygrad": "tinygrad",
 }
 """Of each framework what has to be installed."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 from array_frameworks import Arrays, AtFault, ChannelsLast, Misjudged, OfTensor, OtherDtype, OtherShape, Refusing
-from poolproof.backends.base import Backend
+from places import ROOT
+from poolproof.backends.base import Backend, BackendUnavailable
+from poolproof.backends.registry import _BUILT_IN, create
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.faults import answer
@@ -45,3 +49,24 @@ def test_indices_that_count_something_else_are_found_and_no_layout_asked_that_wo
 def test_whose_fault_it_is(framework: type[Backend], verdict: Verdict, reason: str) -> None:
     (row,) = (row for row in rows(framework(), "values", count=1) if row["operator"] == "AdaptiveMaxPool2d")
     assert (row["verdict"], reason in row["reason"]) == (verdict, True), row["reason"]
+
+
+FRAMEWORKS = [name for name, place in _BUILT_IN.items() if ".frameworks." in place and not name.startswith("torch")]
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_framework_has_an_extra_and_an_environment_of_its_name(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert name in project["optional-dependencies"]
+    assert f"\n[testenv:{name}]\n" in (ROOT / "tox.ini").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_framework_that_is_installed_takes_what_its_adapter_hands_over(name: str) -> None:
+    try:
+        backend = create(name)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    found = {row["verdict"] for row in rows(backend, "values", count=2)}
+    assert Verdict.CONFORMS in found
+    assert Verdict.ADAPTER_ERROR not in found

@@ -17,7 +17,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_577,
-    "backends": 5_290,
+    "backends": 5_417,
     "suites": 15_781,
     "suites/cases": 5_300,
     "suites/judging": 3_230,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 840,
     "suites/fleet": 510,
     "reports": 10_620,
-    "meta_tests": 24_015,
+    "meta_tests": 24_042,
 }
 
 CLASSES, FRAMES = 24, 18
