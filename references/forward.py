@@ -118,7 +118,8 @@ def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
     nothing = -fmt.max if rule.nothing.is_lowest else -np.inf
     empty = maximum_without_cells(rule, fmt)
     normal = fmt.smallest_normal if rule.flushes_subnormals else 0.0
-    ties, nans = getattr(kernels, rule.ties.name), getattr(kernels, rule.nans.name)
+    ties = kernels.FIRST if rule.ties.takes_several else getattr(kernels, rule.ties.name)
+    nans = getattr(kernels, rule.nans.name)
     keeps_cell = rule.nothing is Nothing.CELL
     return ForwardParameters(ties, nans, nothing, rule.nothing.index, empty, keeps_cell, normal)
 

@@ -14,11 +14,22 @@ from poolproof.references.text_enum import TextEnum
 
 
 class Ties(TextEnum):
-    """Which of several equal maxima is taken; the cells of a window are visited in row-major order."""
+    """Which of several equal maxima is taken; the cells of a window are visited in row-major order.
+
+    Of a backward that finds the maxima itself: ``shared``, each gets an equal part of the gradient; ``all``, each gets
+    the whole. Neither is judged where there are ties; a forward's index is that of the first.
+    """
 
     FIRST = "first"
     LAST = "last"
     ANY = "any"
+    SHARED = "shared"
+    ALL = "all"
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether the gradient of one window goes to several cells."""
+        return self in (Ties.SHARED, Ties.ALL)
 
 
 class Nans(TextEnum):

@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_577,
+    "references": 7_589,
     "backends": 5_417,
-    "suites": 15_781,
+    "suites": 15_864,
     "suites/cases": 5_300,
     "suites/judging": 3_230,
     "suites/plan": 1_580,
     "suites/isolation": 1_510,
     "suites/run": 980,
-    "suites/probe": 840,
+    "suites/probe": 914,
     "suites/fleet": 510,
     "reports": 10_620,
-    "meta_tests": 24_043,
+    "meta_tests": 24_081,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -45,7 +45,9 @@ def planes(axes: tuple[Axis, ...], seed: int) -> NDArray:
 
 LOWEST = float(np.finfo(np.float32).min)
 
-ALL_RULES = [ForwardRule(*traits) for traits in product(Ties, Nans, Nothing, (False, True), (False, True))]
+ONE_OF_THEM = [ties for ties in Ties if not ties.takes_several]
+
+ALL_RULES = [ForwardRule(*traits) for traits in product(ONE_OF_THEM, Nans, Nothing, (False, True), (False, True))]
 
 
 def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...], rule: ForwardRule) -> list[int]:
