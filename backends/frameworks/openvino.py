@@ -53,7 +53,7 @@ class OpenVino(CopyingBackend):
             return ForwardRule(nans=Nans.LEADING)
         if call.dtype == "float16":
             return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.ORIGIN)
-        return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST_ORIGIN, empty_is_lowest=True)
+        return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST_ORIGIN)
 
     def environment(self) -> Mapping[str, str]:
         return {"openvino": openvino.__version__}
