@@ -47,7 +47,7 @@ def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
 
 def _placed(found: Int64, axes: Sequence[Axis], rule: ForwardRule) -> Int64:
     """Give windows in which nothing was found the index of the rule."""
-    return np.where((found < 0) & ~_without_cells(axes), rule.nothing.index, found)
+    return np.where((found < 0) & ~_without_cells(axes), rule.nothing.place, found)
 
 
 def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
@@ -121,7 +121,7 @@ def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
     ties = kernels.FIRST if rule.ties.takes_several else getattr(kernels, rule.ties.name)
     nans = getattr(kernels, rule.nans.name)
     keeps_cell = rule.nothing is Nothing.CELL
-    return ForwardParameters(ties, nans, nothing, rule.nothing.index, empty, keeps_cell, normal)
+    return ForwardParameters(ties, nans, nothing, rule.nothing.place, empty, keeps_cell, normal)
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:

@@ -68,7 +68,7 @@ class Nothing(TextEnum):
         return self in (Nothing.LOWEST, Nothing.LOWEST_ORIGIN)
 
     @property
-    def index(self) -> int:
+    def place(self) -> int:
         """Its index; that of ``cell`` is each window's own."""
         return 0 if self in (Nothing.ORIGIN, Nothing.LOWEST_ORIGIN) else -1
 

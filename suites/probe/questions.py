@@ -77,11 +77,9 @@ def _rule(experiment: Experiment) -> tuple[list[Observation], str, str, tuple[st
     if experiment.finds_maxima and declared.leaves_open and not takes_several:  # what it takes is read in each case
         return seen, str(declared), str(declared), ()
     if unknown := " and ".join(each.trait for each in seen if each.found == indices.UNKNOWN):
-        says = (
-            f"declared {declared}, but no rule that is known is what was seen of {unknown} ({rule} comes closest): "
-            "data without are judged all the same, those with are held to what is declared"
-        )
-        return seen, "", str(declared), (says,)
+        closest = f"no rule that is known is what was seen of {unknown} ({rule} comes closest)"
+        judged = "data without are judged all the same, those with are held to what is declared"
+        return seen, "", str(declared), (f"declared {declared}, but {closest}: {judged}",)
     rule = replace(rule, empty_is_lowest=declared.empty_is_lowest)  # which no probe shows
     says = (f"declared {declared}, but {rule} is what was seen",) if rule != declared else ()
     return seen, str(rule), str(declared), says
