@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_589,
     "backends": 5_417,
-    "suites": 15_862,
+    "suites": 15_888,
     "suites/cases": 5_300,
     "suites/judging": 3_230,
     "suites/plan": 1_580,
     "suites/isolation": 1_510,
     "suites/run": 980,
-    "suites/probe": 912,
+    "suites/probe": 938,
     "suites/fleet": 510,
     "reports": 10_620,
-    "meta_tests": 24_098,
+    "meta_tests": 24_125,
 }
 
 CLASSES, FRAMES = 24, 18

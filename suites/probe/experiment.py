@@ -117,6 +117,18 @@ class Experiment:
         case = replace(self._case(False), values=values)
         return self.trial(case, make_operands(case) if self.finds_maxima else None)
 
+    def without_cells(self) -> Trial | None:
+        """Run a forward whose windows step over the input; None where there are none, or they are refused."""
+        rank = self.operator.spatial_rank
+        windows = Windowed(*((first, *(rest,) * (rank - 1)) for first, rest in ((2, 1), (1, 1), (1, 0), (2, 1))))
+        is_one = self.operator.windows is Windowed and not self.operator.is_backward
+        if not is_one or not self.backend.abilities(self.operator).have(windows):
+            return None
+        try:
+            return self.trial(replace(self._case(False), shape=(*PLANES, *(1,) * rank), attributes=windows))
+        except NotRun:
+            return None
+
     @property
     def finds_maxima(self) -> bool:
         """Whether it is a backward that takes no indices."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.forward import forward_indices, judge_forward, window_cells
+from poolproof.references.forward import forward_indices, judge_forward, maximum_without_cells, window_cells
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
 from poolproof.references.kernels.forward import WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.judging.trial import Trial
@@ -18,6 +18,9 @@ from poolproof.suites.probe.experiment import Experiment, Observation
 
 UNKNOWN = "none of those known"
 """What is found of a trait that no rule explains."""
+
+NO_CELL = "no cell"
+"""The trait of windows without a cell, where there are such windows."""
 
 
 def exact_data(experiment: Experiment) -> Observation:
@@ -58,7 +61,17 @@ def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
         if wrong.any():
             words, evidence = UNKNOWN, f"{words} comes closest: it {evidence}"
         seen.append(Observation(trait.name, words, evidence))
+    if trial := experiment.without_cells():
+        out = trial.baseline.output("out").astype(np.float64)
+        options = [option for option in (False, True) if (out == _empty(rule, option, trial)).all()]
+        words = ("the lowest number" if options[0] else "-inf") if options else UNKNOWN
+        seen.append(Observation(NO_CELL, words, f"the first is {out.flat[0]:g}"))
+        rule = replace(rule, empty_is_lowest=True in options)
     return seen, rule
+
+
+def _empty(rule: ForwardRule, is_lowest: bool, trial: Trial) -> float:
+    return maximum_without_cells(replace(rule, empty_is_lowest=is_lowest), trial.fmt)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ def _rule(experiment: Experiment) -> tuple[list[Observation], str, str, tuple[st
         closest = f"no rule that is known is what was seen of {unknown} ({rule} comes closest)"
         judged = "data without are judged all the same, those with are held to what is declared"
         return seen, "", str(declared), (f"declared {declared}, but {closest}: {judged}",)
-    rule = replace(rule, empty_is_lowest=declared.empty_is_lowest)  # which no probe shows
+    if indices.NO_CELL not in {each.trait for each in seen}:
+        rule = replace(rule, empty_is_lowest=declared.empty_is_lowest)
     says = (f"declared {declared}, but {rule} is what was seen",) if rule != declared else ()
     return seen, str(rule), str(declared), says
 
