@@ -26,9 +26,6 @@ try:
 except ImportError as error:
     raise BackendUnavailable("ONNX Runtime is not installed: pip install 'poolproof[onnxruntime]'") from error
 
-_RULE = ForwardRule(nans=Nans.LEADING, empty_is_lowest=True)
-"""The rule that the probe found: the running maximum begins with the first cell (``pool_functors.h``, MaxPool)."""
-
 _OPSET = 12  # the first with 8-bit integers; later ones add no dtype that is used here
 
 
@@ -48,8 +45,9 @@ class OnnxRuntime(CopyingBackend):
         maxima, indices = self.invoke(session.run, None, {"x": call.values})
         return maxima, indices
 
-    def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
-        return _RULE
+    def forward_rule(self, call: Call) -> ForwardRule:
+        """Declare what the probe found: a running maximum that begins with the first cell (``pool_functors.h``)."""
+        return ForwardRule(nans=Nans.LEADING, empty_is_lowest=call.dtype != "float16")
 
     def environment(self) -> Mapping[str, str]:
         return {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}

@@ -15,6 +15,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.probe.questions import take_account
 
 
 def rows(backend: Backend, *aspects: str, count: int = 12) -> list[Row]:
@@ -70,3 +71,10 @@ def test_a_framework_that_is_installed_takes_what_its_adapter_hands_over(name: s
     found = {row["verdict"] for row in rows(backend, "values", count=2)}
     assert Verdict.CONFORMS in found
     assert Verdict.ADAPTER_ERROR not in found
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_the_rule_of_onnx_runtime_is_what_the_probe_sees(dtype: str) -> None:
+    pytest.importorskip("onnxruntime")
+    found = take_account(create("onnxruntime"), "MaxPool2dWithIndices", dtype, "int64")
+    assert (found.model, found.disagreements) == (found.declared, ())

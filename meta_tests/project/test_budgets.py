@@ -17,7 +17,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_589,
-    "backends": 5_417,
+    "backends": 5_415,
     "suites": 15_888,
     "suites/cases": 5_300,
     "suites/judging": 3_230,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 938,
     "suites/fleet": 510,
     "reports": 10_620,
-    "meta_tests": 24_125,
+    "meta_tests": 24_133,
 }
 
 CLASSES, FRAMES = 24, 18
