@@ -37,17 +37,19 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
         maxima[np.isnan(maxima)] = -np.inf  # which nothing replaced
     maxima[cells < 0] = numbers.nothing
     maxima[:, _without_cells(axes).ravel()] = numbers.empty
-    return maxima.reshape(indices.shape), _placed(indices, axes, rule)
+    return maxima.reshape(indices.shape), _placed(indices, axes, numbers)
 
 
 def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> Int64:
     """Return the indices of `forward_maximum` alone."""
-    return _placed(_found(values, axes, rule), axes, rule)
+    return _placed(_found(values, axes, rule), axes, _in_numbers(rule, values.dtype))
 
 
-def _placed(found: Int64, axes: Sequence[Axis], rule: ForwardRule) -> Int64:
+def _placed(found: Int64, axes: Sequence[Axis], rule: ForwardParameters) -> Int64:
     """Give windows in which nothing was found the index of the rule."""
-    return np.where((found < 0) & ~_without_cells(axes), rule.nothing.place, found)
+    if rule.nowhere < 0:
+        return found
+    return np.where((found < 0) & ~_without_cells(axes), rule.nowhere, found)
 
 
 def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:

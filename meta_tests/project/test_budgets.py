@@ -16,7 +16,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_589,
+    "references": 7_591,
     "backends": 5_415,
     "suites": 15_888,
     "suites/cases": 5_300,
