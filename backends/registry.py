@@ -34,8 +34,10 @@ _SHORT = {"torch-autograd": "torch-autograd:cpu", "torch-compile": "torch-compil
 _BUILT_IN = {
     "aclnn": "poolproof.backends.aclnn.backend:Aclnn",
     "jax": "poolproof.backends.frameworks.jax:Jax",
+    "onnx": "poolproof.backends.frameworks.onnx:Onnx",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
     "mindspore": "poolproof.backends.frameworks.mindspore:MindSpore",
+    "openvino": "poolproof.backends.frameworks.openvino:OpenVino",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
     "torch-mkldnn": "poolproof.backends.frameworks.torch_mkldnn:TorchMkldnn",

@@ -30,19 +30,34 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
 
     A window without a cell has the index -1 and, by the family's rule, the maximum -inf.
     """
-    indices = forward_indices(values, axes, rule)
+    indices, numbers = _found(values, axes, rule), _in_numbers(rule, values.dtype)
     flat, cells = _flat(values), _flat(indices)
     maxima = np.take_along_axis(flat, np.maximum(cells, 0), axis=1)
     if rule.nans is Nans.IGNORED:
         maxima[np.isnan(maxima)] = -np.inf  # which nothing replaced
-    numbers = _in_numbers(rule, values.dtype)
     maxima[cells < 0] = numbers.nothing
-    maxima[:, reduce(np.logical_or.outer, (axis.choices == 0 for axis in axes)).ravel()] = numbers.empty
-    return maxima.reshape(indices.shape), indices
+    maxima[:, _without_cells(axes).ravel()] = numbers.empty
+    return maxima.reshape(indices.shape), _placed(indices, axes, numbers)
 
 
 def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> Int64:
     """Return the indices of `forward_maximum` alone."""
+    return _placed(_found(values, axes, rule), axes, _in_numbers(rule, values.dtype))
+
+
+def _placed(found: Int64, axes: Sequence[Axis], rule: ForwardParameters) -> Int64:
+    """Give windows in which nothing was found the index of the rule."""
+    if rule.nowhere < 0:
+        return found
+    return np.where((found < 0) & ~_without_cells(axes), rule.nowhere, found)
+
+
+def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
+    return reduce(np.logical_or.outer, (axis.choices == 0 for axis in axes))
+
+
+def _found(values: NDArray, axes: Sequence[Axis], rule: ForwardRule) -> Int64:
+    """Find the index of every window's maximum; -1 for none."""
     numbers = _in_numbers(rule, values.dtype)
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
@@ -102,11 +117,13 @@ def maximum_without_cells(rule: ForwardRule, fmt: FloatFormat) -> float:
 @lru_cache(maxsize=256)
 def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
     fmt = FORMATS[dtype.name]
-    nothing = -fmt.max if rule.nothing is Nothing.LOWEST else -np.inf
+    nothing = -fmt.max if rule.nothing.is_lowest else -np.inf
     empty = maximum_without_cells(rule, fmt)
     normal = fmt.smallest_normal if rule.flushes_subnormals else 0.0
-    ties, nans = getattr(kernels, rule.ties.name), getattr(kernels, rule.nans.name)
-    return ForwardParameters(ties, nans, nothing, empty, rule.nothing is Nothing.CELL, normal)
+    ties = kernels.FIRST if rule.ties.takes_several else getattr(kernels, rule.ties.name)
+    nans = getattr(kernels, rule.nans.name)
+    keeps_cell = rule.nothing is Nothing.CELL
+    return ForwardParameters(ties, nans, nothing, rule.nothing.place, empty, keeps_cell, normal)
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:

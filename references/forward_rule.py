@@ -14,11 +14,22 @@ from poolproof.references.text_enum import TextEnum
 
 
 class Ties(TextEnum):
-    """Which of several equal maxima is taken; the cells of a window are visited in row-major order."""
+    """Which of several equal maxima is taken; the cells of a window are visited in row-major order.
+
+    Of a backward that finds the maxima itself: ``shared``, each gets an equal part of the gradient; ``all``, each gets
+    the whole. Neither is judged where there are ties; a forward's index is that of the first.
+    """
 
     FIRST = "first"
     LAST = "last"
     ANY = "any"
+    SHARED = "shared"
+    ALL = "all"
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether the gradient of one window goes to several cells."""
+        return self in (Ties.SHARED, Ties.ALL)
 
 
 class Nans(TextEnum):
@@ -42,12 +53,24 @@ class Nothing(TextEnum):
     """The initial running maximum, which a window yields where nothing replaces it.
 
     ``cell``: -inf and the window's first cell. ``none``: -inf and the index -1. ``lowest``: the lowest finite number
-    and the index -1.
+    and the index -1. ``origin`` and ``lowest-origin``: the same with the index 0, that of the plane's first cell.
     """
 
     CELL = "cell"
     NONE = "none"
     LOWEST = "lowest"
+    ORIGIN = "origin"
+    LOWEST_ORIGIN = "lowest-origin"
+
+    @property
+    def is_lowest(self) -> bool:
+        """Whether it is the lowest finite number, not -inf."""
+        return self in (Nothing.LOWEST, Nothing.LOWEST_ORIGIN)
+
+    @property
+    def place(self) -> int:
+        """Its index; that of ``cell`` is each window's own."""
+        return 0 if self in (Nothing.ORIGIN, Nothing.LOWEST_ORIGIN) else -1
 
 
 @dataclass(frozen=True)

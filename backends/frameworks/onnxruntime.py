@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,10 @@ from poolproof.references.windows import Windowed
 try:
     import onnx
     import onnxruntime
+
+    from poolproof.backends.frameworks.onnx import pool_node
 except ImportError as error:
     raise BackendUnavailable("ONNX Runtime is not installed: pip install 'poolproof[onnxruntime]'") from error
-
-_RULE = ForwardRule(nans=Nans.LEADING, empty_is_lowest=True)
-"""The rule that the probe found: the running maximum begins with the first cell (``pool_functors.h``, MaxPool)."""
 
 _OPSET = 12  # the first with 8-bit integers; later ones add no dtype that is used here
 
@@ -45,32 +45,23 @@ class OnnxRuntime(CopyingBackend):
         maxima, indices = self.invoke(session.run, None, {"x": call.values})
         return maxima, indices
 
-    def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
-        return _RULE
+    def forward_rule(self, call: Call) -> ForwardRule:
+        """Declare what the probe found: a running maximum that begins with the first cell (``pool_functors.h``)."""
+        return ForwardRule(nans=Nans.LEADING, empty_is_lowest=call.dtype != "float16")
 
     def environment(self) -> Mapping[str, str]:
         return {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}
 
 
 @lru_cache(maxsize=256)
-def _session(
-    dtype: np.dtype,
-    axes: int,
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    ceil_mode: bool,
-) -> onnxruntime.InferenceSession:
+def _session(dtype: np.dtype, axes: int, *windows: Any) -> onnxruntime.InferenceSession:
     """Make a session for a model of one node."""
-    windows = {"kernel_shape": kernel, "strides": stride, "pads": padding * 2, "dilations": dilation}
-    node = onnx.helper.make_node("MaxPool", ["x"], ["out", "indices"], ceil_mode=int(ceil_mode), **windows)
     element = onnx.helper.np_dtype_to_tensor_dtype(dtype)
     tensors = [
         onnx.helper.make_tensor_value_info(name, kind, [None] * axes)
         for name, kind in (("x", element), ("out", element), ("indices", onnx.TensorProto.INT64))
     ]
-    graph = onnx.helper.make_graph([node], "pool", tensors[:1], tensors[1:])
+    graph = onnx.helper.make_graph([pool_node(*windows)], "pool", tensors[:1], tensors[1:])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _OPSET)], ir_version=8)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

@@ -17,7 +17,10 @@ MODULES = {
     "JAX": "jax",
     "MindSpore": "mindspore",
     "ONNX Runtime": "onnxruntime",
+    "OpenVINO": "openvino",
     "PaddlePaddle": "paddle",
+    "mlx": "mlx",
+    "onnx": "onnx",
     "tinygrad": "tinygrad",
 }
 """Of each framework what has to be installed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 from array_frameworks import (
@@ -15,12 +17,15 @@ from array_frameworks import (
     OtherShape,
     Refusing,
 )
-from poolproof.backends.base import Backend
+from places import ROOT
+from poolproof.backends.base import Backend, BackendUnavailable
+from poolproof.backends.registry import _BUILT_IN, create
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.probe.questions import take_account
 
 
 def rows(backend: Backend, *aspects: str, count: int = 12) -> list[Row]:
@@ -59,3 +64,31 @@ OUTSIDE = "no kernel for this; forward called it outside of invoke, in line "
 def test_whose_fault_it_is(framework: type[Backend], verdict: Verdict, reason: str) -> None:
     (row,) = (row for row in rows(framework(), "values", count=1) if row["operator"] == "AdaptiveMaxPool2d")
     assert (row["verdict"], reason in row["reason"]) == (verdict, True), row["reason"]
+
+
+FRAMEWORKS = [name for name, place in _BUILT_IN.items() if ".frameworks." in place and not name.startswith("torch")]
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_framework_has_an_extra_and_an_environment_of_its_name(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert name in project["optional-dependencies"]
+    assert f"\n[testenv:{name}]\n" in (ROOT / "tox.ini").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_framework_that_is_installed_takes_what_its_adapter_hands_over(name: str) -> None:
+    try:
+        backend = create(name)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    found = {row["verdict"] for row in rows(backend, "values", count=2)}
+    assert Verdict.CONFORMS in found
+    assert Verdict.ADAPTER_ERROR not in found
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_the_rule_of_onnx_runtime_is_what_the_probe_sees(dtype: str) -> None:
+    pytest.importorskip("onnxruntime")
+    found = take_account(create("onnxruntime"), "MaxPool2dWithIndices", dtype, "int64")
+    assert (found.model, found.disagreements) == (found.declared, ())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from poolproof.references.forward import forward_maximum, judge_forward
+from poolproof.references.forward import forward_maximum, judge_forward, window_cells
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
@@ -45,11 +45,13 @@ def planes(axes: tuple[Axis, ...], seed: int) -> NDArray:
 
 LOWEST = float(np.finfo(np.float32).min)
 
-ALL_RULES = [ForwardRule(*traits) for traits in product(Ties, Nans, Nothing, (False, True), (False, True))]
+ONE_OF_THEM = [ties for ties in Ties if not ties.takes_several]
+
+ALL_RULES = [ForwardRule(*traits) for traits in product(ONE_OF_THEM, Nans, Nothing, (False, True), (False, True))]
 
 
 def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...], rule: ForwardRule) -> list[int]:
-    """Every index that a rule allows one window, from the list of its cells."""
+    """Every index that a rule allows one window, from the list of its cells; -1 where nothing is found."""
     visited = [axis.positions[at][axis.valid[at]] for axis, at in zip(axes, window, strict=True)]
     cells = {int(np.ravel_multi_index(cell, plane.shape)): float(plane[cell]) for cell in product(*visited)}
     if rule.flushes_subnormals:
@@ -66,7 +68,7 @@ def by_the_rule(plane: NDArray, axes: tuple[Axis, ...], window: tuple[int, ...],
     numbers = {cell: value for cell, value in cells.items() if not isnan(value)}
     greatest = max(numbers.values(), default=-inf)
     if rule.nothing is not Nothing.CELL and not begins_anew:
-        start = LOWEST if rule.nothing is Nothing.LOWEST else -inf
+        start = LOWEST if "lowest" in str(rule.nothing) else -inf
         if greatest < start or (greatest == start and rule.ties is not Ties.LAST) or not numbers:
             return [-1]
     tied = [cell for cell, value in (everywhere if rule.ties is Ties.ANY else numbers).items() if value == greatest]
@@ -79,7 +81,7 @@ def value_of(index: int, plane: NDArray, is_empty: bool, rule: ForwardRule) -> f
     if index >= 0:
         value = float(plane.flat[index])
         return -inf if isnan(value) and rule.nans is Nans.IGNORED else value
-    is_lowest = rule.empty_is_lowest if is_empty else rule.nothing is Nothing.LOWEST
+    is_lowest = rule.empty_is_lowest if is_empty else "lowest" in str(rule.nothing)
     return LOWEST if is_lowest else -inf
 
 
@@ -93,11 +95,13 @@ def test_maxima_and_indices_are_those_of_the_rule_and_no_other_index_is_admissib
         flags = judge_forward(values, axes, np.zeros(indices.shape), others, rule).reshape(indices.shape)
         for place in np.ndindex(indices.shape):
             plane = values[place[0]]
-            allowed = by_the_rule(plane, axes, place[1:], rule)
+            found = by_the_rule(plane, axes, place[1:], rule)
+            is_empty = not all(axis.valid[at].any() for axis, at in zip(axes, place[1:], strict=True))
+            is_origin = found == [-1] and not is_empty and "origin" in str(rule.nothing)
+            allowed = [0] if is_origin else found
             assert indices[place] in allowed, (rule, place)
             assert bool(flags[place] & WRONG_INDEX) == (others[place] not in allowed), (rule, place)
-            is_empty = not all(axis.valid[at].any() for axis, at in zip(axes, place[1:], strict=True))
-            owed = value_of(indices[place], plane, is_empty, rule)
+            owed = value_of(-1 if is_origin else indices[place], plane, is_empty, rule)
             assert maxima[place] == pytest.approx(owed, abs=0, nan_ok=True), (rule, place)
         assert not (judge_forward(values, axes, maxima, indices, rule) & (WRONG_MAXIMUM | WRONG_INDEX)).any(), rule
 
@@ -117,12 +121,30 @@ def test_no_rule_excuses_an_index_that_points_nowhere() -> None:
     broadcast one is contiguous.
     """
     axes, values = (windowed_axis(2, 2, 2, 0, 1, False),) * 2, np.full((1, 2, 2), -np.inf)
-    rule = ForwardRule(nothing=Nothing.LOWEST)
-    maxima, indices = forward_maximum(values, axes, rule)
-    assert (maxima.item(), indices.item()) == (-np.finfo(np.float64).max, -1)
-    assert judge_forward(values, axes, maxima, indices, rule).tolist() == [[POINTS_ELSEWHERE]]
+    for nothing, index in ((Nothing.LOWEST, -1), (Nothing.LOWEST_ORIGIN, 0)):
+        rule = ForwardRule(nothing=nothing)
+        maxima, indices = forward_maximum(values, axes, rule)
+        assert (maxima.item(), indices.item()) == (-np.finfo(np.float64).max, index)
+        assert judge_forward(values, axes, maxima, indices, rule).tolist() == [[POINTS_ELSEWHERE]]
     out, indices = np.broadcast_to(1.0, (1, 1, 1)), np.broadcast_to(-1, (1, 1, 1))
     assert judge_forward(np.ones((1, 2, 2)), axes, out, indices).tolist() == [[WRONG_INDEX | POINTS_ELSEWHERE]]
+
+
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_under_every_rule_finite_windows_have_their_maximum_and_its_cell(axes: tuple[Axis, ...]) -> None:
+    """What is declared excuses neither another value nor -1, and where numbers are ordinary no rule needs to."""
+    values = np.random.default_rng(1).integers(-2, 3, (2, *(axis.size for axis in axes))).astype(np.float32)
+    cells, valid = window_cells(axes)
+    greatest = np.where(valid, values.reshape(2, -1)[:, cells], -inf).max(axis=2)
+    filled = valid.any(axis=1)
+    for rule in ALL_RULES:
+        maxima, indices = (array.reshape(2, -1) for array in forward_maximum(values, axes, rule))
+        assert (maxima[:, filled] == greatest[:, filled]).all(), rule
+        assert not judge_forward(values, axes, maxima, indices, rule).any(), rule
+        for other, flag in ((maxima - 1, WRONG_MAXIMUM), (np.full_like(maxima, LOWEST), WRONG_MAXIMUM)):
+            assert (judge_forward(values, axes, other, indices, rule)[:, filled] & flag).all(), rule
+        nowhere = judge_forward(values, axes, maxima, indices * 0 - 1, rule)[:, filled]
+        assert (nowhere == (WRONG_INDEX | POINTS_ELSEWHERE)).all(), rule
 
 
 def test_planes_of_many_slabs_are_all_judged() -> None:
@@ -180,7 +202,9 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], reque
 # A forward is judged by the rule that it declares, and by nothing less.
 
 
-RULES = tuple(map(ForwardRule.parse, ("last", "first-nan", "last+leading-nan", "no-nan", "no-nan+lowest")))
+RULES = tuple(
+    map(ForwardRule.parse, ("last", "first-nan", "last+leading-nan", "no-nan", "no-nan+lowest", "no-nan+lowest-origin"))
+)
 
 
 @cache

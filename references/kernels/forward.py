@@ -30,13 +30,14 @@ class Spans(NamedTuple):
 class ForwardParameters(NamedTuple):
     """The numbers of a `ForwardRule`.
 
-    ``nothing`` is the initial running maximum. ``keeps_cell``: the initial index is the first cell, not -1. ``empty``
-    is the maximum of a window without a cell. Magnitudes below ``normal`` compare as zero.
+    ``nothing`` is the initial running maximum, ``nowhere`` its index. ``keeps_cell``: that is the first cell instead.
+    ``empty`` is the maximum of a window without a cell. Magnitudes below ``normal`` compare as zero.
     """
 
     ties: int
     nans: int
     nothing: float
+    nowhere: int
     empty: float
     keeps_cell: bool
     normal: float
@@ -126,18 +127,19 @@ def window_at(start: int, depth: Spans, height: Spans, width: Spans, d: int, h: 
 @helper
 def flags_of(cells: Floats, window: Window, rule: ForwardParameters, output: float, index: int) -> int:
     """Compute the flags of one window, given its maximum ``output`` and index."""
-    expected = index_of_maximum(cells, window, rule)
-    maximum = maximum_at(cells, window.start, expected, rule) if has_cells(window) else rule.empty
+    found = index_of_maximum(cells, window, rule)
+    maximum = maximum_at(cells, window.start, found, rule) if has_cells(window) else rule.empty
     flags = 0 if is_as_great(output, maximum, rule) else WRONG_MAXIMUM
-    inside = expected >= 0
-    if index != expected:
-        inside = is_visited(index, window)
-        if not inside or expected < 0 or not is_equally_valid(cells[window.start + index], maximum, rule):
-            flags |= WRONG_INDEX
+    inside = found >= 0 if index == found else is_visited(index, window)
+    expected = rule.nowhere if found < 0 and has_cells(window) else found
+    if index != expected and (
+        not inside or found < 0 or not is_equally_valid(cells[window.start + index], maximum, rule)
+    ):
+        flags |= WRONG_INDEX
     if inside:
         points = is_as_great(output, cells[window.start + index], rule)
     else:
-        points = index == expected and not has_cells(window)
+        points = index == found and not has_cells(window)
     return flags if points else flags | POINTS_ELSEWHERE
 
 

@@ -18,7 +18,7 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
-from poolproof.references.forward_rule import ForwardRule
+from poolproof.references.forward_rule import ForwardRule, Ties
 from poolproof.references.geometry import Int64
 from poolproof.references.sequences import Actions, calls_in
 from poolproof.references.summary import Summary, summarise
@@ -127,7 +127,13 @@ class Trial:
         rule = self.backend.forward_rule(call)
         if not rule.leaves_open:
             planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
-            return operands.with_indices(forward_indices(planes, self.case.axes, rule))
+            indices = forward_indices(planes, self.case.axes, rule)
+            last = replace(rule, ties=Ties.LAST)
+            if rule.ties.takes_several and (forward_indices(planes, self.case.axes, last) != indices).any():
+                raise ProducerFailed(
+                    f"tied maxima ({rule.ties} by the declared rule) are not judged, and there are some"
+                )
+            return operands.with_indices(indices)
         if not self.backend.is_deterministic(call):
             raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
         return operands.with_indices(inferred_indices(operands, rule, sums_of))

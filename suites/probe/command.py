@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -101,14 +100,18 @@ def _told(question: ProbeQuestion, account: Account | str) -> Account | None:
 def _declarations(found: Sequence[Account]) -> Iterator[str]:
     """Write what `Backend.accumulation` and `Backend.forward_rule` should return, a line for dtypes that share it."""
     for method, direction in (("accumulation", Direction.BACKWARD), ("forward_rule", Direction.FORWARD)):
-        of_direction = [
-            account for account in found if account.declared and OPERATORS[account.operator].direction is direction
+        fitting = [
+            (account, account.model or "none fits")
+            for account in found
+            if account.declared and OPERATORS[account.operator].direction is direction
         ]
-        if of_direction:
+        if direction is Direction.FORWARD:
+            fitting += [(account, account.rule) for account in found if account.rule]
+        if fitting:
             yield f"\nto declare in Backend.{method} (operator, memory format: dtype: what fits)"
-        for place, group in groupby(sorted(of_direction, key=_PLACE), key=_PLACE):
-            models = ", ".join(f"{account.dtype}: {account.model or 'none fits'}" for account in group)
-            yield f"  {', '.join(place)}: {models}"
+        for place, group in groupby(sorted(fitting, key=_place), key=_place):
+            yield f"  {', '.join(place)}: {', '.join(f'{account.dtype}: {fits}' for account, fits in group)}"
 
 
-_PLACE = attrgetter("operator", "memory_format")
+def _place(fitting: tuple[Account, str]) -> tuple[str, str]:
+    return fitting[0].operator, fitting[0].memory_format

@@ -12,7 +12,7 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.operands import CaseOperands
+from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 
@@ -38,7 +38,8 @@ class Account:
 
     ``model`` is the narrowest accumulation model, of a forward the rule, that admits every output seen, as
     `AccumulationModel` and `ForwardRule` spell them; empty where there is none. ``declared`` is what the backend says.
-    ``disagreements`` are the sentences that follow from comparing them.
+    ``rule`` is the forward rule of a backward that finds the maxima itself. ``disagreements`` are the sentences that
+    follow from comparing them.
     """
 
     operator: str
@@ -47,6 +48,7 @@ class Account:
     observations: tuple[Observation, ...]
     model: str = ""
     declared: str = ""
+    rule: str = ""
     disagreements: tuple[str, ...] = ()
 
     def found(self, trait: str) -> str:
@@ -111,8 +113,26 @@ class Experiment:
         return {crowded: Trial(self._case(crowded), self.backend).operands for crowded in (False, True)}
 
     def forward(self, values: str) -> Trial:
-        """Run a forward on a recipe of ``self``, with windows of several cells."""
-        return self.trial(replace(self._case(False), values=values))
+        """Run a forward, or a backward that finds the maxima itself, on a recipe of ``self``."""
+        case = replace(self._case(False), values=values)
+        return self.trial(case, make_operands(case) if self.finds_maxima else None)
+
+    def without_cells(self) -> Trial | None:
+        """Run a forward whose windows step over the input; None where there are none, or they are refused."""
+        rank = self.operator.spatial_rank
+        windows = Windowed(*((first, *(rest,) * (rank - 1)) for first, rest in ((2, 1), (1, 1), (1, 0), (2, 1))))
+        is_one = self.operator.windows is Windowed and not self.operator.is_backward
+        if not is_one or not self.backend.abilities(self.operator).have(windows):
+            return None
+        try:
+            return self.trial(replace(self._case(False), shape=(*PLANES, *(1,) * rank), attributes=windows))
+        except NotRun:
+            return None
+
+    @property
+    def finds_maxima(self) -> bool:
+        """Whether it is a backward that takes no indices."""
+        return self.operator.is_backward and not self.backend.abilities(self.operator).indices
 
     def _case(self, crowded: bool) -> Case:
         """Make overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.forward import judge_forward
+from poolproof.references.forward import forward_indices, judge_forward, maximum_without_cells, window_cells
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
 from poolproof.references.kernels.forward import WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.experiment import Experiment, Observation
+
+UNKNOWN = "none of those known"
+"""What is found of a trait that no rule explains."""
+
+NO_CELL = "no cell"
+"""The trait of windows without a cell, where there are such windows."""
 
 
 def exact_data(experiment: Experiment) -> Observation:
@@ -35,24 +42,36 @@ def exact_data(experiment: Experiment) -> Observation:
     return Observation("exact data", "wrong" if wrong else "right", f"{wrong} of {windows} maxima or indices are wrong")
 
 
-def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule | None]:
+def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
     """Find which cell is taken of ties, of NaN and of nothing but -inf, and whether subnormals differ from zero.
 
-    Returns the rule that these amount to, too; None where the known ones do not explain every index and maximum seen.
+    Returns the rule that comes closest, too; where one is `UNKNOWN`, the known ones do not explain all that was seen.
     """
     seen: list[Observation] = []
-    rule, explained = ForwardRule(), True
+    rule = ForwardRule()
+    by_sums = experiment.finds_maxima
+    unexplained_by, noun = (_unexplained_sums, "sums") if by_sums else (_unexplained, "windows")
     for trait in _TRAITS:
         trials = [experiment.forward(recipe) for recipe in trait.recipes]
-        unexplained = {option: _unexplained(trials, trait.by(rule, option)) for option in trait.options}
+        options = [option for option in trait.options if option not in (_FROM_INDICES, _FROM_SUMS)[by_sums]]
+        unexplained = {option: unexplained_by(trials, trait.by(rule, option)) for option in options}
         best = min(unexplained, key=lambda option: unexplained[option].sum())
         wrong, rule = unexplained[best], trait.by(rule, best)
-        words, evidence = trait.options[best], f"predicts {(~wrong).sum()} of {wrong.size} windows"
+        words, evidence = trait.options[best], f"predicts {(~wrong).sum()} of {wrong.size} {noun}"
         if wrong.any():
-            explained = False
-            words, evidence = "none of those known", f"{words} comes closest: it {evidence}"
+            words, evidence = UNKNOWN, f"{words} comes closest: it {evidence}"
         seen.append(Observation(trait.name, words, evidence))
-    return seen, rule if explained else None
+    if trial := experiment.without_cells():
+        out = trial.baseline.output("out").astype(np.float64)
+        options = [option for option in (False, True) if (out == _empty(rule, option, trial)).all()]
+        words = ("the lowest number" if options[0] else "-inf") if options else UNKNOWN
+        seen.append(Observation(NO_CELL, words, f"the first is {out.flat[0]:g}"))
+        rule = replace(rule, empty_is_lowest=True in options)
+    return seen, rule
+
+
+def _empty(rule: ForwardRule, is_lowest: bool, trial: Trial) -> float:
+    return maximum_without_cells(replace(rule, empty_is_lowest=is_lowest), trial.fmt)
 
 
 @dataclass(frozen=True)
@@ -72,12 +91,23 @@ class _Trait:
 
 
 _TRAITS = (
-    _Trait("tie", ("ties", "constant"), "ties", {rule: str(rule) for rule in Ties}),
+    _Trait(
+        "tie",
+        ("ties", "constant"),
+        "ties",
+        {ties: str(ties) for ties in Ties} | {Ties.SHARED: "shared equally", Ties.ALL: "all, each as a whole"},
+    ),
     _Trait(
         "-inf",
         ("negative_infinity", "mostly_negative_infinity"),
         "nothing",
-        {Nothing.CELL: "a cell, as of ties", Nothing.NONE: "none (-1)", Nothing.LOWEST: "the lowest number, none (-1)"},
+        {
+            Nothing.CELL: "a cell, as of ties",
+            Nothing.NONE: "none (-1)",
+            Nothing.LOWEST: "the lowest number, none (-1)",
+            Nothing.ORIGIN: "the plane's first cell (0)",
+            Nothing.LOWEST_ORIGIN: "the lowest number, the plane's first cell (0)",
+        },
     ),
     _Trait(
         "NaN",
@@ -96,6 +126,11 @@ _TRAITS = (
 )
 
 
+_FROM_INDICES = frozenset({Ties.SHARED, Ties.ALL})
+_FROM_SUMS = frozenset({Ties.ANY, Nans.ANY})
+"""What cannot be told from the indices of a forward; from the sums of a backward."""
+
+
 def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
     """Mark the windows whose maximum or index is not what the rule says."""
     wrong = []
@@ -104,3 +139,27 @@ def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_
         out = trial.baseline.output("out")
         wrong.append(judge_forward(planes, trial.case.axes, out, trial.output_indices, rule).ravel())
     return (np.concatenate(wrong) & (WRONG_MAXIMUM | WRONG_INDEX)) != 0
+
+
+def _unexplained_sums(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
+    """Mark the cells whose sum of ones is not what the rule says; parts of ones as near as their roundings allow."""
+    wrong = []
+    for trial in trials:
+        case, sums = trial.case, np.zeros((trial.case.planes, trial.case.plane_size))
+        planes = trial.operands.values.reshape(case.planes, *case.spatial_shape)
+        indices = forward_indices(planes, case.axes, rule).reshape(case.planes, -1)
+        taken = np.where(indices < 0, 0.0, 1.0)[:, :, None]
+        cells: NDArray = np.maximum(indices, 0)[:, :, None]
+        if rule.ties.takes_several:
+            cells, valid = (np.broadcast_to(array, (case.planes, *array.shape)) for array in window_cells(case.axes))
+            flat = planes.reshape(case.planes, -1).astype(np.float64)
+            maxima = np.take_along_axis(flat, np.maximum(indices, 0), axis=1)[:, :, None]
+            tied = valid & (flat[np.arange(case.planes)[:, None, None], cells] == maxima)
+            count = np.maximum(tied.sum(axis=2, keepdims=True), 1)
+            taken = taken * tied / (count if rule.ties is Ties.SHARED else 1)
+        np.add.at(sums, (np.arange(case.planes)[:, None, None], cells), taken)
+        terms = prod(axis.overlap for axis in case.axes)
+        roundings = (terms + 1) * trial.fmt.unit_roundoff if rule.ties is Ties.SHARED else 0.0
+        with np.errstate(invalid="ignore"):
+            wrong.append(~(np.abs(trial.gradient_input - sums.ravel()) <= roundings * sums.ravel()))
+    return np.concatenate(wrong)

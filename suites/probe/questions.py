@@ -12,6 +12,7 @@ from poolproof.references.operators import find_operator
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.question import Aspect, Question, verdict
+from poolproof.suites.judging.trial import ProducerFailed
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.probe import extremes, indices, sums
 from poolproof.suites.probe.experiment import Account, Experiment, NotRun, Observation
@@ -26,8 +27,21 @@ def take_account(
     api = find_operator(operator)
     layouts = tuple((name, memory_format) for name in sorted(api.strided)) if memory_format != "contiguous" else ()
     experiment = Experiment(backend, api, dtype, index_dtype, layouts)
-    look = _backward_account if api.is_backward else _forward_account
     account = Account(operator, dtype, memory_format, ())
+    if not experiment.finds_maxima:
+        return _completed(experiment, account)
+    seen, rule, _, says = _rule(experiment)
+    try:
+        account = _completed(experiment, account)
+    except (NotRun, ProducerFailed) as error:
+        account = replace(account, observations=(Observation("sums", "not judged", str(error)),))
+    observations, disagreements = (*seen, *account.observations), (*says, *account.disagreements)
+    return replace(account, observations=observations, rule=rule or "none fits", disagreements=disagreements)
+
+
+def _completed(experiment: Experiment, account: Account) -> Account:
+    """Add how a backward adds, or by which rule a forward picks indices."""
+    look = _backward_account if experiment.operator.is_backward else _forward_account
     exact = _exact_data(experiment)
     if exact.found == "right":
         return look(experiment, replace(account, observations=(exact,)))
@@ -50,15 +64,26 @@ def _exact_data(experiment: Experiment) -> Observation:
 
 
 def _forward_account(experiment: Experiment, account: Account) -> Account:
-    """Find the rule by which a forward picks indices."""
-    seen, rule = indices.traits(experiment)
-    declared = experiment.backend.forward_rule(experiment.forward("ties").baseline.call)
-    model = str(rule) if rule else ""
-    says = (
-        (f"declared {declared}, but {model or 'no rule that is known'} is what was seen",) if rule != declared else ()
-    )
+    seen, model, declared, says = _rule(experiment)
     observations = (*account.observations, *seen)
-    return replace(account, observations=observations, model=model, declared=str(declared), disagreements=says)
+    return replace(account, observations=observations, model=model, declared=declared, disagreements=says)
+
+
+def _rule(experiment: Experiment) -> tuple[list[Observation], str, str, tuple[str, ...]]:
+    """Find the rule by which indices are picked: what was seen, that rule, the declared one, where they disagree."""
+    declared = experiment.backend.forward_rule(experiment.forward("ties").baseline.call)
+    seen, rule = indices.traits(experiment)
+    takes_several = rule.ties.takes_several and seen[0].found != indices.UNKNOWN
+    if experiment.finds_maxima and declared.leaves_open and not takes_several:  # what it takes is read in each case
+        return seen, str(declared), str(declared), ()
+    if unknown := " and ".join(each.trait for each in seen if each.found == indices.UNKNOWN):
+        closest = f"no rule that is known is what was seen of {unknown} ({rule} comes closest)"
+        judged = "data without are judged all the same, those with are held to what is declared"
+        return seen, "", str(declared), (f"declared {declared}, but {closest}: {judged}",)
+    if indices.NO_CELL not in {each.trait for each in seen}:
+        rule = replace(rule, empty_is_lowest=declared.empty_is_lowest)
+    says = (f"declared {declared}, but {rule} is what was seen",) if rule != declared else ()
+    return seen, str(rule), str(declared), says
 
 
 def _backward_account(experiment: Experiment, account: Account) -> Account:

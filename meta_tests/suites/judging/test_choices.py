@@ -21,7 +21,9 @@ from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.probe.questions import take_account
 from scatter import Scatter, axes_of, planes_of
+from scatter_backends import PicksLastAndTakesNoIndices
 
 ANY = ForwardRule.parse("any+any-nan")
 
@@ -131,6 +133,39 @@ def test_ties_excuse_nothing_else(fault: type[Choosing]) -> None:
     for values in ["ties"] if fault is Beside else ["ties", "constant", "all_nan", "negative_infinity"]:
         row = answer(CaseQuestion(replace(TIES, values=values), EVERYTHING), fault())
         assert {"interval", "unreached"} & set(row["checks_violated"]), (values, row["reason"])
+
+
+SEVERAL = [
+    pytest.param(Split, "shared", "shared equally", id="shared"),
+    pytest.param(Twice, "all", "all, each as a whole", id="all"),
+]
+
+
+@pytest.mark.parametrize(("several", "rule", "words"), SEVERAL)
+def test_the_probe_tells_that_several_are_taken_and_what_is_declared_then(several, rule, words) -> None:
+    found = take_account(several(), TIES.operator, "float32", "int64")
+    assert (found.found("tie"), found.rule) == (words, "none fits")
+    (said,) = found.disagreements[:1]
+    assert said.startswith(
+        f"declared any+any-nan, but no rule that is known is what was seen of NaN ({rule} comes closest)"
+    )
+
+
+def test_the_probe_tells_what_a_backward_takes_that_finds_the_maxima_itself() -> None:
+    for backend, rule in ((PicksLastAndTakesNoIndices(), "last"), (Choosing(), "any+any-nan")):
+        found = take_account(backend, TIES.operator, "float32", "int64")
+        assert (found.rule, found.model, found.disagreements) == (rule, "acc32", ())
+
+
+@pytest.mark.parametrize(("several", "rule", "words"), SEVERAL)
+def test_who_declares_that_several_are_taken_is_judged_where_there_are_no_ties(several, rule, words) -> None:
+    backend = type("Declares", (several,), {"declared": ForwardRule.parse(rule)})()
+    verdicts = {}
+    for values in ("ties", "constant", "descending", "normal"):
+        row = answer(CaseQuestion(replace(TIES, values=values), EVERYTHING), backend)
+        verdicts[values] = row["verdict"], "are not judged" in (row["reason"] or "")
+    unjudged, right = (Verdict.NOT_RUN, True), (Verdict.CONFORMS, False)
+    assert verdicts == {"ties": unjudged, "constant": unjudged, "descending": right, "normal": right}
 
 
 def test_who_may_take_others_in_each_call_cannot_be_read() -> None:

@@ -131,8 +131,35 @@ def test_repetitions_that_differ_contradict_a_declaration() -> None:
 RULES = ("first", "last", "first-nan", "last+leading-nan", "leading-nan+none", "no-nan+lowest", "ftz")
 
 
+class Accepting(Picking):
+    """Takes windows without a cell."""
+
+    def objection(self, call):
+        return ""
+
+
+@fault("store_forward", base=Accepting)
+def zero_for_no_cell(self, call, maxima, indices):
+    """Gives windows without a cell the maximum 0."""
+    Scatter.store_forward(self, call, np.where(indices < 0, 0, maxima).astype(maxima.dtype), indices)
+
+
+@pytest.mark.parametrize(("text", "words"), [("first", "-inf"), ("last+lowest-if-empty", "the lowest number")])
+def test_the_maximum_of_windows_without_a_cell_is_told_where_there_are_some(text: str, words: str) -> None:
+    rule = ForwardRule.parse(text)
+    for backend, operator, told in (
+        (Accepting(rule, declared=rule), "MaxPool3dWithArgmax", words),
+        (Accepting(rule, declared=rule), "AdaptiveMaxPool2d", ""),
+        (Picking(rule, declared=rule), "MaxPool2dWithIndices", ""),
+    ):
+        found = take_account(backend, operator, "float16", "int64")
+        assert (found.found("no cell"), found.model, found.disagreements) == (told, text, ())
+    found = take_account(zero_for_no_cell(rule, declared=rule), "MaxPool2dWithIndices", "float16", "int64")
+    assert (found.found("no cell"), found.model) == ("none of those known", "")
+
+
 @pytest.mark.parametrize("operator", ("MaxPool3dWithArgmax", "AdaptiveMaxPool2d"))
-@pytest.mark.parametrize("rule", [*RULES, "last+first-nan+ftz"])
+@pytest.mark.parametrize("rule", [*RULES, "last+first-nan+ftz", "no-nan+lowest-origin"])
 def test_the_rule_of_a_forward_is_the_one_that_it_picks_by(rule: str, operator: str) -> None:
     picks = ForwardRule.parse(rule)
     found = take_account(Picking(picks, declared=picks), operator, "float16", "int64")
@@ -163,7 +190,8 @@ def test_a_rule_that_says_less_is_found_only_where_no_other_fits_and_one_that_no
     assert take_account(arbitrary(), "AdaptiveMaxPool2d", "float16", "int64").model == "any+any-nan"
     found = take_account(nan_without_its_place(), "AdaptiveMaxPool2d", "float16", "int64")
     assert (found.found("NaN"), found.model) == ("none of those known", "")
-    assert found.disagreements == ("declared first, but no rule that is known is what was seen",)
+    (said,) = found.disagreements
+    assert said.startswith("declared first, but no rule that is known is what was seen of NaN (")
 
 
 def test_the_switchable_rounding_is_exact() -> None:

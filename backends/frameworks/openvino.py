@@ -1,0 +1,82 @@
+"""OpenVINO on the CPU: pools with indices, windowed and adaptive, forward alone.
+
+Indices count cells of the plane, as ``axis=2`` asks of MaxPool-14. Each further shape is compiled anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.abilities import Abilities
+from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
+from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
+from poolproof.references.operators import Operator
+from poolproof.references.windows import Adaptive, Lengths
+
+try:
+    import openvino
+    from openvino import opset14
+except ImportError as error:
+    raise BackendUnavailable("OpenVINO is not installed: pip install 'poolproof[openvino]'") from error
+
+_ONE_THREAD = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 where a processor has it
+_CORE = openvino.Core()
+
+
+class OpenVino(CopyingBackend):
+    survives_fork = False  # it has threads of its own
+    without = Abilities(empty_batch=False)
+
+    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
+        if operator.is_backward or not operator.aten:
+            return "OpenVINO has no such operator"
+        if dtype not in ("float32", "float16"):
+            return "OpenVINO computes float64 in float32, and takes no arrays of bfloat16"
+        if operator.windows is Adaptive and index_dtype == "int64":
+            return "OpenVINO compiles no AdaptiveMaxPool with int64 indices for the CPU"
+        return None
+
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        windows = *call.windows, call.output_size
+        model = self.invoke(_model, call.values.shape, call.values.dtype, f"i{call.index_dtype[3:]}", *windows)
+        made = self.invoke(model, [call.values])
+        return made[0], made[1]
+
+    def forward_rule(self, call: Call) -> ForwardRule:
+        """Declare what the probe found: MaxPool begins with the lowest float32 (in float16: -inf) and index 0."""
+        if isinstance(call.attributes, Adaptive):
+            return ForwardRule(nans=Nans.LEADING)
+        if call.dtype == "float16":
+            return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.ORIGIN)
+        return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST_ORIGIN)
+
+    def environment(self) -> Mapping[str, str]:
+        return {"openvino": openvino.__version__}
+
+
+@lru_cache(maxsize=256)
+def _model(
+    shape: Lengths,
+    dtype: np.dtype,
+    index_type: str,
+    kernel: Lengths,
+    stride: Lengths,
+    padding: Lengths,
+    dilation: Lengths,
+    ceil_mode: bool,
+    output_size: Lengths,
+) -> openvino.CompiledModel:
+    """Compile a model of one operator."""
+    values = opset14.parameter(shape, dtype)
+    if output_size:
+        pool = opset14.adaptive_max_pool(values, opset14.constant(np.array(output_size)), index_type)
+    else:
+        rounding = "ceil_torch" if ceil_mode else "floor"
+        windows = stride, dilation, padding, padding, kernel, rounding
+        pool = opset14.max_pool(values, *windows, index_element_type=index_type, axis=2)
+    return _CORE.compile_model(openvino.Model(pool.outputs(), [values]), "CPU", _ONE_THREAD)
