@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_550,
-    "backends": 5_298,
-    "suites": 15_928,
+    "references": 7_591,
+    "backends": 5_433,
+    "suites": 16_161,
     "suites/cases": 5_308,
-    "suites/judging": 3_279,
+    "suites/judging": 3_348,
     "suites/plan": 1_585,
-    "suites/isolation": 1_510,
+    "suites/isolation": 1_511,
     "suites/run": 1_030,
-    "suites/probe": 840,
+    "suites/probe": 939,
     "suites/fleet": 510,
-    "reports": 10_645,
-    "meta_tests": 24_228,
+    "reports": 10_861,
+    "meta_tests": 24_635,
 }
 
 CLASSES, FRAMES = 24, 18
