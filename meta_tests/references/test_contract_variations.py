@@ -204,6 +204,8 @@ class Modelled(Backend):
 
     errs: Callable[[ContractCall], bool]
 
+    product = ASCEND_950
+
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None
 

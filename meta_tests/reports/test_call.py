@@ -85,7 +85,7 @@ def test_it_reads_a_result_through_the_tensor_that_torch_gave_other_strides(tmp_
     ended = call(evidence_of(case, "torch-cpu", tmp_path))
     assert ended.returncode == 1, ended.stderr
     assert "4 of 8 elements are not admissible\n" in ended.stdout
-    assert "[0, 0, 1, 0, 0]: got 0.0, expected 1.0\n" in ended.stdout
+    assert "[0, 0, 1, 0, 0]: got 0, expected 1\n" in ended.stdout
     assert "strides" not in ended.stdout
 
 
@@ -134,7 +134,7 @@ def test_it_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:
     what, count, *rest = ended.stdout.splitlines()
     assert what.startswith(f'{BACKWARD}: ["grad_output", "self", "indices", [2], ')
     assert re.fullmatch(r"[1-9]\d* of 72 elements are not admissible", count)
-    assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+.0, expected -?\d+.0", line) for line in rest)
+    assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+, expected -?\d+", line) for line in rest)
 
 
 def test_it_says_why_no_call_was_made(tmp_path: Path) -> None:
