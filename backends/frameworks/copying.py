@@ -138,7 +138,7 @@ class CopyingBackend(Backend):
             _, *(own, *further) = traceback.extract_tb(error.__traceback__)
             if further:  # add_note came with Python 3.11
                 place = f"in line {own.lineno} of {Path(own.filename).name}"
-                error.__notes__ = [f"{own.name} called it outside of invoke, {place}"]  # type: ignore[attr-defined]
+                error.__notes__ = [f"{own.name} called it outside of invoke, {place}"]
             raise
         results = {name: _put(array, call.tensors[name]) for name, array in zip(call.operator.outputs, made)}
         return Outcome(Status.COMPLETED, seconds=self._seconds, results=results)

@@ -57,8 +57,16 @@ OUTSIDE = "no kernel for this; forward called it outside of invoke, in line "
         (Refusing, Verdict.UNDOCUMENTED, "NotImplementedError: no kernel for this"),
         (AtFault, Verdict.ADAPTER_ERROR, "the adapter raised NotImplementedError: forgotten (array_frameworks.py"),
         (AtFaultOutside, Verdict.ADAPTER_ERROR, OUTSIDE),
-        (OtherShape, Verdict.VIOLATES, "out as it came back: got float32[1, 3, 17, 22], expected float32[1, 3, 17, 11]"),
-        (OtherDtype, Verdict.VIOLATES, "indices as it came back: got int32[1, 3, 17, 11], expected int64[1, 3, 17, 11]"),
+        (
+            OtherShape,
+            Verdict.VIOLATES,
+            "out as it came back: got float32[1, 3, 17, 22], expected float32[1, 3, 17, 11]",
+        ),
+        (
+            OtherDtype,
+            Verdict.VIOLATES,
+            "indices as it came back: got int32[1, 3, 17, 11], expected int64[1, 3, 17, 11]",
+        ),
     ],
 )
 def test_whose_fault_it_is(framework: type[Backend], verdict: Verdict, reason: str) -> None:

@@ -116,6 +116,8 @@ class Waivers:
 
 def load(path: Path) -> list[Waiver]:
     """Read the waivers of one file; `WaiverError` for anything that is not as it should be."""
+    if path.exists() and not path.is_file():
+        raise WaiverError(f"cannot read waivers from {path}: it is no file")
     try:
         return loads(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:

@@ -18,8 +18,7 @@ from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.summary import summarise
-from poolproof.reports.rows.rejudge import LATTICE, expected
-from poolproof.reports.rows.rejudge import number as format_value
+from poolproof.reports.rows.rejudge import LATTICE, expected, number
 from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
@@ -151,7 +150,7 @@ def expected_text(cells: CellChunks, cell: int) -> str:
 def _text(value: object) -> str:
     if isinstance(value, np.integer) or not isinstance(value, (float, np.generic)):
         return str(value)
-    return format_value(float(value))
+    return number(float(value))
 
 
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
@@ -181,7 +180,7 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
         if len(match):
             window = list(_coordinates(match[0], trial.case.pooled_shape))
             also = f" (or one of {len(match) - 1} others of that value)" if len(match) > 1 else ""
-            return f"as if grad_output{window} = {format_value(wanted)} were {text}{also}"
+            return f"as if grad_output{window} = {number(wanted)} were {text}{also}"
     return ""
 
 
@@ -195,7 +194,7 @@ def _senders_text(trial: Trial, senders: np.ndarray) -> str:
         return "no window reaches it"
     shown_senders = senders[:_MAX_WINDOWS]
     shown = [
-        f"{list(_coordinates(sender, trial.case.pooled_shape))}={format_value(term)}"
+        f"{list(_coordinates(sender, trial.case.pooled_shape))}={number(term)}"
         for sender, term in zip(shown_senders, _terms(trial, shown_senders), strict=True)
     ]
     more = f" and {len(senders) - _MAX_WINDOWS} more" if len(senders) > _MAX_WINDOWS else ""

@@ -168,7 +168,7 @@ def listed() -> Iterator[Given]:
             yield Given(what, "pytest", arguments, _named(name, value), ending, about, odd_things)
     arguments = small_session("--ray-resource=")
     yield Given("no resource", "pytest", arguments, (), Ending.HARMLESS, "pytest --ray-resource", odd_things)
-    for name in ("--resume", "--probe", "--no-shrink", "--strict-waivers"):
+    for name in ("--resume", "--probe", "--no-shrink", "--strict-waivers", "--keep-going"):
         arguments = small_session(f"{name}=yes")
         yield Given(f"pytest {name}: a value", "pytest", arguments, (name,), Ending.USAGE, f"pytest {name}")
     for name in ("--backend", "--report", "--cases"):

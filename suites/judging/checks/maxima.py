@@ -8,9 +8,10 @@ import numpy as np
 
 from poolproof.references.forward import maximum_without_cells
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
+from poolproof.reports.rows.rejudge import number
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices
 from poolproof.suites.judging.comparing import wrong_element, wrong_window
-from poolproof.suites.judging.findings import Element, Mismatch, first_element, format_value
+from poolproof.suites.judging.findings import Element, Mismatch, first_element
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 
@@ -19,7 +20,7 @@ from poolproof.suites.judging.trial import ExecutedCall, Trial
     lambda case: not case.api.is_backward and not case.has_empty_window(),
 )
 def maximum(trial: Trial) -> Mismatch | None:
-    return _flagged(trial, WRONG_MAXIMUM, "out", lambda window: format_value(trial.maximum_of(window)[0]))
+    return _flagged(trial, WRONG_MAXIMUM, "out", lambda window: number(trial.maximum_of(window)[0]))
 
 
 @check(
@@ -33,7 +34,7 @@ def index_rule(trial: Trial) -> Mismatch | None:
 @check("every index lies in its window and points at the value that came out", is_forward_with_readable_indices)
 def index_points(trial: Trial) -> Mismatch | None:
     def expected(window: Element) -> str:
-        return f"a cell of its window that holds {format_value(float(trial.baseline.output('out')[window]))}"
+        return f"a cell of its window that holds {number(float(trial.baseline.output('out')[window]))}"
 
     return _flagged(trial, POINTS_ELSEWHERE, "indices", expected)
 
@@ -57,7 +58,7 @@ def empty_window(trial: Trial) -> Mismatch | None:
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
     expected = maximum_without_cells(trial.forward_rule, trial.fmt)
-    return wrong_window(trial, "out", empty & (out != expected), out, format_value(expected)) or wrong_element(
+    return wrong_window(trial, "out", empty & (out != expected), out, number(expected)) or wrong_element(
         "indices", outside, indices, legal, reason=why
     )
 
@@ -70,6 +71,6 @@ def wrong_maxima(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | No
     window = first_element(flags != 0)
     value, index = trial.maximum_of(window)
     if flags[window] & WRONG_MAXIMUM:
-        return wrong_window(trial, "out", flags & WRONG_MAXIMUM != 0, run.output("out"), format_value(value), context)
+        return wrong_window(trial, "out", flags & WRONG_MAXIMUM != 0, run.output("out"), number(value), context)
     wrong = flags & (WRONG_INDEX | POINTS_ELSEWHERE) != 0
     return wrong_window(trial, "indices", wrong, trial.indices_of(run), str(index), context)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.summary import summarise
+from poolproof.reports.rows.rejudge import number
 from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.cells import REACHED, REJECTED, CellChunks
 from poolproof.suites.judging.checks.registry import check, is_backward, is_full_backward
@@ -18,7 +19,6 @@ from poolproof.suites.judging.findings import (
     element_text,
     expected_text,
     first_element,
-    format_value,
     mismatch,
     wrong_cells,
 )
@@ -119,7 +119,7 @@ def scale_equivariance(trial: Trial) -> Mismatch | None:
     if not anywhere(_scaled_otherwise, *outputs):
         return None
     wrong = where(_scaled_otherwise, *outputs)
-    expected = format_value(float(outputs[1][first_element(wrong)]) * 2.0**SCALE)
+    expected = number(float(outputs[1][first_element(wrong)]) * 2.0**SCALE)
     return wrong_element("grad_input", wrong, outputs[0], expected, f"with gradients times {2**SCALE}")
 
 
