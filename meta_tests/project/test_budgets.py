@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_591,
     "backends": 5_433,
-    "suites": 16_161,
+    "suites": 16_167,
     "suites/cases": 5_308,
-    "suites/judging": 3_348,
+    "suites/judging": 3_349,
     "suites/plan": 1_585,
     "suites/isolation": 1_511,
     "suites/run": 1_030,
-    "suites/probe": 939,
+    "suites/probe": 944,
     "suites/fleet": 510,
-    "reports": 10_861,
-    "meta_tests": 24_635,
+    "reports": 10_863,
+    "meta_tests": 24_655,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -87,7 +87,8 @@ class PhaseQuestion(Question):
         try:
             row = self._judged([Trial(case, backend) for case in self.cases], backend)
         except ProducerFailed as error:
-            row = _not_run(str(error))
+            refused = verdict(Verdict.REFUSED, str(error)) | {"checks_judged": []}
+            row = refused if error.refused else _not_run(str(error))
         return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
 
     def _judged(self, trials: Sequence[Trial], backend: Backend) -> Row:

@@ -211,6 +211,16 @@ def test_a_right_library_is_not_accused(tmp_path: Path, product: str) -> None:
     assert sum(bool(row["checks_judged"]) for row in rows) > 120
 
 
+def test_a_sequence_whose_mask_no_forward_may_make_is_refused(tmp_path: Path) -> None:
+    """An honest acceptance run of an A2 was incomplete by six of them."""
+    operator = {"operator": "MaxPool2dWithMaskBackward", "index_dtype": "int8", "shape": [1, 1, 4, 4]}
+    calls = [operator | {"kernel_size": [1, 1], "dilation": [length, length]} for length in (1, 2)]
+    line = json.dumps({"sequence": ["prepare", "prepare call=1 executor=1", "run"], "calls": calls})
+    with closing(Sandbox("emulator-a2", tmp_path, "sequences", timeout=60.0)) as sandbox:
+        (row,) = sandbox.judge([line_question(line, None)])
+    assert (row["verdict"], row["reason"][:27]) == ("refused as documented", "the forward does not make a")
+
+
 def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -> None:
     """Of a defect that a run on the third stream shows behind a refusal, whatever lies between."""
     defect, block = Defect("refuse", "", None, ("stream", 2), same=False), sequence_block(200)
