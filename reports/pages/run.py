@@ -26,6 +26,7 @@ from poolproof.reports.figures.tables import HAS_FAILED, PLANNED, Record, aspect
 from poolproof.reports.pages.plane import MAX_CELLS, Picture, picture
 from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
+from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.faults import way_astray
 from poolproof.reports.rows.schema import GROUP, Row
@@ -145,7 +146,14 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None =
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},
         suite=digest.run["suite"],
+        judged=[_identity(name, said) for name, said in digest.run["backends"].items()],
     )
+
+
+def _identity(name: str, said: Mapping[str, str]) -> str:
+    library = library_of(said)
+    known = [said.get("product"), said.get("soc"), library and f"library {library}"]
+    return f"{name} ({', '.join(filter(None, known))})" if any(known) else name
 
 
 def write_run_summary(digest: Digest, path: Path) -> Path:
