@@ -18,10 +18,10 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_591,
     "backends": 5_433,
-    "suites": 16_167,
+    "suites": 16_170,
     "suites/cases": 5_308,
     "suites/judging": 3_349,
-    "suites/plan": 1_585,
+    "suites/plan": 1_588,
     "suites/isolation": 1_511,
     "suites/run": 1_030,
     "suites/probe": 944,

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _measured(label: str, case: Case, aspect: Aspect, backend: TorchEager) -> dict[str, Any]:
-    CaseQuestion(replace(case, shape=(1, 4, 300, 300)), aspect).judge(backend)  # libraries count where they are touched
+    CaseQuestion(replace(case, shape=(1, 4, 100, 100)), aspect).judge(backend)  # libraries count where they are touched
     before = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
     row = CaseQuestion(case, aspect).judge(backend)

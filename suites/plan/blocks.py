@@ -40,7 +40,7 @@ from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
 
-_SORTED = 16
+_LOOKED_AT = 16
 """Cases of a block of which that is asked first that tells most: the first that is drawn is the simplest."""
 
 _EXTENSION = "+"
@@ -242,17 +242,20 @@ class CaseBlock(Block):
         return self.prefix(self.count)
 
     def prefix(self, count: int) -> list[CaseQuestion]:
-        """Return its first questions, or those of a longer block; of the `_SORTED` those that tell most come first."""
+        """Return its first questions, or those of a longer block.
+
+        Of `_LOOKED_AT` that which tells most changes places with the first, which is the simplest.
+        """
         subject, block = self.subject, self.id
         profile = self.aspect.profile.within(subject.abilities)
         make = cases(subject.operator, subject.dtype, subject.index_dtype, profile)
         seed = derive_seed(self.seed, self.index) if self.index else self.seed
-        sorted_ones = (
-            0 if self.index else min(_SORTED, self.count)
-        )  # an extension's count is no more than what is asked
-        drawn = generate(make, max(count, sorted_ones), seed)
-        telling = sorted(drawn[:sorted_ones], key=_tells, reverse=True)
-        return [CaseQuestion(case, self.aspect, block) for case in (*telling, *drawn[sorted_ones:])][:count]
+        looked_at = 0 if self.index else min(_LOOKED_AT, self.count)  # an extension's count is what is asked
+        drawn = list(generate(make, max(count, looked_at), seed))
+        if looked_at:
+            most = max(range(looked_at), key=lambda number: _tells(drawn[number]))
+            drawn[0], drawn[most] = drawn[most], drawn[0]
+        return [CaseQuestion(case, self.aspect, block) for case in drawn[:count]]
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
