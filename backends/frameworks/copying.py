@@ -135,8 +135,9 @@ class CopyingBackend(Backend):
         except Refused as error:
             return Outcome(Status.REFUSED, message=str(error), seconds=self._seconds)
         except Exception as error:
-            _, *(own, *further) = traceback.extract_tb(error.__traceback__)
-            if further:  # add_note came with Python 3.11
+            _, *frames = traceback.extract_tb(error.__traceback__)
+            if len(frames) > 1:  # add_note came with Python 3.11
+                own = frames[0]
                 place = f"in line {own.lineno} of {Path(own.filename).name}"
                 error.__notes__ = [f"{own.name} called it outside of invoke, {place}"]
             raise

@@ -16,6 +16,7 @@ from array_frameworks import (
     OtherDtype,
     OtherShape,
     Refusing,
+    ReturnsNothing,
 )
 from places import ROOT
 from poolproof.backends.base import Backend, BackendUnavailable
@@ -57,6 +58,7 @@ OUTSIDE = "no kernel for this; forward called it outside of invoke, in line "
         (Refusing, Verdict.UNDOCUMENTED, "NotImplementedError: no kernel for this"),
         (AtFault, Verdict.ADAPTER_ERROR, "the adapter raised NotImplementedError: forgotten (array_frameworks.py"),
         (AtFaultOutside, Verdict.ADAPTER_ERROR, OUTSIDE),
+        (ReturnsNothing, Verdict.ADAPTER_ERROR, "raised TypeError: cannot unpack non-iterable NoneType object"),
         (
             OtherShape,
             Verdict.VIOLATES,

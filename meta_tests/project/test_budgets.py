@@ -17,7 +17,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_591,
-    "backends": 5_433,
+    "backends": 5_434,
     "suites": 16_170,
     "suites/cases": 5_308,
     "suites/judging": 3_349,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 944,
     "suites/fleet": 510,
     "reports": 10_871,
-    "meta_tests": 24_655,
+    "meta_tests": 24_664,
 }
 
 CLASSES, FRAMES = 24, 18

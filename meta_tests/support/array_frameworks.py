@@ -100,6 +100,13 @@ class AtFault(Arrays):
         raise NotImplementedError("forgotten")
 
 
+class ReturnsNothing(Arrays):
+    """The adapter forgets to return anything."""
+
+    def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
+        return None  # type: ignore[return-value]
+
+
 class AtFaultOutside(Arrays):
     """The adapter calls the framework by itself."""
 
