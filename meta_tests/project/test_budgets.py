@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_591,
     "backends": 5_434,
-    "suites": 16_170,
+    "suites": 16_172,
     "suites/cases": 5_308,
-    "suites/judging": 3_349,
+    "suites/judging": 3_351,
     "suites/plan": 1_588,
     "suites/isolation": 1_511,
     "suites/run": 1_030,
     "suites/probe": 944,
     "suites/fleet": 510,
     "reports": 10_871,
-    "meta_tests": 24_664,
+    "meta_tests": 24_665,
 }
 
 CLASSES, FRAMES = 24, 18

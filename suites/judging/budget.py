@@ -55,7 +55,8 @@ def parse_size(text: str) -> int:
 def free_memory() -> int:
     """Return the bytes that the system could give to programs now; half of the machine's where it does not say.
 
-    A container has no more than its control group is given (Linux, admin-guide/cgroup-v2, memory.max).
+    A container has no more than its control group is given (Linux, admin-guide/cgroup-v2: memory.max, memory.current,
+    and of memory.stat inactive_file, pages of files that are given back on demand).
     """
     try:
         said = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
@@ -64,9 +65,10 @@ def free_memory() -> int:
     free = int(said[1]) * 1024 if said else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     try:
         most, used = (int((_GROUP / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+        cached = re.search(r"^inactive_file (\d+)$", (_GROUP / "memory.stat").read_text("ascii"), re.MULTILINE)
     except (OSError, ValueError):  # there is none, or it is given "max"
         return free
-    return max(0, min(free, most - used))
+    return max(0, min(free, most - used + (int(cached[1]) if cached else 0)))
 
 
 def share(budget: int, workers: int) -> None:

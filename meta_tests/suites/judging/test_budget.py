@@ -56,10 +56,11 @@ def test_without_a_budget_it_is_what_is_free(tmp_path: Path, monkeypatch: pytest
     assert budget.too_large(CASE) == ""
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("5000\n")
+    (tmp_path / "memory.stat").write_text("file 3000\ninactive_file 2000\n")
     monkeypatch.setattr(budget, "_GROUP", tmp_path)
     assert budget.free_memory() > 1000
     (tmp_path / "memory.max").write_text("6000\n")
-    assert budget.free_memory() == 1000
+    assert budget.free_memory() == 6000 - (5000 - 2000)  # what is cached of files is no memory that is taken
     monkeypatch.setattr(budget, "free_memory", lambda: 1)
     assert budget.too_large(CASE)
 
