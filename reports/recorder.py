@@ -480,6 +480,13 @@ def allot(
     store.write_run(run.folder, run.record)
 
 
+def add_probes(config: pytest.Config, probes: Mapping[str, Any]) -> None:
+    """Record the accounts of a probe that were taken, by backend, at the end of a run."""
+    run = config.stash[_RUN]
+    run.record["probes"] = run.record["probes"] | probes
+    store.write_run(run.folder, run.record)
+
+
 def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
     """Make this process write its rows into the run in ``folder``. `CannotWrite` where that cannot be."""
     config.stash[_RECORDER] = recorder = ProcessRecorder(config, folder, worker)

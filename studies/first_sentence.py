@@ -79,9 +79,9 @@ def failing_without(product: str, number: int, seed: int) -> Collection[str]:
 
 
 def covers(cluster: FailureCluster, row: Row) -> bool:
-    """Tell whether a row meets the condition; a term of a feature that it lacks holds nowhere."""
+    """Tell whether a row is of what the sentence speaks and meets the condition; a feature that it lacks meets none."""
     values = features_of(row)
-    return all(
+    return all(row[column] == value for column, value in cluster.scope) and all(
         term.feature in values and bool(term.holds(feature_column(term.feature, [values[term.feature]])).all())
         for term in cluster.terms
     )

@@ -346,12 +346,14 @@ class ControllingPlugin:
         seconds = min(config.getoption("diagnose"), latest - time.monotonic())
         if seconds <= 0.0:
             return
-        from poolproof.suites.run.diagnosis import diagnose  # with all that looks for conditions
+        from poolproof.suites.run.diagnosis import diagnose, probe_sums  # with all that looks for conditions
 
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         say = reporter.write_line if reporter is not None else print
         with self._further() as judge:
             diagnose(run.folder, judge, run.selection.subjects(), seconds, run.done, say, latest)
+        if self._pool is None and not config.getoption("probe") and time.monotonic() < latest:
+            recorder.add_probes(config, probe_sums(run.folder))
 
     @contextmanager
     def _further(self) -> Iterator[Callable[[Question, str], Row]]:

@@ -133,7 +133,7 @@ def test_a_term_takes_contrast_that_diagnosis_did_not_make() -> None:
     # Cases of the plan and further ones are counted apart.
     made = [row | {"aspect": "diagnosis", "block": "diagnosis-values"} if n % 3 else row for n, row in enumerate(rows)]
     (suspect,) = found(made)
-    number = sum(dilated(row) and row["aspect"] == "values" for row in made)
+    number = sum(dilated(row) and row["aspect"] != "diagnosis" for row in made)
     further = sum(map(dilated, made)) - number
     counts = f"({number} of {number}, and {further} of {further} further ones)"
     assert suspect.sentence.startswith(f"every case with dilation > 1 fails {counts}; ")
@@ -154,6 +154,15 @@ def test_a_symptom_of_nearly_all_that_were_held_to_it_is_said_without_a_conditio
     rows = made_up(40)
     (suspect,) = found(failing(rows, lambda row: row not in rows[:2]))
     assert suspect.sentence == "nearly every case held to interval fails (38 of 40)" and suspect.has_condition
+
+
+def test_a_narrowed_run_speaks_of_no_more_than_it_asked() -> None:
+    rows = [row | {"aspect": "layouts"} for row in made_up()]
+    (suspect,) = found(failing(rows, dilated))
+    assert suspect.sentence.startswith("aspect layouts: every case with dilation > 1 fails")
+    one = [row | {"dtype": "float16"} for row in rows if row["operator"] == rows[0]["operator"]]
+    (suspect,) = found(failing(one, dilated))
+    assert suspect.sentence.startswith(f"{rows[0]['operator']}, float16, aspect layouts: every case with dilation > 1")
 
 
 def test_all_none_and_too_few() -> None:

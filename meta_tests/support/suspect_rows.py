@@ -46,7 +46,7 @@ def _row(lots: random.Random, number: int) -> Row:
         "case_id": case.id,
         "case": case.to_json(),
         "block": f"b{number % 7}",
-        "aspect": "values",
+        "aspect": ("values", "precision")[number % 2],
         "backend": "mine",
         "operator": operator,
         "dtype": case.dtype,

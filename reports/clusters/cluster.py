@@ -17,6 +17,9 @@ from poolproof.reports.rows.verdicts import Verdict
 FailureKind = tuple[str, str]
 """Verdict and first violated check."""
 
+SCOPES = {"operator": "{}", "dtype": "{}", "aspect": "aspect {}"}
+"""Columns of what a run may be narrowed to, with how that is told."""
+
 _SHARP = 0.9
 """Share of the cases with a condition that fail where it is the cause."""
 
@@ -63,6 +66,10 @@ class FailureCluster:
         The ids of all its failing cases.
     astray
         What became of gradients, with the number of decodable cases in which it did, the most frequent first.
+    scope
+        (column, value) of what all cases of the run have in common that were compared: of others it says nothing.
+    probed
+        What the probe says of its operator and dtype that deviates.
     """
 
     backend: str
@@ -80,6 +87,8 @@ class FailureCluster:
     bounds: tuple[Bound, ...] = ()
     margin: float = 0.0
     astray: tuple[tuple[str, int], ...] = ()
+    scope: tuple[tuple[str, str], ...] = ()
+    probed: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -102,6 +111,16 @@ class FailureCluster:
         if self.has_condition and not self.terms:
             return f"{self.backend} and {_checks(self)}"
         return " and ".join([self.backend, *map(str, self.terms or sorted(self.cases)[:1])])
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return operator and dtype of its smallest case."""
+        return str(self.smallest["operator"]), str(self.smallest["dtype"])
+
+    @property
+    def is_about_sums(self) -> bool:
+        """Return whether its sums deviate, more often than anything else: the probe may tell how they are added."""
+        return self.kinds[0][0] == (Verdict.VIOLATES, "interval")
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -139,13 +158,15 @@ class FailureCluster:
         """Say what fails, when, and what speaks for each term.
 
         "every case with A and B fails (2 of 2, and 12 of 12 further ones); otherwise alike, 4 with not A and 9 with not
-        B conform". Further ones, which were made from failing cases, are counted apart.
+        B conform". Further ones, which were made from failing cases, are counted apart. What a narrowed run has only
+        one of stands first: "MaxPool3dWithArgmaxBackward, aspect precision: every case ...".
         """
         if not self.has_condition:
             return _unexplained(self)
         condition = f"with {_listed(map(str, self.terms))}" if self.terms else f"held to {_checks(self)}"
         whole = "every" if not self.exceptions else "nearly every" if self.is_sharp else ""
-        subject = f"{whole} case {condition} fails" if whole else f"some cases {condition} fail"
+        scope = f"{', '.join(SCOPES[column].format(value) for column, value in self.scope)}: " if self.scope else ""
+        subject = f"{scope}{whole or 'some'} {f'case {condition} fails' if whole else f'cases {condition} fail'}"
         planned, made = (_share(*ends) for ends in ((self.failing, self.conforming), self.further))
         counts = [planned] if planned else []
         counts += [f"{made} further ones"] if made else []
@@ -198,8 +219,8 @@ def _failing(number: int) -> str:
 
 
 def asides(cluster: FailureCluster) -> list[str]:
-    """List what fails, what was seen beside each threshold, and other conditions that do as well."""
-    lines = [f"what fails: {kinds_of(cluster)}"]
+    """List what the probe found, what fails, what was seen beside each threshold, and conditions that do as well."""
+    lines = [*cluster.probed, f"what fails: {kinds_of(cluster)}"]
     if cluster.astray:
         (way, number), cases = cluster.astray[0], sum(count for _, count in cluster.astray)
         lines.append(f"in {number:,} of {count_of(cases, 'decodable case')} {way}")

@@ -8,7 +8,7 @@ looked at again. What no condition explains stays together as a cluster without 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, prod
@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.clusters.cluster import Bound, FailureCluster, FailureKind
+from poolproof.reports.clusters.cluster import SCOPES, Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
 from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, feature_column
 from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
@@ -29,7 +29,7 @@ from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.faults import way_astray
 from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.store import having, read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 MAX_CLUSTERS = 8
@@ -59,7 +59,34 @@ def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
     chosen = having("case_id", {cluster.smallest["case_id"] for cluster in found})
     identity = itemgetter("backend", "aspect", "case_id")
     whole = {identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()}
-    return tuple(replace(cluster, smallest=whole[identity(cluster.smallest)]) for cluster in found)
+    probes = read_run(folder).get("probes", {})
+    return tuple(
+        replace(cluster, smallest=whole[identity(cluster.smallest)], probed=_probed(cluster, probes))
+        for cluster in found
+    )
+
+
+def _probed(cluster: FailureCluster, probes: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[str, ...]:
+    """Say what the probe found of a cluster's sums that no declared model admits, each with its evidence.
+
+    "the probe of float16: no model admits this rounding: toward zero (predicts 3047 of 3047 sums of two)". Where exact
+    data do not arrive, nothing follows from others.
+    """
+    for account in probes.get(cluster.backend, ()) if cluster.is_about_sums else ():
+        seen = {each["trait"]: each for each in account["observations"]}
+        if (account["operator"], account["dtype"]) == cluster.place and seen.get("exact data", {}).get(
+            "found"
+        ) == "right":
+            said = [
+                "".join([sentence, *(f" ({each['evidence']})" for each in seen.values() if _tells(each, sentence))])
+                for sentence in account["disagreements"]
+            ]
+            return tuple(f"the probe of {' in '.join(cluster.place)}: {sentence}" for sentence in said)
+    return ()
+
+
+def _tells(observation: Mapping[str, str], sentence: str) -> bool:
+    return bool(observation["evidence"]) and f"{observation['trait']}: {observation['found']}" in sentence
 
 
 def open_clusters(found: Iterable[FailureCluster]) -> list[FailureCluster]:
@@ -89,6 +116,10 @@ def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     found = list(search.cluster_failures())
     for start in range(0, len(others), CHUNK_ROWS):
         found = list(_assign(found, others.iloc[start : start + CHUNK_ROWS]))
+    planned = rows[_are_planned(rows)]
+    common = {column: planned[column].unique() for column in SCOPES}
+    scope = tuple((column, values[0]) for column, values in common.items() if len(values) == 1)
+    found = [replace(cluster, scope=scope) for cluster in found]
     return sorted(found, key=lambda cluster: (not cluster.has_condition, -len(cluster.cases)))
 
 

@@ -103,7 +103,7 @@ def _root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderabl
         table.add_column(width=len(_MARGIN) - 1, justify="right")
         table.add_column(overflow="fold")
         table.add_row(Text(str(number), style="bold red"), Text(sentence, style="red"))
-        for aside in asides(cluster) if whole else ():
+        for aside in asides(cluster) if whole else cluster.probed[:1]:
             table.add_row("", Text(aside, style="dim"))
         table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
         parts += [Text(""), table, Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")]

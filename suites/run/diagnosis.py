@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
@@ -34,6 +35,9 @@ from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import has_call
 from poolproof.suites.plan.lines import CLAIMS, further_question
 from poolproof.suites.plan.plans import Subject
+from poolproof.suites.probe.command import accounts
+from poolproof.suites.probe.experiment import Account
+from poolproof.suites.probe.questions import MEMORY_FORMATS
 from poolproof.suites.run.interrupts import raise_lost_interrupt
 
 ROUNDS = (120, 50, 30)
@@ -48,6 +52,9 @@ _TRIES = 40
 _OF_EACH, _WITHOUT_TERMS = 8, 60
 """Cases drawn that meet a condition, and that miss each of its terms: few, since they all lie near one case. More if
 there is no condition yet."""
+
+_PROBED = 3
+"""Operators and dtypes of a backend that are probed at the end of a run."""
 
 _MOST_CHANGES = 3
 """Changes of one case at once."""
@@ -79,6 +86,22 @@ def diagnose(
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
     except (BackendUnavailable, UnknownBackend) as error:
         say(f"no further cases: {error}")
+
+
+def probe_sums(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Take the probe's account of operators and dtypes whose sums deviate, by backend; of what is unavailable none."""
+    wanted: dict[str, set[tuple[str, str]]] = {}
+    for cluster in clusters_of(folder):
+        if cluster.is_about_sums and len(wanted.setdefault(cluster.backend, set())) < _PROBED:
+            wanted[cluster.backend].add(cluster.place)
+    return {backend: list(_accounts(backend, places)) for backend, places in wanted.items()}
+
+
+def _accounts(backend: str, places: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    with suppress(BackendUnavailable, UnknownBackend):
+        for _, account in accounts(backend, MEMORY_FORMATS[:1], lambda asked: (asked.operator, asked.dtype) in places):
+            if isinstance(account, Account):
+                yield account.to_record()
 
 
 def narrow_down(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,16 +15,17 @@ import pytest
 from forging import rewrite
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.redraw import plan_problems
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.clusters import FailureCluster, cluster_failures
-from poolproof.reports.clusters.clustering import open_clusters
+from poolproof.reports.clusters.clustering import _probed, open_clusters
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS
-from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -35,6 +36,7 @@ from poolproof.suites.plan.selection import redraw_further
 from poolproof.suites.rerun import REDRAW, rejudge, sample
 from poolproof.suites.run import interrupts
 from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down
+from sessions import run_session
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
 from suspect_rows import Row, failing, made_up
@@ -299,6 +301,20 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
     assert resumed.status == Overall.VIOLATES, resumed.output
     assert "further cases are asked about 1 suspect: 60 s each at most" in resumed.output
     assert "N*C mod 32 >= 17" in map(str, read_digest(folder).clusters[0].terms)
+
+
+def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path) -> None:
+    asked = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "bfloat16", "--aspect", "precision"]
+    defect = {VARIABLE: "bfloat16_truncated"}
+    given = ("--cases", "12", "--no-shrink", "--diagnose", "1")
+    ended = run_session(tmp_path / "run", "emulator-950", *given, asked=asked, variables=defect)
+    told = "the probe of MaxPool3dWithArgmaxBackward in bfloat16: no model admits this rounding: toward zero (predicts "
+    assert ended.status == Overall.VIOLATES and told in " ".join(ended.output.split())
+    (cause,) = read_digest(tmp_path / "run").root_causes
+    assert cause.probed[0].startswith(told)
+    # Nothing is said of sums that are right as far as their gradients arrive.
+    wrong = replace(cause, smallest=cause.smallest | {"dtype": "float16"})
+    assert not _probed(wrong, read_run(tmp_path / "run")["probes"])
 
 
 # What ends the further cases of a session, and that whatever was learned until then counts.
