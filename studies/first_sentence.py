@@ -1,13 +1,16 @@
 """Truth of the first sentence of a short red run, on cases that nobody had seen when it was said.
 
     python studies/first_sentence.py [--seed 36] [--defects 12] [--cases 16] [--fresh 2000] [--diagnose 5] [DEFECT...]
+    python studies/first_sentence.py --runs FOLDER [--seed 36] [--fresh 2000] [DEFECT...]
 
 A defect is asked one aspect of one operator at a time, --cases cases in each pair of dtypes, in an order that is drawn,
 until three fail: as somebody sees it who tries a kernel. Further cases are asked, as at the end of a session. The
 condition of the first sentence is then held against fresh cases of all operators and aspects, of another seed: those
 that fail with the defect and not without it, and those that conform though they were held to a check that it breaks.
 Told are the share of the failing ones that the condition covers, and of the covered ones that fail; a sentence is false
-if most of these conform. Without names as many defects are drawn as --defects says. Exits with 1 if one is false.
+if most of these conform. Told is besides whether it names what brings the defect about (`triggers`). Without names as
+many defects are drawn as --defects says. Of --runs the first sentence of a finished run is held to them instead, which
+lies in a folder named as its defect. Exits with 1 if one is false.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ import random
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 
 import click
 
 from poolproof.backends.emulator.defects import defects
-from poolproof.reports.clusters import FailureCluster
+from poolproof.reports.clusters import FailureCluster, kinds_of
+from poolproof.reports.clusters.clustering import clusters_of
 from poolproof.reports.clusters.terms import feature_column
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.features import features_of
@@ -33,6 +38,7 @@ from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import CaseBlock
 from poolproof.suites.plan.plans import Plan, Survey, blocks
 from suspects import Judged, answers, emulator
+from triggers import TRIGGERS
 
 LEAST = 3
 """Failing cases of a run that is red enough to have a condition."""
@@ -101,8 +107,8 @@ def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str
     return len(failing), met + sum(covers(cluster, row) for row in conforming), met
 
 
-def told(defect: str, cases: int, fresh: int, seconds: float, seed: int) -> bool:
-    """Print a line about a defect; return whether its first sentence is false."""
+def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[str, FailureCluster | None]:
+    """Ask a defect a short run; return what was asked, and what is told first."""
     product = defects()[defect].products[0]
     with emulator(product, defect, 5.0) as sandbox:
         for name, asked in short_runs(product, cases, random.Random(f"{seed} {defect}")):
@@ -111,19 +117,31 @@ def told(defect: str, cases: int, fresh: int, seconds: float, seed: int) -> bool
             if sum(row["verdict"] in FAILED for row in judged.rows) >= LEAST:
                 break
         else:
-            print(f"{defect}: no short run fails {LEAST} cases", flush=True)
-            return False
+            return f"no short run fails {LEAST} cases", None
         first, *_ = judged.diagnose(judged.suspects(), seconds) if seconds else judged.suspects()
-    print(f"{defect} ({what}): {first.sentence}", flush=True)
+    return what, first
+
+
+def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, seed: int) -> bool:
+    """Print what is told first of a defect, and what of it holds; return whether it is false."""
+    product = defects()[defect].products[0]
+    print(f"{defect} ({what}): {first.sentence if first else 'nothing'}", flush=True)
+    for line in first.probed if first else ():
+        print(f"    {line}", flush=True)
+    if first is None:
+        return False
+    trigger = TRIGGERS.get(defect)
+    named = "-" if trigger is None else trigger.is_named_by(tuple(map(str, first.terms)), kinds_of(first))
+    print(f"    names the trigger: {named}", flush=True)
     if not first.terms:
         print("    no condition is claimed", flush=True)
         return False
     rows = answered(product, defect, fresh_cases(product, fresh, seed + 1))
     failing, covered, both = shares(first, rows, failing_without(product, fresh, seed + 1))
-    is_false = both * 2 < covered
+    mostly_conform = both * 2 < covered
     counts = f"{both} of {failing} failing ones covered, {both} of {covered} covered ones fail"
-    print(f"    of {len(rows)} fresh cases {counts}{': FALSE' if is_false else ''}", flush=True)
-    return is_false
+    print(f"    of {len(rows)} fresh cases {counts}{': FALSE' if mostly_conform else ''}", flush=True)
+    return mostly_conform
 
 
 @click.command()
@@ -132,11 +150,21 @@ def told(defect: str, cases: int, fresh: int, seconds: float, seed: int) -> bool
 @click.option("--cases", default=16, show_default=True, help="of an operator, dtypes and aspect in a short run")
 @click.option("--fresh", default=2_000, show_default=True, help="fresh cases")
 @click.option("--diagnose", "seconds", default=5.0, show_default=True, help="seconds for further cases of a suspect")
+@click.option("--runs", type=click.Path(path_type=Path), help="finished runs, each named as its defect")
 @click.argument("names", nargs=-1)
-def main(names: tuple[str, ...], seed: int, number: int, cases: int, fresh: int, seconds: float) -> None:
-    chosen = names or random.Random(seed).sample(sorted(defects()), number)
-    false = [name for name in chosen if told(name, cases, fresh, seconds, seed)]
-    print(f"{len(chosen)} defects, {len(false)} false: {', '.join(false) or 'none'}")
+def main(
+    names: tuple[str, ...], seed: int, number: int, cases: int, fresh: int, seconds: float, runs: Path | None
+) -> None:
+    false = []
+    for name in names or random.Random(seed).sample(sorted(defects()), number):
+        if runs is None:
+            what, first = of_a_short_run(name, cases, seconds, seed)
+        else:
+            clusters = clusters_of(runs / name)
+            what, first = f"{len(clusters)} things", clusters[0] if clusters else None
+        if is_false(name, what, first, fresh, seed):
+            false.append(name)
+    print(f"{len(false)} false: {', '.join(false) or 'none'}")
     sys.exit(bool(false))
 
 

@@ -1,4 +1,4 @@
-"""Cases until seeded defects are found, in the plan's order and by --minutes, with equal time for every block.
+"""Cases until seeded defects are found, in the plan's order and by --budget, with equal time for every block.
 
     python studies/minutes.py [--seconds 20] [--every 4] [--seeds 0] [--contract] [--answers FILE]
 
@@ -36,7 +36,7 @@ from poolproof.suites.plan.plans import PLANS
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.time_budget import Allotment, Budget, Portion, cheapest_first
 
-WAYS = ("the plan's order", "--minutes")
+WAYS = ("the plan's order", "--budget")
 PATIENCE = 240.0
 """Seconds that one seeker may take on a busy machine."""
 
@@ -86,7 +86,7 @@ def seek(product: str, defect: str, way: str, blocks: Sequence[Block], seconds: 
     begun, cases = time.process_time(), 0
     with TemporaryDirectory() as folder, emulator(product, defect, PATIENCE) as sandbox:
         budget = Budget(seconds, begun, extends_plan=True)
-        for block, questions in in_order(blocks) if way != "--minutes" else portions(blocks, budget, Path(folder)):
+        for block, questions in in_order(blocks) if way != "--budget" else portions(blocks, budget, Path(folder)):
             for question in questions:
                 cases += 1
                 (row,) = sandbox.judge([question])

@@ -8,42 +8,61 @@ from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup,
 
 _BEFORE, _AGAIN, _AFTER = "poolproof.suites.commands", "poolproof.suites.rerun", "poolproof.reports.commands"
 
-COMMANDS = {
-    "backends": Late(f"{_BEFORE}:backends", "List the backends and whether each can run here."),
-    "plugins": Late(f"{_BEFORE}:plugins", "List what installed packages add."),
-    "list": Late(f"{_BEFORE}:list_blocks", "Show what a plan would run."),
-    "coverage": Late(f"{_BEFORE}:coverage", "Tell which classes of factors meet in a plan, a run or a list."),
-    "replay": Late(f"{_BEFORE}:replay", "Judge one case again."),
-    "export": Late(f"{_BEFORE}:export", "Write cases as a case list for another tool."),
-    "probe": Late(
-        "poolproof.suites.probe.command:probe", "Find out how a backend computes, and what to declare of it."
-    ),
-    "run": Late(f"{_BEFORE}:run", "Judge a plan: the session of pytest under its own name."),
-    "show": Late(f"{_AFTER}:show", "Print the verdicts of a run."),
-    "waive": Late(f"{_AFTER}:waive", "Accept a known deviation until a day."),
-    "merge": Late(f"{_AGAIN}:merge", "Make one run of its shards."),
-    "package": Late(f"{_AFTER}:package", "Put a run and all it rests on into one archive."),
-    "verify": Late(f"{_AGAIN}:verify", "Check an archive offline, and judge it again."),
-    "rerun": Late(f"{_AGAIN}:rerun", "Judge some cases of an archive again, here."),
-    "compare": Late(f"{_AFTER}:compare", "Tell what got worse and what got better."),
-    "history": Late(f"{_AFTER}:history", "Keep the runs of several machines, and ask about them."),
-    "dashboard": Late(f"{_AFTER}:dashboard", "Draw a history as pages."),
-    "score": Late("poolproof.score.command:score", "Score the suite by the defects that a plan finds."),
+PARTS = {
+    "Judge": {
+        "run": Late(f"{_BEFORE}:run", "Judge a plan: the session of pytest under its own name."),
+        "replay": Late(f"{_BEFORE}:replay", "Judge one case again."),
+        "probe": Late(
+            "poolproof.suites.probe.command:probe", "Find out how a backend computes, and what to declare of it."
+        ),
+    },
+    "Look before a run": {
+        "backends": Late(f"{_BEFORE}:backends", "List the backends and whether each can run here."),
+        "plugins": Late(f"{_BEFORE}:plugins", "List what installed packages add."),
+        "list": Late(f"{_BEFORE}:list_blocks", "Show what a plan would run."),
+        "coverage": Late(f"{_BEFORE}:coverage", "Tell which classes of factors meet in a plan, a run or a list."),
+    },
+    "Look at runs": {
+        "show": Late(f"{_AFTER}:show", "Print the verdicts of a run."),
+        "waive": Late(f"{_AFTER}:waive", "Accept a known deviation until a day."),
+        "merge": Late(f"{_AGAIN}:merge", "Make one run of its shards."),
+        "compare": Late(f"{_AFTER}:compare", "Tell what got worse and what got better."),
+        "history": Late(f"{_AFTER}:history", "Keep the runs of several machines, and ask about them."),
+        "dashboard": Late(f"{_AFTER}:dashboard", "Draw a history as pages."),
+    },
+    "Convince another party": {
+        "package": Late(f"{_AFTER}:package", "Put a run and all it rests on into one archive."),
+        "verify": Late(f"{_AGAIN}:verify", "Check an archive offline, and judge it again."),
+        "rerun": Late(f"{_AGAIN}:rerun", "Judge some cases of an archive again, here."),
+    },
+    "Develop": {
+        "export": Late(f"{_BEFORE}:export", "Write cases as a case list for another tool."),
+        "score": Late("poolproof.score.command:score", "Score the suite by the defects that a plan finds."),
+    },
 }
-
+COMMANDS = {name: command for commands in PARTS.values() for name, command in commands.items()}
 
 _HELP = """Conformance and precision of max pooling with argmax, backward, on torch, Ascend NPUs and other backends.
 
-A run is made by pytest, or by run, which is the same; the other commands look before it and after it.
+A run is made by run, or by pytest, which is the same:
 
 \b
+poolproof run --backend torch-cpu -n 2
 pytest --pyargs poolproof.suites --backend torch-cpu -n 2
-poolproof run --help
 """
 
 
+class _InParts(CommandGroup):
+    """The commands by what they are for."""
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in PARTS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(80)) for name, command in commands.items()])
+
+
 @click.group(
-    cls=CommandGroup,
+    cls=_InParts,
     commands=COMMANDS,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import code
 import sys
 import tempfile
 from argparse import ArgumentParser
@@ -187,6 +188,12 @@ def _table(*headings: str, counts: str = "") -> Table:
     help="Folder for what a failure leaves behind: what came out, what was expected, what went in, and programs that "
     "judge it again and make the call without this suite.",
 )
+@click.option(
+    "-i",
+    "--interactive",
+    is_flag=True,
+    help="Go on at a prompt of Python where it fails, with got, low, high and what went in as arrays.",
+)
 def replay(
     case: str,
     backend_names: tuple[str, ...],
@@ -195,8 +202,11 @@ def replay(
     timeout: float,
     repeat: int,
     folder: Path | None,
+    interactive: bool,
 ) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
+    if interactive and folder is None:
+        folder = Path(click.get_current_context().with_resource(tempfile.TemporaryDirectory()))
     allow_free_memory()
     set_libraries(libraries)
     set_import_folders(folders)
@@ -210,10 +220,22 @@ def replay(
             _print_row(row)
             if row["verdict"] in FAILED:
                 _print_evidence(row, folder)
+                if interactive and folder is not None:
+                    _explore(evidence_path(folder, row["case_id"], name))
         if repeat > 1:
             _console.print(f"fails {len(failing)} of {repeat} on {name}")
         verdicts += [Verdict(row["verdict"]) for rows in answers for row in rows]
     sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
+
+
+def _explore(path: Path) -> None:
+    """Open a prompt of Python with the arrays of evidence; nothing where a failure left none."""
+    if not path.exists():
+        return
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = {"np": np, **stored}
+    names = ", ".join(f"{name} {array.shape}" for name, array in arrays.items() if name != "np" and array.ndim)
+    code.interact(f"arrays: {names}\nnp.argwhere((got < low) | (got > high)) are the elements outside", local=arrays)
 
 
 def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path | None) -> list[tuple[Row, ...]]:

@@ -19,7 +19,7 @@ from poolproof.reports.terminal.command_line import MAX_SECONDS
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_sources
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
-from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
+from poolproof.suites.run.time_budget import Budget, parse_time
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
@@ -89,13 +89,8 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         "--budget",
         metavar="TIME",
         help="time that the session may take, such as 90s, 10m or 2h: each block of the plan is asked its first cases, "
-        "then all are given the same time; with --resume, time for more of an earlier run",
-    )
-    add(
-        "--minutes",
-        type=float,
-        metavar="M",
-        help="minutes that the session takes: as --budget, and a block whose plan is spent goes on beyond it",
+        "then all are given the same time, and with a + behind it, such as 8h+, go on beyond the plan when that is "
+        "spent; with --resume, time for more of an earlier run",
     )
     add(
         "--case-timeout",
@@ -188,17 +183,14 @@ def _refused(usage: str) -> str:
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:
     """Return the budget of a session that begins ``now``, None without one; `BadInput` for an invalid one."""
-    budget, minutes = config.getoption("budget"), config.getoption("minutes")
-    if budget is None and minutes is None:
+    if (budget := config.getoption("budget")) is None:
         return None
-    if budget is not None and minutes is not None:
-        raise OutOfRange(f"--budget {budget} stays within the plan, --minutes {minutes:g} goes beyond it: take one")
-    given = f"--minutes {minutes:g}" if budget is None else f"--budget {budget}"
     for option in ("case", "case_list"):
         if config.getoption(option):
-            raise OutOfRange(f"{given}: a time is spent on a plan, not on the cases of --{option.replace('_', '-')}")
-    seconds = parse_minutes(minutes) if budget is None else parse_time(budget)
-    return Budget(seconds, now, extends_plan=budget is None)
+            raise OutOfRange(
+                f"--budget {budget}: a time is spent on a plan, not on the cases of --{option.replace('_', '-')}"
+            )
+    return Budget(parse_time(budget.removesuffix("+")), now, extends_plan=budget.endswith("+"))
 
 
 def check_fleet(config: pytest.Config) -> None:
@@ -210,9 +202,8 @@ def check_fleet(config: pytest.Config) -> None:
         return
     if config.getoption("dist", "no") != "no":
         raise OutOfRange(f"--ray {address} takes the place of -n: name --ray-workers instead")
-    for option in ("budget", "minutes"):
-        if config.getoption(option):
-            raise OutOfRange(f"--ray {address}: --{option} is shared by the processes of one machine: take a --shard")
+    if config.getoption("budget"):
+        raise OutOfRange(f"--ray {address}: --budget is shared by the processes of one machine: take a --shard")
 
 
 def check_ranges(config: pytest.Config) -> None:

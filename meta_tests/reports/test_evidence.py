@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import forked
 from holding import holding
@@ -36,6 +37,7 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cli import main
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -239,6 +241,15 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     assert again.returncode == 1
     assert again.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
     assert ": got 0, expected " in again.stdout
+    asked = [
+        "replay",
+        "-i",
+        "--backend",
+        LOST,
+        Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json(),
+    ]
+    told = CliRunner().invoke(main, asked, input="print('outside:', int(((got < low) | (got > high)).sum()))\n")
+    assert told.exit_code == 1 and "outside: 1" in told.output, told.output
 
 
 def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none(tmp_path: Path) -> None:

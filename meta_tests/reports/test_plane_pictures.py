@@ -147,3 +147,5 @@ def test_grids_count_every_case_that_was_run(tmp_path: Path) -> None:
             (grid.across.classes[a], grid.down.classes[d]): grid.counts[d][a] for a, d in places if grid.counts[d][a]
         }
         assert counted == dict.fromkeys(met, 1)
+        failing = [(a, d) for a, d in places if grid.failing[d][a]]
+        assert [grid.counts[d][a] for a, d in failing] == [1], "the one that violates"

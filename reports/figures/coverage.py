@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def factor_coverage(folder: Path, run: Mapping[str, Any]) -> dict[tuple[str, str
     """Return what the calls that were run visit, by backend, operator and dtype; nothing of calls of the contract."""
     found: dict[tuple[str, str, str], FactorCoverage] = {}
     was_run = having("verdict", JUDGED - {Verdict.REFUSED}) & pc.field("planes").is_valid()
-    rows = read_rows(folder, list(dict.fromkeys(("backend", *READ))), was_run)
+    rows = read_rows(folder, list(dict.fromkeys(("backend", "verdict", *READ))), was_run)
     for batch in rows.to_batches():
         for row in batch.to_pylist():
             key = row["backend"], row["operator"], row["dtype"]
@@ -96,12 +96,17 @@ def scope_of(run: Mapping[str, Any], backend: str, operator: str, dtype: str) ->
 
 @dataclass(frozen=True)
 class ClassGrid:
-    """Calls by the classes of two factors: ``counts`` has a list for each of ``rows``, with one for each column."""
+    """Calls by the classes of two factors: ``counts`` has a list for each class of ``down``; so has ``failing``."""
 
     title: str
     across: Factor
     down: Factor
     counts: list[list[int]]
+    failing: list[list[int]]
+
+    def squares(self, line: int) -> Iterator[tuple[int, int]]:
+        """Return (calls, failing ones) of each square of a line."""
+        return zip(self.counts[line], self.failing[line], strict=True)
 
     @property
     def most(self) -> int:
@@ -121,9 +126,11 @@ def grids(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> dict[str, l
     for backend in dict.fromkeys(key[0] for key in covered):
         own = [coverage for key, coverage in covered.items() if key[0] == backend]
         for title, across, down in _GRIDS:
-            counts = np.sum([coverage.counts(down, across) for coverage in own], axis=0)
+            counts, failing = (
+                np.sum([coverage.counts(down, across, only) for coverage in own], axis=0) for only in (False, True)
+            )
             if counts.any():
-                grid = ClassGrid(title, BY_NAME[across], BY_NAME[down], counts.tolist())
+                grid = ClassGrid(title, BY_NAME[across], BY_NAME[down], counts.tolist(), failing.tolist())
                 made.setdefault(backend, []).append(grid)
     return made
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from poolproof.reports.rows.factors import BY_NAME, FACTORS, RULES, Factor, Rule, Scope, classes_of
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import FAILED
 
 Flags = NDArray[np.bool_]
 
@@ -108,6 +109,7 @@ class FactorCoverage:
     def __init__(self, scope: Scope) -> None:
         self.space = space_of(scope)
         self._calls: Counter[tuple[int, ...]] = Counter()
+        self._failing: Counter[tuple[int, ...]] = Counter()
         self._meetings: dict[int, Meetings] = {}
 
     def add(self, row: Row) -> bool:
@@ -118,7 +120,9 @@ class FactorCoverage:
         classes = classes_of(features)
         if self.space.excluded(classes):
             return False
-        self._calls[tuple(_place(factor, classes) for factor in self.space.factors)] += 1
+        call = tuple(_place(factor, classes) for factor in self.space.factors)
+        self._calls[call] += 1
+        self._failing[call] += row.get("verdict") in FAILED
         self._meetings.clear()
         return True
 
@@ -126,12 +130,12 @@ class FactorCoverage:
     def calls(self) -> int:
         return self._calls.total()
 
-    def counts(self, down: str, across: str) -> NDArray[np.integer[Any]]:
-        """Count the calls by the classes of two factors."""
+    def counts(self, down: str, across: str, failing: bool = False) -> NDArray[np.integer[Any]]:
+        """Count the calls, or those ``failing``, by the classes of two factors."""
         counted = np.zeros([len(BY_NAME[name].classes) for name in (down, across)], np.int64)
         names = [factor.name for factor in self.space.factors]
         if {down, across} <= {*names}:
-            for call, number in self._calls.items():
+            for call, number in (self._failing if failing else self._calls).items():
                 place = call[names.index(down)], call[names.index(across)]
                 if min(place) >= 0:
                     counted[place] += number

@@ -66,15 +66,6 @@ def parse_time(text: str) -> float:
     return seconds
 
 
-def parse_minutes(minutes: float) -> float:
-    """Return the seconds of so many minutes, up to a week; `InvalidTime` for anything else."""
-    if not 1.0 <= minutes * 60.0 <= _WEEK:
-        raise InvalidTime(
-            f"--minutes {minutes:g}: a number of minutes is needed, from 0.02 to {_WEEK / 60.0:,.0f}, a week"
-        )
-    return minutes * 60.0
-
-
 def starting_seconds() -> float:
     """Return how long this process has been starting; 0 for one that began long ago, and did other things before."""
     began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")

@@ -237,8 +237,7 @@ _SESSION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "--sources": (_NO_FOLDERS, ()),
     "--case-timeout": (("x",), ("0", "-1", "nan", "inf", "-inf", "1e400")),
     "--diagnose": (("x",), ("-1", "nan", "inf", "-inf", "1e400")),
-    "--budget": ((), ("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "9" * 400 + "h")),
-    "--minutes": (("x",), ("0", "-1", "nan", "inf", "-inf", "1e400", "10081")),
+    "--budget": ((), ("x", "10", "", "0s", "-1m", "1e3s", "inf", "200h", "+", "1m++", "9" * 400 + "h")),
     "--memory-budget": ((), ("x", "8", "", "-1GiB", "0B", "infGiB", "9" * 400 + "TiB")),
     "--ci": (("jenkins", ""), ()),
 }
