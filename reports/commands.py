@@ -201,13 +201,16 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     Exits with 1 when something fails that did not, with 2 when something is judged no more.
     """
     comparison = comparisons.compare(before, after)
+    causes = read_digest(after).root_causes if len(comparison.newly_failing) else []
     drifted = fail_on_drift and comparison.has_drifted_for_the_worse
     overall = Overall.VIOLATES if drifted else comparison.overall
     for path, template in ((markdown, "comparison.md.j2"), (page, "comparison.html.j2")):
         if path:
             word, shown = in_part(WORDS[overall], overall, comparison.narrowed)
             words = {"word": word, "verdict_class": VERDICT_CLASSES[shown]}
-            write_page(path, template, comparison=comparison, **words, group=GROUP, measured=MEASURED)
+            write_page(path, template, comparison=comparison, causes=causes, **words, group=GROUP, measured=MEASURED)
+    for part in terminal.root_causes(causes, whole=False):
+        console().print(part, soft_wrap=isinstance(part, Text))
     show_comparison(comparison, overall, console())
     sys.exit(overall)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from click.testing import CliRunner, Result
 from poolproof.reports.figures.comparison import FASTER, SLOWER, Comparison, compare, time_drift
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cli import main
-from reports_made_up import OPERATORS, Recipe, made_up_record, make_run
+from reports_made_up import ASPECTS, OPERATORS, Recipe, made_up_record, make_run
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 OTHER = ("MaxPool2dWithIndicesBackward", "float32", "layouts")
@@ -150,6 +151,15 @@ def test_the_command_says_it_three_times(tmp_path: Path) -> None:
         assert "1 newly failing, 0 fixed, 1 newly not judged, 540 cases in both runs" in text
         assert "Time that drifted" in text
         assert "no device is free" in text
+
+
+def test_what_newly_fails_has_its_causes_with_lines_that_replay_them(tmp_path: Path) -> None:
+    half = {(operator, "float16", aspect): ["violates"] * 8 for operator in OPERATORS for aspect in ASPECTS}
+    files = [tmp_path / "c.md", tmp_path / "c.html"]
+    result = run_command(tmp_path, replace(BASE, verdicts=half), "--markdown", str(files[0]), "--page", str(files[1]))
+    for text in (result.output, *(unescape(file.read_text()) for file in files)):
+        assert "cases with dtype = float16 fail" in text and "poolproof replay --backend" in text
+    assert "poolproof replay" not in run_command(tmp_path / "other", replace(BASE, slowdown=1.5)).output
 
 
 @pytest.mark.parametrize(("options", "status"), [([], Overall.CONFORMS), (["--fail-on-drift"], Overall.VIOLATES)])

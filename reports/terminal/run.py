@@ -50,7 +50,7 @@ def show(digest: Digest, console: Console, fault: str = "", remarks: Iterable[st
     there is one, whatever the rows so far say. ``remarks`` come before it.
     """
     whole = whole or not digest.clusters
-    parts = _root_causes(digest.clusters, whole)
+    parts = root_causes(digest.clusters, whole)
     parts += _lists(digest)
     parts += _details(digest, console) if whole else _failures(digest.unexplained, bool(digest.root_causes), _FEW)
     parts += _gaps(digest.gaps)
@@ -91,7 +91,7 @@ def _lists(digest: Digest) -> list[RenderableType]:
     return parts
 
 
-def _root_causes(found: Sequence[FailureCluster], whole: bool) -> list[RenderableType]:
+def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[RenderableType]:
     """Say how many things are wrong; of each show its condition and its smallest case. Nothing where none is."""
     title, causes = headline(found), [cluster for cluster in found if cluster.has_condition]
     most = len(causes) if whole else _FEW
