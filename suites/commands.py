@@ -46,6 +46,7 @@ from poolproof.suites.cases.lists import export_rows, format_errors, format_name
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.plugged_standards import plugged
 from poolproof.suites.options import OneSentence, add_options, sources_option
@@ -248,6 +249,8 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
         try:
             parse_line(case)
             question = line_question(case, sandbox.start().product)
+            if isinstance(question, CaseQuestion):  # what the standards of others say is not printed, and costs most
+                question = replace(question, aspect=replace(question.aspect, standards=False))
             evidence = EvidenceFolder(folder, backend) if folder else None
             question = question.with_evidence_dir(evidence) if evidence else question
             return [
