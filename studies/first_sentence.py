@@ -131,7 +131,7 @@ def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, s
     if first is None:
         return False
     trigger = TRIGGERS.get(defect)
-    named = "-" if trigger is None else trigger.is_named_by(tuple(map(str, first.terms)), kinds_of(first))
+    named = "-" if trigger is None else trigger.is_named_by((*map(str, first.terms), *dict(first.scope).values()), kinds_of(first))
     print(f"    names the trigger: {named}", flush=True)
     if not first.terms:
         print("    no condition is claimed", flush=True)
