@@ -131,7 +131,8 @@ def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, s
     if first is None:
         return False
     trigger = TRIGGERS.get(defect)
-    named = "-" if trigger is None else trigger.is_named_by((*map(str, first.terms), *dict(first.scope).values()), kinds_of(first))
+    said = (*map(str, first.terms), *dict(first.scope).values())
+    named = "-" if trigger is None else trigger.is_named_by(said, kinds_of(first))
     print(f"    names the trigger: {named}", flush=True)
     if not first.terms:
         print("    no condition is claimed", flush=True)
