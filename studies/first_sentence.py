@@ -5,8 +5,8 @@
 
 A defect is asked one aspect of one operator at a time, --cases cases in each pair of dtypes, in an order that is drawn,
 until three fail: as somebody sees it who tries a kernel. Further cases are asked, as at the end of a session. The
-condition of the first sentence is then held against fresh cases of all operators and aspects, of another seed: those
-that fail with the defect and not without it, and those that conform though they were held to a check that it breaks.
+condition of the first sentence is then held against fresh cases of all that it speaks of, of another seed: those that
+fail with the defect and not without it, and those that conform though they were held to a check that it breaks.
 Told are the share of the failing ones that the condition covers, and of the covered ones that fail; a sentence is false
 if most of these conform. Told is besides whether it names what brings the defect about (`triggers`). Without names as
 many defects are drawn as --defects says. Of --runs the first sentence of a finished run is held to them instead, which
@@ -65,10 +65,18 @@ MOST_ASKED = 400
 
 
 @cache
-def fresh_cases(product: str, number: int, seed: int) -> Sequence[Question]:
-    """Draw cases of all operators and aspects; none of a list, which is the same for every seed."""
-    aspects = [aspect for aspect in CASE_ASPECTS.values() if not aspect.costly]
-    drawn = blocks(surveyed(product).subjects, aspects, Plan("fresh", 12, ""), seed)
+def fresh_cases(product: str, number: int, seed: int, scope: tuple[tuple[str, str], ...]) -> Sequence[Question]:
+    """Draw cases of the operators, dtypes and aspects in scope; none of a list, which is the same for every seed."""
+    of = dict(scope)
+    aspects = [aspect for aspect in CASE_ASPECTS.values() if aspect.id == of.get("aspect", aspect.id)]
+    subjects = [
+        each
+        for each in surveyed(product).subjects
+        if (each.operator.name, each.dtype) == (of.get("operator", each.operator.name), of.get("dtype", each.dtype))
+    ]
+    each = 12 if "aspect" not in of else number // max(sum(subject.unsupported is None for subject in subjects), 1)
+    cheap = [aspect for aspect in aspects if not aspect.costly]
+    drawn = blocks(subjects, cheap, Plan("fresh", each, ""), seed)
     asked = [question for block in drawn if isinstance(block, CaseBlock) for question in block.questions()]
     return random.Random(seed).sample(asked, min(number, len(asked)))
 
@@ -79,8 +87,8 @@ def answered(product: str, defect: str, asked: Sequence[Question]) -> list[Row]:
 
 
 @cache
-def failing_without(product: str, number: int, seed: int) -> Collection[str]:
-    rows = answered(product, HONEST, fresh_cases(product, number, seed))
+def failing_without(product: str, number: int, seed: int, scope: tuple[tuple[str, str], ...]) -> Collection[str]:
+    rows = answered(product, HONEST, fresh_cases(product, number, seed, scope))
     return {row["case_id"] for row in rows if row["verdict"] in FAILED}
 
 
@@ -137,8 +145,8 @@ def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, s
     if not first.terms:
         print("    no condition is claimed", flush=True)
         return False
-    rows = answered(product, defect, fresh_cases(product, fresh, seed + 1))
-    failing, covered, both = shares(first, rows, failing_without(product, fresh, seed + 1))
+    rows = answered(product, defect, fresh_cases(product, fresh, seed + 1, first.scope))
+    failing, covered, both = shares(first, rows, failing_without(product, fresh, seed + 1, first.scope))
     mostly_conform = both * 2 < covered
     counts = f"{both} of {failing} failing ones covered, {both} of {covered} covered ones fail"
     print(f"    of {len(rows)} fresh cases {counts}{': FALSE' if mostly_conform else ''}", flush=True)
