@@ -16,7 +16,7 @@ import pytest
 from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_sources
+from poolproof.suites.isolation.environment import set_sources
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_minutes, parse_time
@@ -100,9 +100,9 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
     add(
         "--case-timeout",
         type=float,
-        default=USUAL_TIMEOUT,
         metavar="SECONDS",
-        help="how long one case may take before it counts as hung (default: 60)",
+        help="how long one case may take before it counts as hung (default: 60; with a --budget a quarter of it, from "
+        "20 to 60)",
     )
     add(
         "--memory-budget",
@@ -225,7 +225,7 @@ def check_ranges(config: pytest.Config) -> None:
         raise OutOfRange(f"-n {workers}: no machine judges with more than {MOST_WORKERS:,} processes; take -n auto")
     if not 0.0 <= diagnosis <= MAX_SECONDS:
         raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
-    if not 0.0 < timeout <= MAX_SECONDS:
+    if timeout is not None and not 0.0 < timeout <= MAX_SECONDS:
         raise OutOfRange(
             f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
         )

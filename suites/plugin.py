@@ -30,7 +30,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
-from poolproof.suites.isolation.environment import set_libraries, set_sources
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_libraries, set_sources
 from poolproof.suites.isolation.guardian import die_with
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
@@ -115,10 +115,11 @@ def _refuse_a_copy(config: pytest.Config) -> None:
 
 def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
     """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` sandboxes."""
+    timeout = session.budget.case_seconds if session.budget else USUAL_TIMEOUT
     return partial(
         Runner,
         waive=session.waive,
-        timeout=config.getoption("case_timeout"),
+        timeout=config.getoption("case_timeout") or timeout,
         shrinks=shrinks,
         already_judged=session.done.cases,
         already_unplanned=session.done.unplanned,

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT
 from poolproof.suites.plan.blocks import Block, extend, root_of
 from poolproof.suites.run.runner import BlockResult, Runner
 
@@ -46,6 +47,9 @@ _UNKNOWN_PACE = 0.1
 
 _LONGEST_START, _LEAST = 30.0, 10.0
 """Seconds that a session takes to start, at most; and for which first cases are asked, however short the budget is."""
+
+_SHORTEST_TIMEOUT = 20.0
+"""Seconds that a case may take before it counts as hung, however short the budget is: a slow one is not accused."""
 
 _WEEK = 7 * 86_400.0
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -97,6 +101,11 @@ class Budget:
     def until(self) -> float:
         """Time after which no portion is taken; a tenth, up to a minute, is left for the last ones and the report."""
         return self.began + self.seconds - min(60.0, 0.1 * self.seconds)
+
+    @property
+    def case_seconds(self) -> float:
+        """Seconds after which a case counts as hung, unless it is said."""
+        return min(max(self.seconds / 4, _SHORTEST_TIMEOUT), USUAL_TIMEOUT)
 
     @property
     def slice_seconds(self) -> float:

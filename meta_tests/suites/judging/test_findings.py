@@ -68,6 +68,13 @@ def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
         )
 
 
+def test_a_write_outside_is_said_before_what_is_wrong_besides() -> None:
+    both = type("Both", (FAULTS["writes_past"][0], FAULTS["lost"][0]), {})
+    row = CaseQuestion(Case.from_json(BACKWARD + "}"), CASE_ASPECTS["values"]).judge(both())
+    assert row["checks_violated"][:2] == ["memory_untouched", "interval"]
+    assert row["reason"].startswith("a write at byte 0 past the storage of grad_input: got 0, expected")
+
+
 def test_the_registry_names_the_checks() -> None:
     assert all(check.id == name == check.find.__name__ for name, check in CHECKS.items())
 

@@ -112,6 +112,11 @@ def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
     assert parse_time(text) == seconds
 
 
+@pytest.mark.parametrize(("seconds", "hung"), [(40.0, 20.0), (100.0, 25.0), (600.0, 60.0)])
+def test_a_case_counts_as_hung_after_a_part_of_a_budget(seconds: float, hung: float) -> None:
+    assert Budget(seconds, 0.0).case_seconds == hung
+
+
 def test_what_is_no_time_is_named() -> None:
     for text in ("", "10", "m", "0m", "0.5s", "-1m", "1e3s", "10 minutes", "200h", "9" * 400 + "h"):
         with pytest.raises(InvalidTime, match="a budget is a number and a unit"):
