@@ -70,7 +70,7 @@ _WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up, and what the first case has besides in a process without one."""
 
 _SHARE, _SHARE_LATER, _SHORTEST = 2, 16, 1.0
-"""A case may take half of the time that is left of a budget, a sixteenth once one gave no answer, and so many seconds
+"""A case may take half of the time that is left of a budget, a sixteenth once one has hung, and so many seconds
 whatever is left."""
 
 
@@ -336,7 +336,8 @@ class Sandbox:
         except HostDied as death:
             self._begun = None
             if death.verdict is Verdict.TIMED_OUT:
-                self._has_hung, self._is_over = True, self._left <= 0.0
+                self._is_over = self._left <= 0.0
+                self._has_hung |= allowed == seconds
                 if allowed < seconds:
                     hung = f"the {seconds:.3g} s after which it counts as hung (--case-timeout)"
                     return self._not_run(question, f"cut off before {hung}, for that was its share of the budget")
