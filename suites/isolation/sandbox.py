@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
@@ -57,7 +57,7 @@ _MOST_STARTS = 3
 """Starts of a host in a row that does not reply."""
 
 _SILENCE = 10.0
-"""Seconds of loading after which it is said what is waited for."""
+"""Seconds of loading, or compiling, after which it is said what is waited for."""
 
 _GARBAGE = 5000
 """New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
@@ -167,23 +167,20 @@ class Sandbox:
         """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
         if not self._host.is_loaded:
             self.begin_loading()
-        compile_all()  # while the host loads the backend
+        with _noticed("what judges is being compiled, once for each version, which may take two minutes"):
+            compile_all()  # while the host loads the backend
         _warn_of_compiling()
         gc.freeze()
         memory.allocator = allocate
-        notice = Timer(_SILENCE, say, [f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"])
-        notice.start()
         try:
-            said = self._read_description(self._host.description())
+            with _noticed(f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"):
+                said = self._read_description(self._host.description())
         except HostDied as death:
             how = f"{death.reason} while it was loaded{death.last_words}"
             raise BackendUnavailable(f"backend {self.backend} {how}") from None
         except ProtocolError as error:
             self.close()
             raise BackendUnavailable(f"backend {self.backend} does not describe itself: {error}") from None
-        finally:
-            notice.cancel()
-            notice.join()  # this process may be forked
         self._remote = RemoteBackend(said, self._host.ask)
         self._zygote_is_warm = False
         self.labels["product"] = said.product.name if said.product else ""
@@ -457,6 +454,18 @@ class _InFlightFile:
 
 def say(sentence: str) -> None:
     print(f"poolproof: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def _noticed(sentence: str) -> Iterator[None]:
+    """Say what is waited for, if it takes long."""
+    notice = Timer(_SILENCE, say, [sentence])
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+        notice.join()  # this process may be forked
 
 
 @cache

@@ -387,6 +387,16 @@ def test_a_backend_that_hangs_while_it_is_loaded_is_named_meanwhile_and_in_the_e
     assert f"poolproof: backend {name} is being loaded, which may take" in capsys.readouterr().err
 
 
+def test_it_is_said_that_what_judges_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sandbox_module, "_SILENCE", 0.1)
+    monkeypatch.setattr(sandbox_module, "compile_all", lambda: time.sleep(0.5))
+    with opened("scatter_backends:honest", tmp_path) as sandbox:
+        sandbox.start()
+    assert "poolproof: what judges is being compiled, once" in capsys.readouterr().err
+
+
 def test_backends_are_loaded_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     loading: list[str] = []
     begin, start = Sandbox.begin_loading, Sandbox.start
