@@ -42,7 +42,15 @@ from poolproof.suites.plan.selection import NotDrawable, mandatory, redraw_quest
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
-from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_minutes, parse_time
+from poolproof.suites.run.time_budget import (
+    Allotment,
+    Budget,
+    InvalidTime,
+    Portion,
+    cheapest_first,
+    parse_minutes,
+    parse_time,
+)
 from scatter import Scatter
 from sessions import run_session
 
@@ -115,6 +123,12 @@ def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(("seconds", "hung"), [(40.0, 20.0), (100.0, 25.0), (600.0, 60.0)])
 def test_a_case_counts_as_hung_after_a_part_of_a_budget(seconds: float, hung: float) -> None:
     assert Budget(seconds, 0.0).case_seconds == hung
+
+
+def test_a_thousand_calls_are_asked_after_a_case_of_others() -> None:
+    ids = ("endurance", "scale", "values")
+    first = cheapest_first([type(name, (Made,), {"aspect": SimpleNamespace(id=name)})(name, 9, 1.0) for name in ids])
+    assert [block.id for block in first] == ["values", "scale", "endurance"]
 
 
 def test_what_is_no_time_is_named() -> None:
