@@ -42,6 +42,10 @@ FLUSHED_SUMS = {
 the probe); not in float16, whose arithmetic is emulated in a wider dtype."""
 
 
+VALUES_ALONE = "values alone asked for"
+"""The variant of a pool without its second output, which often is other code."""
+
+
 class IndexBase(TextEnum):
     """What the indices of a framework count.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase
+from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend, IndexBase
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Windowed
@@ -30,6 +30,7 @@ _OPSET = 12  # the first with 8-bit integers; later ones add no dtype that is us
 
 
 class OnnxRuntime(CopyingBackend):
+    variants = (VALUES_ALONE,)
     survives_fork = False  # it has threads of its own
     index_base = IndexBase.TENSOR
 
@@ -41,8 +42,11 @@ class OnnxRuntime(CopyingBackend):
         return None
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        session = self.invoke(_session, call.values.dtype, call.values.ndim, *call.windows)
+        session = self.invoke(_session, 2, call.values.dtype, call.values.ndim, *call.windows)
         maxima, indices = self.invoke(session.run, None, {"x": call.values})
+        if call.mode == VALUES_ALONE:
+            session = self.invoke(_session, 1, call.values.dtype, call.values.ndim, *call.windows)
+            (maxima,) = self.invoke(session.run, None, {"x": call.values})
         return maxima, indices
 
     def forward_rule(self, call: Call) -> ForwardRule:
@@ -54,14 +58,16 @@ class OnnxRuntime(CopyingBackend):
 
 
 @lru_cache(maxsize=256)
-def _session(dtype: np.dtype, axes: int, *windows: Any) -> onnxruntime.InferenceSession:
-    """Make a session for a model of one node."""
+def _session(outputs: int, dtype: np.dtype, axes: int, *windows: Any) -> onnxruntime.InferenceSession:
+    """Make a session for a model of one node, with or without indices."""
     element = onnx.helper.np_dtype_to_tensor_dtype(dtype)
     tensors = [
         onnx.helper.make_tensor_value_info(name, kind, [None] * axes)
         for name, kind in (("x", element), ("out", element), ("indices", onnx.TensorProto.INT64))
     ]
-    graph = onnx.helper.make_graph([pool_node(*windows)], "pool", tensors[:1], tensors[1:])
+    node = pool_node(*windows)
+    del node.output[outputs:]
+    graph = onnx.helper.make_graph([node], "pool", tensors[:1], tensors[1 : 1 + outputs])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _OPSET)], ir_version=8)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
+from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import Operator
 
@@ -27,6 +27,7 @@ paddle.disable_signal_handler()  # it allocates: where a heap is corrupted it wo
 
 
 class Paddle(CopyingBackend):
+    variants = (VALUES_ALONE,)
     survives_fork = True  # with one thread, as the variable above has it
     without = Abilities(dilation=False, ceil_mode=False)
 
@@ -39,7 +40,11 @@ class Paddle(CopyingBackend):
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         pool = _kernel(call, "max_pool{}d_with_index")
-        out, indices = self.invoke(pool, paddle.to_tensor(call.values), *_windows(call))
+        values = paddle.to_tensor(call.values)
+        out, indices = self.invoke(pool, values, *_windows(call))
+        if call.mode == VALUES_ALONE and not call.output_size:  # adaptive pools have one kernel
+            alone = getattr(paddle.nn.functional, f"max_pool{call.operator.spatial_rank}d")
+            out = self.invoke(alone, values, call.kernel_size, call.stride, call.padding)
         return out.numpy(), indices.numpy()
 
     def backward(self, call: ArrayCall) -> NDArray:

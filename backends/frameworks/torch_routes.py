@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call
-from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
+from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend
 from poolproof.backends.torch_eager import UNKNOWN_TO_NUMPY, TorchEager
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import torch
 
 CHANNELS_LAST = "channels-last tensors"
-VALUES_ALONE = "values alone asked for"
 
 
 class TorchRoute(CopyingBackend):

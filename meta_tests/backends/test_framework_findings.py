@@ -19,6 +19,7 @@ MODULES = {
     "ONNX Runtime": "onnxruntime",
     "OpenVINO": "openvino",
     "PaddlePaddle": "paddle",
+    "TensorFlow": "tensorflow",
     "mlx": "mlx",
     "onnx": "onnx",
     "tinygrad": "tinygrad",

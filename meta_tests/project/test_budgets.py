@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_591,
-    "backends": 5_434,
-    "suites": 16_172,
+    "backends": 5_483,
+    "suites": 16_271,
     "suites/cases": 5_308,
-    "suites/judging": 3_351,
+    "suites/judging": 3_359,
     "suites/plan": 1_588,
-    "suites/isolation": 1_511,
-    "suites/run": 1_030,
+    "suites/isolation": 1_550,
+    "suites/run": 1_045,
     "suites/probe": 944,
     "suites/fleet": 510,
-    "reports": 10_871,
-    "meta_tests": 24_665,
+    "reports": 10_944,
+    "meta_tests": 24_784,
 }
 
 CLASSES, FRAMES = 24, 18

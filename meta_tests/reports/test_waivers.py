@@ -201,6 +201,8 @@ def test_the_shipped_waivers_are_in_order_and_survive_being_written() -> None:
     for path in shipped():
         found = load(path)
         assert all(waiver.scope["backend"] and waiver.versions for waiver in found)
+        recipes = [waiver.scope.get("values", ()) for waiver in found]
+        assert all(("negative_infinity" in names) == ("filled(-inf)" in names) for names in recipes)
         assert loads(to_toml(found), "written") == found != []
 
 

@@ -15,10 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
+from math import inf
 from pathlib import Path
 from threading import Timer
 from typing import BinaryIO
@@ -56,7 +57,7 @@ _MOST_STARTS = 3
 """Starts of a host in a row that does not reply."""
 
 _SILENCE = 10.0
-"""Seconds of loading after which it is said what is waited for."""
+"""Seconds of loading, or compiling, after which it is said what is waited for."""
 
 _GARBAGE = 5000
 """New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
@@ -67,6 +68,10 @@ _MODEL_SLOWNESS = 4.0
 
 _WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up, and what the first case has besides in a process without one."""
+
+_SHARE, _SHARE_LATER, _SHORTEST = 2, 16, 1.0
+"""A case may take half of the time that is left of a budget, a sixteenth once one has hung, and so many seconds
+whatever is left."""
 
 
 def survey(backend: str) -> Survey:
@@ -118,13 +123,14 @@ def _to_survey(backend: str) -> Sandbox:
 class Sandbox:
     """Judges questions on one backend, surviving whatever the implementation does.
 
-    The calls of a case may take ``timeout`` seconds. ``scratch`` is a folder for the file of the case in flight, whose
+    The calls of a case may take ``timeout`` seconds, and a share of what is left ``until`` a monotonic time; what is
+    cut off sooner than it times out is not judged. ``scratch`` is a folder for the file of the case in flight, whose
     name contains ``name``. ``unplanned`` are rows of processes that died between two calls, for the caller to take.
     """
 
     _remote: RemoteBackend
 
-    def __init__(self, backend: str, scratch: Path, name: str, timeout: float) -> None:
+    def __init__(self, backend: str, scratch: Path, name: str, timeout: float, until: float = inf) -> None:
         self.backend = backend
         self.libraries: frozenset[str] = frozenset()
         self.labels: Row = {"backend": backend, "product": "", "worker": name}
@@ -135,14 +141,15 @@ class Sandbox:
         self._prepared: Prepared | None = None
         self._asked: list[Question] = []
         self._survives_first_calls: bool | None = None
+        self._has_hung = self._is_over = False
         self._zygote_is_warm = False
         self._oom_kills: int | None = None
         self._dtype = "float32"
-        self.take(scratch, name, timeout)
+        self.take(scratch, name, timeout, until)
 
-    def take(self, scratch: Path, name: str, timeout: float) -> None:
-        """Continue with another folder, name and time limit; the backend stays loaded."""
-        self._timeout = timeout
+    def take(self, scratch: Path, name: str, timeout: float, until: float = inf) -> None:
+        """Continue with another folder, name and time limits; the backend stays loaded."""
+        self._timeout, self._until = timeout, until
         self._in_flight = _InFlightFile(scratch / f"in-flight-{name}.json", self.backend)
         self.labels["worker"] = name
         self._label_arguments()
@@ -159,23 +166,20 @@ class Sandbox:
         """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
         if not self._host.is_loaded:
             self.begin_loading()
-        compile_all()  # while the host loads the backend
+        with _noticed("what judges is being compiled, once for each version, which may take two minutes"):
+            compile_all()  # while the host loads the backend
         _warn_of_compiling()
         gc.freeze()
         memory.allocator = allocate
-        notice = Timer(_SILENCE, say, [f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"])
-        notice.start()
         try:
-            said = self._read_description(self._host.description())
+            with _noticed(f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"):
+                said = self._read_description(self._host.description())
         except HostDied as death:
             how = f"{death.reason} while it was loaded{death.last_words}"
             raise BackendUnavailable(f"backend {self.backend} {how}") from None
         except ProtocolError as error:
             self.close()
             raise BackendUnavailable(f"backend {self.backend} does not describe itself: {error}") from None
-        finally:
-            notice.cancel()
-            notice.join()  # this process may be forked
         self._remote = RemoteBackend(said, self._host.ask)
         self._zygote_is_warm = False
         self.labels["product"] = said.product.name if said.product else ""
@@ -209,6 +213,7 @@ class Sandbox:
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
+        self._is_over = False
         self._build_for(questions)
         try:
             for question, following in zip_longest(questions, questions[1:]):
@@ -243,6 +248,8 @@ class Sandbox:
         self._host.close()
 
     def _row(self, question: Question, following: Question | None = None) -> Row:
+        if self._is_over:
+            return self._not_run(question, "the time of the budget was over with a case before it, which was cut off")
         is_begun = self._begun is question
         before = self._asked[-2:-1] if is_begun else self._asked[-1:] if self._is_alive() else []
         found = self._answer(question, following)
@@ -279,12 +286,25 @@ class Sandbox:
         ran_out = self._system_ran_out
         found = self._answer(question)
         if isinstance(found, HostDied) and found.was_killed and (ran_out or self._system_ran_out):
-            row = question.describe() | verdict(Verdict.NOT_RUN, _KILLED_TWICE)
-            return row | {"checks_judged": [], "judged_at": time.time()} | self.labels
+            return self._not_run(question, _KILLED_TWICE)
         row = self._row_of(question, found)
         if row["verdict"] in FAILED:
             return row  # its reason is what was found
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
+
+    def _not_run(self, question: Question, reason: str) -> Row:
+        row = question.describe() | verdict(Verdict.NOT_RUN, reason)
+        return row | {"checks_judged": [], "judged_at": time.time()} | self.labels
+
+    @property
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _allow(self, seconds: float) -> float:
+        """Set the time limit of calls, at most a share of what is left of the budget; return it."""
+        allowed = min(seconds, max(self._left / (_SHARE_LATER if self._has_hung else _SHARE), _SHORTEST))
+        self._host.allow(allowed)
+        return allowed
 
     def _answer(self, question: Question, following: Question | None = None) -> Row | HostDied:
         """Judge a question in the worker, which is ended if its memory may be damaged.
@@ -298,7 +318,8 @@ class Sandbox:
         after = self._prepare(following) if prepared and following else None
         scale = question.timeout_scale * (_MODEL_SLOWNESS if self.backend.startswith(KERNELS) else 1.0)
         first = _WARM_UP_SECONDS if len(self._asked) == 1 and not self._remote.survives_fork else 0.0
-        self._host.allow(self._timeout * scale + first)
+        seconds = self._timeout * scale + first
+        allowed = self._allow(seconds)
         try:
             if prepared:
                 self._remote.receive()
@@ -310,6 +331,12 @@ class Sandbox:
             return self._answer(question)
         except HostDied as death:
             self._begun = None
+            if death.verdict is Verdict.TIMED_OUT:
+                self._is_over = self._left <= 0.0
+                self._has_hung = True
+                if allowed < seconds:
+                    hung = f"the {seconds:.3g} s after which it counts as hung (--case-timeout)"
+                    return self._not_run(question, f"cut off before {hung}, for that was its share of the budget")
             return death
         damaged, is_usable = self._remote.survives_fork and may_be_damaged(row), self._remote.is_usable()
         is_cut_off = not is_usable and row["verdict"] == Verdict.NOT_RUN and self._asked[0] is not question
@@ -386,7 +413,7 @@ class Sandbox:
 
     def _make_first_calls(self) -> None:
         self._remote.renew()
-        self._host.allow(_WARM_UP_SECONDS)
+        self._allow(_WARM_UP_SECONDS)
         self._survives_first_calls = False
         for operator in OPERATORS.values():
             answer(CaseQuestion(Case.smallest(operator, self._dtype), _WARM_UP), self._remote)
@@ -426,6 +453,18 @@ class _InFlightFile:
 
 def say(sentence: str) -> None:
     print(f"poolproof: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def _noticed(sentence: str) -> Iterator[None]:
+    """Say what is waited for, if it takes long."""
+    notice = Timer(_SILENCE, say, [sentence])
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+        notice.join()  # this process may be forked
 
 
 @cache

@@ -63,15 +63,19 @@ class CaseQuestion(Question):
 
     @property
     def timeout_scale(self) -> float:
-        """More than once the usual time limit, because a huge plane takes long to judge."""
-        return 1.0 + prod(self.case.shape) // (1 << 20)
+        """More than once the usual time limit, because a huge plane takes long to judge, and so do many calls."""
+        return 1.0 + prod(self.case.shape) // (1 << 20) + self._repeats // 100
+
+    @property
+    def _repeats(self) -> int:
+        return self.aspect.repeats if self.repeats is None else self.repeats
 
     @property
     def max_repeats(self) -> int:
         """How often the call may be repeated and its outputs kept."""
         if "repeat" not in self.aspect.checks:
             return 1
-        return self.aspect.repeats if self.repeats is None else self.repeats
+        return self._repeats
 
     def to_line(self) -> str:
         return self.case.to_json()
@@ -151,8 +155,7 @@ class CaseQuestion(Question):
         return verdict(Verdict.NOT_RUN, left_out) if left_out else None
 
     def _trial(self, backend: Backend) -> Trial:
-        repeats = self.aspect.repeats if self.repeats is None else self.repeats
-        return Trial(self.case, backend, repeats, self.excluded_ids, self.aspect.checks)
+        return Trial(self.case, backend, self._repeats, self.excluded_ids, self.aspect.checks)
 
     def _judged(self, trial: Trial, described: Row) -> Row:
         """Return the columns that say what came of the call."""

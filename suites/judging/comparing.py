@@ -163,4 +163,6 @@ def changed_bytes(
         place = f"{guard - byte} before the storage"
     else:
         place = f"{byte - end} past the storage" if byte >= end else f"{byte - guard} in the storage"
-    return mismatch(f"byte {place} of {name}", tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes")
+    return mismatch(
+        f"a write at byte {place} of {name}", tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes"
+    )

@@ -92,7 +92,7 @@ class Runner:
         self._scratch.mkdir(exist_ok=True)
         self._sandboxes = dict(self.loaded)
         for backend, sandbox in self._sandboxes.items():
-            sandbox.take(self._scratch, self._file_name(backend), self.timeout)
+            sandbox.take(self._scratch, self._file_name(backend), self.timeout, self.until)
         self._evidence = Counter(self.already_left)
         self._shrunk: set[tuple[str, ...]] = set()
         self._kinds: set[tuple[str, ...]] = set()
@@ -224,7 +224,8 @@ class Runner:
 
     def _sandbox(self, backend: str) -> Sandbox:
         if backend not in self._sandboxes:
-            self._sandboxes[backend] = Sandbox(backend, self._scratch, self._file_name(backend), self.timeout)
+            name = self._file_name(backend)
+            self._sandboxes[backend] = Sandbox(backend, self._scratch, name, self.timeout, self.until)
         return self._sandboxes[backend]
 
     @property

@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -90,6 +91,32 @@ def test_only_the_cases_that_kill_are_lost(
         assert words in row["reason"]
         assert row["judged_at"] > 1.7e9
         assert Case.from_json(row["case"]) == asked.case
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+@pytest.mark.parametrize("timeout", [1.5, 20.0])
+def test_who_hangs_takes_a_share_of_a_budget_and_is_accused_of_a_whole_time_out_alone(
+    tmp_path: Path, timeout: float
+) -> None:
+    until = time.monotonic() + 6.0
+    with closing(Sandbox("dying_backends:hanging", tmp_path, "sandbox", timeout, until)) as sandbox:
+        rows = list(sandbox.judge(QUESTIONS[:4]))
+        assert time.monotonic() < until
+        sandbox.take(tmp_path, "sandbox", timeout, time.monotonic())
+        rows += sandbox.judge([QUESTIONS[4], KILLING[0], QUESTIONS[5]])
+    first = Verdict.TIMED_OUT if timeout == 1.5 else Verdict.NOT_RUN
+    verdicts = [Verdict.CONFORMS] * 2 + [first, Verdict.NOT_RUN, Verdict.CONFORMS] + [Verdict.NOT_RUN] * 2
+    assert [row["verdict"] for row in rows] == verdicts
+    assert rows[3]["reason"].startswith(f"cut off before the {timeout:g} s after which it counts as hung")
+    assert rows[6]["reason"].startswith("the time of the budget was over")
+
+
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_many_calls_may_take_longer_than_one(tmp_path: Path) -> None:
+    often = CaseQuestion(CASE, holding("memory_kept"), "block", repeats=200)
+    with opened("dying_backends:slow", tmp_path, timeout=2.0) as sandbox:
+        (row,) = sandbox.judge([often])
+    assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "memory_kept"])
 
 
 def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> None:
@@ -358,6 +385,16 @@ def test_a_backend_that_hangs_while_it_is_loaded_is_named_meanwhile_and_in_the_e
     ((name, found),) = surveys(["dying_backends:never_loaded"])
     assert str(found) == f"backend {name} gave no answer within 3 s while it was loaded"
     assert f"poolproof: backend {name} is being loaded, which may take" in capsys.readouterr().err
+
+
+def test_it_is_said_that_what_judges_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sandbox_module, "_SILENCE", 0.1)
+    monkeypatch.setattr(sandbox_module, "compile_all", lambda: time.sleep(0.5))
+    with opened("scatter_backends:honest", tmp_path) as sandbox:
+        sandbox.start()
+    assert "poolproof: what judges is being compiled, once" in capsys.readouterr().err
 
 
 def test_backends_are_loaded_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:

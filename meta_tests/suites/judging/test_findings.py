@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 from holding import holding
+from poolproof.backends.base import Call
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
+from poolproof.references.forward import forward_maximum
+from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.findings import mismatch
 from poolproof.suites.plan.aspects import CASE_ASPECTS
+from scatter import Scatter, axes_of, planes_of
 from scatter_backends import FAULTS, lost
 from switchable_backend import Switchable, Switches
 
@@ -66,6 +70,29 @@ def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
         assert re.search(
             rf"; {finding['wrong']} of {finding['judged']} (elements|cells|planes|bytes) are wrong", row["reason"]
         )
+
+
+def test_a_write_outside_is_said_before_what_is_wrong_besides() -> None:
+    both = type("Both", (FAULTS["writes_past"][0], FAULTS["lost"][0]), {})
+    row = CaseQuestion(Case.from_json(BACKWARD + "}"), CASE_ASPECTS["values"]).judge(both())
+    assert row["checks_violated"][:2] == ["memory_untouched", "interval"]
+    assert row["reason"].startswith("a write at byte 0 past the storage of grad_input: got 0, expected")
+
+
+def test_an_index_that_points_nowhere_is_not_what_was_expected() -> None:
+    rule = ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST)
+
+    class Lowest(Scatter):
+        variants = ("other",)
+
+        def forward_rule(self, call: Call) -> ForwardRule:
+            return rule
+
+        def forward(self, call: Call) -> None:
+            self.store_forward(call, *forward_maximum(planes_of(call), axes_of(call), rule))
+
+    row = CaseQuestion(Case.from_json(FORWARD + ',"values":"all_nan"}'), holding("variants")).judge(Lowest())
+    assert "made with other: got -1, expected a cell of its window that holds -3.4" in row["reason"]
 
 
 def test_the_registry_names_the_checks() -> None:

@@ -42,7 +42,14 @@ from poolproof.suites.plan.selection import NotDrawable, mandatory, redraw_quest
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
-from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, parse_time
+from poolproof.suites.run.time_budget import (
+    Allotment,
+    Budget,
+    InvalidTime,
+    Portion,
+    cheapest_first,
+    parse_time,
+)
 from scatter import Scatter
 from sessions import run_session
 
@@ -110,6 +117,12 @@ class SimulatedProcesses:
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90.0), ("10m", 600.0), ("1.5 h", 5400.0), (" 1s ", 1.0)])
 def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
     assert parse_time(text) == seconds
+
+
+def test_a_thousand_calls_are_asked_after_a_case_of_others() -> None:
+    ids = ("endurance", "scale", "values")
+    first = cheapest_first([type(name, (Made,), {"aspect": SimpleNamespace(id=name)})(name, 9, 1.0) for name in ids])
+    assert [block.id for block in first] == ["values", "scale", "endurance"]
 
 
 def test_what_is_no_time_is_named() -> None:

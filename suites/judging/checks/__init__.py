@@ -19,12 +19,12 @@ from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.trial import Trial, VariationFailed
 
 _ORDER = (
-    *("results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "memory_untouched", "repeat"),
+    *("results", "written", "memory_untouched", "interval", "unreached", "plane_sum", "inputs_untouched", "repeat"),
     *("layout_invariance", "modes", "variants", "streams", "state", "round_trip", "memory_kept"),
     *("index_dtype_invariance", "scale_equivariance", "maximum", "index_rule", "index_points", "empty_window"),
     *("process_untouched", "sanitizer"),
 )
-"""The order in which checks judge and rows name them; `results` decides whether there is anything to judge."""
+"""The order in which checks judge and rows name them: a write outside of tensors is said before what may come of it."""
 
 CHECKS = {name: REGISTERED[name] for name in _ORDER}
 assert CHECKS.keys() == REGISTERED.keys(), f"no place in the order of checks: {REGISTERED.keys() - CHECKS.keys()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -33,10 +34,11 @@ def index_rule(trial: Trial) -> Mismatch | None:
 
 @check("every index lies in its window and points at the value that came out", is_forward_with_readable_indices)
 def index_points(trial: Trial) -> Mismatch | None:
-    def expected(window: Element) -> str:
-        return f"a cell of its window that holds {number(float(trial.baseline.output('out')[window]))}"
+    return _flagged(trial, POINTS_ELSEWHERE, "indices", partial(_cell_of, trial.baseline))
 
-    return _flagged(trial, POINTS_ELSEWHERE, "indices", expected)
+
+def _cell_of(run: ExecutedCall, window: Element) -> str:
+    return f"a cell of its window that holds {number(float(run.output('out')[window]))}"
 
 
 def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element], str]) -> Mismatch | None:
@@ -73,4 +75,5 @@ def wrong_maxima(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | No
     if flags[window] & WRONG_MAXIMUM:
         return wrong_window(trial, "out", flags & WRONG_MAXIMUM != 0, run.output("out"), number(value), context)
     wrong = flags & (WRONG_INDEX | POINTS_ELSEWHERE) != 0
-    return wrong_window(trial, "indices", wrong, trial.indices_of(run), str(index), context)
+    expected = str(index) if flags[window] & WRONG_INDEX else _cell_of(run, window)
+    return wrong_window(trial, "indices", wrong, trial.indices_of(run), expected, context)
