@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_591,
     "backends": 5_434,
-    "suites": 16_172,
-    "suites/cases": 5_308,
+    "suites": 15_998,
+    "suites/cases": 5_134,
     "suites/judging": 3_351,
     "suites/plan": 1_588,
     "suites/isolation": 1_511,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 944,
     "suites/fleet": 510,
     "reports": 10_871,
-    "meta_tests": 24_665,
+    "meta_tests": 24_604,
 }
 
 CLASSES, FRAMES = 24, 18
