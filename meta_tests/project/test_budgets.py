@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_591,
     "backends": 5_434,
-    "suites": 15_998,
-    "suites/cases": 5_134,
-    "suites/judging": 3_351,
+    "suites": 15_936,
+    "suites/cases": 5_110,
+    "suites/judging": 3_313,
     "suites/plan": 1_588,
     "suites/isolation": 1_511,
     "suites/run": 1_030,
     "suites/probe": 944,
     "suites/fleet": 510,
     "reports": 10_871,
-    "meta_tests": 24_604,
+    "meta_tests": 24_588,
 }
 
 CLASSES, FRAMES = 24, 18
