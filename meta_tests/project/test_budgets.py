@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_591,
+    "references": 7_571,
     "backends": 5_434,
-    "suites": 15_936,
-    "suites/cases": 5_110,
-    "suites/judging": 3_313,
+    "suites": 15_929,
+    "suites/cases": 5_105,
+    "suites/judging": 3_311,
     "suites/plan": 1_588,
     "suites/isolation": 1_511,
     "suites/run": 1_030,
     "suites/probe": 944,
     "suites/fleet": 510,
     "reports": 10_871,
-    "meta_tests": 24_588,
+    "meta_tests": 24_582,
 }
 
 CLASSES, FRAMES = 24, 18

@@ -33,7 +33,7 @@ from poolproof.references.contract.clause import (
     SINCE_A2,
     Breach,
     Clause,
-    ClauseTable,
+    Contract,
     PageReading,
     altered,
 )
@@ -122,7 +122,7 @@ _SHAPE_BATCH_DIVISIBLE = require.tiling(
     page=PageReading("refuses", "C11"),
 )
 
-ADAPTIVE_2D_BACKWARD = ClauseTable.of(
+ADAPTIVE_2D_BACKWARD = Contract.of(
     "aclnnAdaptiveMaxPool2dBackward",
     "adaptive2d-bwd",
     *_POINTERS_AND_DTYPES,
@@ -148,7 +148,7 @@ ADAPTIVE_2D_BACKWARD = ClauseTable.of(
 )
 
 
-ADAPTIVE_3D_BACKWARD = ClauseTable.of(
+ADAPTIVE_3D_BACKWARD = Contract.of(
     "aclnnAdaptiveMaxPool3dBackward",
     "adaptive3d-bwd",
     *_POINTERS_AND_DTYPES,
@@ -287,7 +287,7 @@ def _tags_differ_from_result(call: ContractCall, product: Product) -> bool:
     return tag != "ND" and any(call.tensor(name).format != tag for name in _OUTPUTS)
 
 
-ADAPTIVE_2D = ClauseTable.of(
+ADAPTIVE_2D = Contract.of(
     "aclnnAdaptiveMaxPool2d",
     "adaptive2d-fwd",
     *_POINTERS,
@@ -442,7 +442,7 @@ def _fitting_shape(tensor: str, name: str, breach: Breach) -> Clause:
     )
 
 
-ADAPTIVE_3D = ClauseTable.of(
+ADAPTIVE_3D = Contract.of(
     "aclnnAdaptiveMaxPool3d",
     "adaptive3d-fwd",
     *_POINTERS,
