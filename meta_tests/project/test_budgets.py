@@ -16,7 +16,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_482,
+    "references": 7_473,
     "backends": 5_434,
     "suites": 15_929,
     "suites/cases": 5_105,
