@@ -18,10 +18,10 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_473,
     "backends": 5_434,
-    "suites": 15_929,
-    "suites/cases": 5_105,
+    "suites": 15_924,
+    "suites/cases": 5_102,
     "suites/judging": 3_311,
-    "suites/plan": 1_588,
+    "suites/plan": 1_586,
     "suites/isolation": 1_511,
     "suites/run": 1_030,
     "suites/probe": 944,
