@@ -160,7 +160,6 @@ def test_every_drawn_call_may_be_asked_and_has_an_answer_whatever_its_layout(pro
         assert expected.followed(expected.code.phase_one) in (Follows.BOTH, Follows.CODE)
         if expected.code.phase == 2:
             assert expected.followed(0, expected.code.status) in (Follows.BOTH, Follows.CODE)
-        assert (expected.page is expected.earlier is None) == (expected.erratum is None)
         assert ContractCall.from_json(call.to_json()) == call
         tensors = {name: tensor for name, tensor in call.tensors.items() if tensor is not None}
         if not any(map(leaves_storage, tensors.values())):  # whose views are refused

@@ -17,7 +17,7 @@ from poolproof.references.accumulation import ACC32, NATIVE
 from poolproof.references.contract import expectation as answers
 from poolproof.references.contract.builders import dtype_listed, not_supported
 from poolproof.references.contract.call import ContractError
-from poolproof.references.contract.clause import BEFORE_A2, ClauseTable
+from poolproof.references.contract.clause import BEFORE_A2, Contract
 from poolproof.references.contract.examples import legal_calls, violating_call, violating_pair
 from poolproof.references.contract.expectation import all_clauses, expectations
 from poolproof.references.contract.vocabulary import SIGNATURES
@@ -87,20 +87,20 @@ def test_a_product_like_another_is_asked_and_owed_the_same(api: str, monkeypatch
 
 
 def test_a_table_names_the_product_that_it_forgets_and_a_value_that_is_no_products() -> None:
-    def table(*values: str) -> ClauseTable:
+    def table(*values: str) -> Contract:
         listed = dtype_listed("self", dict.fromkeys(values, ("FLOAT",)))
-        return ClauseTable.of("aclnnSome", "some", not_supported(BEFORE_A2), listed)
+        return Contract.of("aclnnSome", "some", not_supported(BEFORE_A2), listed)
 
     with pytest.raises(ContractError) as caught:
-        table("A2").contract(PRODUCTS.values())
+        table("A2").placed(PRODUCTS.values())
     assert str(caught.value) == (
         "product '950' has no value in table dtype.self of aclnnSome: give it one, or name a product that it is like"
     )
-    table("A2", "950").contract(PRODUCTS.values())
+    table("A2", "950").placed(PRODUCTS.values())
     with pytest.raises(ContractError, match=r"dtype\.self of aclnnSome has a value for '95O', which is no product"):
-        table("A2", "950", "95O").contract(PRODUCTS.values())
+        table("A2", "950", "95O").placed(PRODUCTS.values())
     own = dtype_listed("self", {**dict.fromkeys(PRODUCTS, ("FLOAT",)), "1000": ("FLOAT", "BF16")})
-    (placed,) = ClauseTable.of("aclnnSome", "some", own).contract((*PRODUCTS.values(), NEW)).clauses
+    (placed,) = Contract.of("aclnnSome", "some", own).placed((*PRODUCTS.values(), NEW)).clauses
     assert placed.statement.endswith("; FLOAT or BF16 on 1000.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from places import ROOT
 from poolproof.references import standards
 from poolproof.references.criterion import scatter_sums
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.operators import BACKWARDS
-from poolproof.references.standards import APPLICATIONS, STANDARDS, judge_all
+from poolproof.references.standards import STANDARDS, judge_all
 
 p = float.fromhex
 
@@ -113,13 +115,11 @@ def test_constants_are_those_of_the_source(name: str) -> None:
 
 
 def test_every_standard_is_applied_by_somebody() -> None:
-    assert set(STANDARDS) == {name for application in APPLICATIONS for name in application.standards}
-    known = {operator.name for operator in BACKWARDS}
-    for application in APPLICATIONS:
-        assert set(application.operators) <= known and application.source
-    for operator in known:
-        applied = (each for each in APPLICATIONS if not each.operators or operator in each.operators)
-        assert any("ecosystem-2026-09" in application.standards for application in applied)
+    page = (ROOT / "docs" / "precision.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.partition("| who |")[2].partition("\n\n")[0].splitlines()[2:]]
+    assert {name for _, _, names, _ in rows for name in re.findall("`(.*?)`", names)} == {*STANDARDS}
+    pools = {operator.name.removesuffix("Backward") for operator in BACKWARDS}
+    assert {pool for _, of, _, _ in rows for pool in of.split(", ")} == {"all", *pools}
 
 
 def compare(

@@ -211,7 +211,7 @@ def at_least(least: int, name: str, breach: Breach, **fields: Any) -> Clause:
     return Clause(
         f"{name}.{'positive' if least else 'not-negative'}",
         f"Every value of {name} is at least {least}.",
-        lambda call, product: min(attribute(call, name)) < least,
+        lambda call, product: min(attribute(call, name), default=least) < least,
         breach,
         **fields,
     )
@@ -267,13 +267,13 @@ def some_window_fits(**fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-def shape_same(tensor: str, model: str) -> Clause:
+def shape_same(tensor: str, model: str, **fields: Any) -> Clause:
     return Clause(
         f"shape.{tensor}",
         f"{tensor} has {model}'s shape.",
         lambda call, product: call.tensor(tensor).shape != call.tensor(model).shape,
         altered("shape", longer, tensor),
-    )
+    ).with_fields(**fields)
 
 
 def empty_exit(wording: str, tensors: tuple[str, ...], page: PageReading | None = None) -> Clause:

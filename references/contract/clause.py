@@ -123,7 +123,7 @@ class Clause:
     breach
         How to break this clause alone.
     id, api, products
-        Set by `ClauseTable.contract`; ``products`` are those on which the clause holds.
+        Set by `Contract.placed`; ``products`` are those on which the clause holds.
     """
 
     name: str
@@ -167,44 +167,18 @@ def always(call: ContractCall, product: Product) -> bool:
 
 @dataclass(frozen=True)
 class Contract:
-    """The ordered clauses of one API, each with the products on which it can be reached."""
-
-    api: str
-    clauses: tuple[Clause, ...]
-    products: Products
-
-    def on(self, product: Product) -> tuple[Clause, ...]:
-        """Return the clauses that hold on a product, in order; `ContractError` where the product is unknown."""
-        if product not in self._by_product:
-            known = ", ".join(map(str, self.products))
-            raise ContractError(f"product {product.name!r} is not one of {known}")
-        return self._by_product[product]
-
-    @cached_property
-    def by_id(self) -> Mapping[str, Clause]:
-        """All clauses by their ids, in order."""
-        return {clause.id: clause for clause in self.clauses}
-
-    @cached_property
-    def _by_product(self) -> Mapping[Product, tuple[Clause, ...]]:
-        return {
-            product: tuple(clause for clause in self.clauses if product in clause.products) for product in self.products
-        }
-
-
-@dataclass(frozen=True)
-class ClauseTable:
-    """The ordered clauses of one API as they are written down, for whatever products there are."""
+    """The ordered clauses of one API: as they are written down, or `placed` on products."""
 
     api: str
     prefix: str
     clauses: tuple[Clause, ...]
+    products: Products = ()
 
     @classmethod
-    def of(cls, api: str, prefix: str, *clauses: Clause) -> ClauseTable:
+    def of(cls, api: str, prefix: str, *clauses: Clause) -> Contract:
         return cls(api, prefix, clauses)
 
-    def contract(self, products: Iterable[Product]) -> Contract:
+    def placed(self, products: Iterable[Product]) -> Contract:
         """Find out on which products each clause holds.
 
         `ContractError` names a product that can reach a clause and has no value in one of its tables, or a value that
@@ -226,7 +200,24 @@ class ClauseTable:
             placed.append(replace(clause, id=f"{self.prefix}.{clause.name}", api=self.api, products=reached))
             if clause.refuses_all:
                 remaining = tuple(product for product in remaining if product not in reached)
-        return Contract(self.api, tuple(placed), known)
+        return Contract(self.api, self.prefix, tuple(placed), known)
+
+    def on(self, product: Product) -> tuple[Clause, ...]:
+        """Return the clauses that hold on a product, in order; `ContractError` where the product is unknown."""
+        if product not in self._by_product:
+            known = ", ".join(map(str, self.products))
+            raise ContractError(f"product {product.name!r} is not one of {known}")
+        return self._by_product[product]
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Clause]:
+        return {clause.id: clause for clause in self.clauses}
+
+    @cached_property
+    def _by_product(self) -> Mapping[Product, tuple[Clause, ...]]:
+        return {
+            product: tuple(clause for clause in self.clauses if product in clause.products) for product in self.products
+        }
 
 
 def require_values(products: Products, table: Mapping[str, Any], name: str, owner: str) -> None:

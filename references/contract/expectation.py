@@ -29,7 +29,7 @@ def contracts_of(products: Iterable[Product]) -> dict[str, Contract]:
     the product needs.
     """
     known = tuple(products)
-    contracts = {table.api: table.contract(known) for table in _TABLES}
+    contracts = {table.api: table.placed(known) for table in _TABLES}
     require_apis("contract", contracts)
     for name, values in COMPLETE_TABLES.items():
         require_values(known, values, name, "the whole contract")
@@ -97,15 +97,12 @@ class Expectation:
         The response of the library's code.
     page
         What its published page promises, where that is another response; None where the page agrees or says nothing.
-    erratum
-        The known disagreement behind ``page`` or ``earlier`` (a key of `ERRATA`).
     earlier
         The response of earlier releases of the library, where that is another one.
     """
 
     code: Response
     page: Response | None = None
-    erratum: str | None = None
     earlier: Response | None = None
 
     @property
@@ -166,30 +163,22 @@ def expectations(product: Product, call: ContractCall) -> Expectation:
         if clause.status is not None:
             code, changed = _response(clause, clause.status), clause.earlier
             break
-    page, erratum = _by_page(chain(first, deciding))
-    earlier = replace(code, status=changed.status) if changed else None
-    if page is not None and (page.status, page.phase) != (code.status, code.phase):
-        return Expectation(code, page, erratum, earlier)
-    return Expectation(code, None, changed.erratum if changed else None, earlier)
+    page = _by_page(chain(first, deciding))
+    agrees = page is None or (page.status, page.phase) == (code.status, code.phase)
+    return Expectation(code, None if agrees else page, replace(code, status=changed.status) if changed else None)
 
 
-def _by_page(deciding: Iterable[Clause]) -> tuple[Response | None, str | None]:
-    """Return the page's response, None where it is silent, and the erratum behind it.
-
-    Pages name no order of checks, so the code's is taken. Behind a response that an earlier clause of the code would
-    have prevented stands the erratum of that clause, which the page waives.
-    """
-    waived: str | None = None
+def _by_page(deciding: Iterable[Clause]) -> Response | None:
+    """Return the page's response, None where it is silent. Pages name no order of checks, so the code's is taken."""
     for clause in deciding:
-        reading, erratum = (clause.page.reading, clause.page.erratum) if clause.page else ("agrees", None)
+        reading = clause.page.reading if clause.page else "agrees"
         if reading == "silent":
-            return None, None
-        if clause.page and reading == "refuses":
-            return Response(ReturnCode.INVALID_PARAMETER, 1, clause.id), erratum
+            return None
+        if reading == "refuses":
+            return Response(ReturnCode.INVALID_PARAMETER, 1, clause.id)
         if clause.status is not None and reading == "agrees":
-            return _response(clause, clause.status), waived
-        waived = waived or erratum
-    return Response(ReturnCode.SUCCESS), waived
+            return _response(clause, clause.status)
+    return Response(ReturnCode.SUCCESS)
 
 
 def _response(clause: Clause, status: ReturnCode) -> Response:

@@ -27,7 +27,7 @@ from poolproof.references.contract.changes import (
     variations,
 )
 from poolproof.references.contract.examples import base_template, legal_calls, violating_call, violating_pair
-from poolproof.references.contract.expectation import all_clauses, expectations, may_ask
+from poolproof.references.contract.expectation import all_clauses, expectations, find_clause, may_ask
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
@@ -96,12 +96,7 @@ def clause_call(product: Product, call: ContractCall, of: str = "") -> ClauseCal
     """Name the clause that decides a call by the code, or by the page alone; ``of`` says where the call comes from."""
     expected = expectations(product, call)
     clause = expected.code.clause or (expected.page.clause if expected.page else None) or ""
-    return clause, _statements()[clause] if clause else f"Legal: {of}.", call
-
-
-@cache
-def _statements() -> dict[str, str]:
-    return {clause.id: clause.statement for clause in all_clauses()}
+    return clause, find_clause(clause).statement if clause else f"Legal: {of}.", call
 
 
 def _broken_alone(product: Product, api: str) -> Iterator[ClauseCall]:

@@ -189,9 +189,6 @@ class Case:
         """Return the shape of one of ``api.tensors``."""
         return self.api.tensor_shapes(self.shape, self.axes)[tensor]
 
-    def tensor_dtype(self, tensor: str) -> str:
-        return self.index_dtype if tensor == "indices" else self.dtype
-
     def recipe(self, tensor: str) -> str:
         """Name the recipe that makes a tensor; empty for one that the operator does not read."""
         recipes = {"grad_output": self.gradient, "indices": self.indices, "self": self.values}

@@ -97,15 +97,9 @@ def _in_one_piece(sizes: Sequence[int]) -> Allocator:
     return lambda size, _: piece[(start := next(left)) : start + size]
 
 
-def copy_small_inputs(call: Call) -> dict[str, bytes]:
-    """Copy the memory of those inputs that are short."""
-    buffers = {name: call.tensors[name].buffer for name in call.operator.inputs}
-    return {name: buffer.tobytes() for name, buffer in buffers.items() if len(buffer) <= SMALL}
-
-
 def rebuild_input(operands: CaseOperands, name: str, poison: int) -> Tensor:
     """Make an input of `allocate` once more: what its memory held before the call."""
-    return _input(operands.case.forms[name], operands, name, poison, GUARD_BYTES, allocator)
+    return _input(operands.case.forms[name], operands, name, poison, GUARD_BYTES, _own_memory)
 
 
 def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
@@ -116,18 +110,6 @@ def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
 def as_bits(elements: NDArray) -> NDArray:
     """View the memory as an unsigned integer for each element."""
     return elements.view(BITS[elements.itemsize])
-
-
-def element_bytes(tensor: Tensor) -> NDArray[np.uint8]:
-    """View the bytes of the elements, those of one element along a last axis, in the tensor's own memory."""
-    return _of_elements(tensor, tensor.buffer)
-
-
-def _of_elements(tensor: Tensor, memory: NDArray[Any]) -> NDArray[Any]:
-    """View those entries of ``memory``, one for each byte of the tensor's buffer, that belong to its elements."""
-    size = tensor.dtype.itemsize
-    strides = (*(stride * size for stride in tensor.strides), 1)
-    return np.ndarray((*tensor.shape, size), memory.dtype, memory.data, tensor.guard + tensor.offset * size, strides)
 
 
 def written_text(call: Call) -> str:
@@ -150,8 +132,9 @@ def has_intact_guards(tensor: Tensor, byte: int) -> bool:
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     """Mark the bytes of the buffer that belong to no element of the view."""
-    mask = np.ones(len(tensor.buffer), bool)
-    _of_elements(tensor, mask)[...] = False
+    mask, size = np.ones(len(tensor.buffer), bool), tensor.dtype.itemsize
+    strides = (*(stride * size for stride in tensor.strides), 1)
+    np.ndarray((*tensor.shape, size), bool, mask.data, tensor.guard + tensor.offset * size, strides)[...] = False
     return mask
 
 
@@ -199,13 +182,6 @@ def _tensor(form: Form, guard: int, fill: int, take: Allocator, beyond: int = 0)
 def _pattern(byte: int, length: int) -> int:
     """Repeat the byte to an unsigned integer of ``length`` bytes."""
     return int.from_bytes(bytes([byte]) * length, "little")
-
-
-def expected_input(operands: CaseOperands, name: str) -> NDArray | None:
-    """Return what the elements of an input are filled with, of its size; None where that is bits of a mask."""
-    if name == "indices" and not operands.case.api.indices.has_layout:
-        return None
-    return {"self": operands.values, "grad_output": operands.gradient, "indices": operands.indices}[name]
 
 
 _ALIGNMENT = 16

@@ -10,19 +10,9 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Tensor, dtype_name
 from poolproof.references.formats import Float64
-from poolproof.suites.cases.memory import (
-    GAP_FILL,
-    POISONS,
-    as_bits,
-    element_bytes,
-    expected_input,
-    guard_and_gap_mask,
-    has_gaps,
-    has_intact_guards,
-)
-from poolproof.suites.cases.operands import CaseOperands
+from poolproof.suites.cases.memory import GAP_FILL, as_bits, guard_and_gap_mask, has_gaps, has_intact_guards
 from poolproof.suites.judging.cells import SINGLE_VALUED
-from poolproof.suites.judging.chunks import anywhere, array_chunks, where
+from poolproof.suites.judging.chunks import anywhere, where
 from poolproof.suites.judging.findings import Element, Mismatch, element_text, first_element, mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
@@ -115,31 +105,11 @@ def _other_value(got: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]
     return differs(got.astype(np.float64), expected.astype(np.float64)) if np.count_nonzero(other) else other
 
 
-def unchanged(trial: Trial, name: str) -> bool:
-    """Tell whether all bytes of an input of the first run are seen to be as they were before it."""
-    tensor, before = trial.baseline.call.tensors[name], trial.baseline.before.get(name)
-    return untouched(tensor, trial.operands, name) if before is None else tensor.buffer.tobytes() == before
-
-
-def untouched(tensor: Tensor, operands: CaseOperands, name: str) -> bool:
-    """Tell whether all bytes of an input are seen to be as they were; of one with gaps that is not seen."""
-    elements = expected_input(operands, name)
-    if elements is None or not operands.case.forms[name].is_dense:
-        return False
-    if not has_intact_guards(tensor, POISONS[0]):
-        return False
-    pair = tensor.array, elements.reshape(tensor.shape)
-    return not anywhere(np.not_equal, *(pair if name == "indices" else map(as_bits, pair)))
-
-
 def is_written_out_of_bounds(tensor: Tensor) -> bool:
-    """Tell whether something was written to a guard band of an output, or between its elements.
-
-    There is something between them where the storage holds more bytes other than `GAP_FILL` than the elements do.
-    """
-    if not has_intact_guards(tensor, GAP_FILL):
-        return True
-    return has_gaps(tensor) and _count_non_fill(tensor.storage) != _count_non_fill(element_bytes(tensor))
+    """Tell whether something was written to a guard band of an output, or between its elements."""
+    if has_gaps(tensor):
+        return bool(out_of_bounds_writes(tensor).any())
+    return not has_intact_guards(tensor, GAP_FILL)
 
 
 def out_of_bounds_writes(tensor: Tensor) -> NDArray[np.bool_]:
@@ -147,10 +117,6 @@ def out_of_bounds_writes(tensor: Tensor) -> NDArray[np.bool_]:
     written = guard_and_gap_mask(tensor)
     written &= tensor.buffer != GAP_FILL
     return written
-
-
-def _count_non_fill(memory: NDArray[np.uint8]) -> int:
-    return sum(int(np.count_nonzero(chunk != GAP_FILL)) for (chunk,) in array_chunks(memory))
 
 
 def changed_bytes(

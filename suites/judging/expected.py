@@ -13,15 +13,13 @@ from poolproof.backends.abilities import Abilities
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.expectation import all_clauses, expectations
+from poolproof.references.contract.expectation import expectations, find_clause
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import MemoryLayout
-
-_STATEMENTS = {clause.id: clause.statement for clause in all_clauses()}
 
 _OF_THE_API = {161, 561}
 """Thousands of the statuses by which aclnn's first phase refuses a call: invalid arguments, and nothing to run it."""
@@ -50,7 +48,7 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
         return reason
     expected = expectations(backend.product, smallest_call(operator, dtype, index_dtype))
     answer = expected.code if expected.page is None else expected.page
-    return f"{backend.product}: {_STATEMENTS[answer.clause]}" if answer.status and answer.clause else None
+    return f"{backend.product}: {find_clause(answer.clause).statement}" if answer.status and answer.clause else None
 
 
 def lacking(backend: Backend, case: Case) -> str | None:
@@ -101,8 +99,8 @@ def _by_contract(product: Product, call: ContractCall) -> DocumentedRefusal | No
     refusing = [answer for answer in expected.acceptable if answer.status]
     if not refusing:
         return None
-    clause = refusing[0].clause or ""
-    reason = f"{refusing[0].status:d} in phase {refusing[0].phase} by {clause}: {_STATEMENTS.get(clause, '')}"
+    clause = find_clause(refusing[0].clause or "")
+    reason = f"{refusing[0].status:d} in phase {refusing[0].phase} by {clause.id}: {clause.statement}"
     return DocumentedRefusal(reason, required=len(refusing) == len(expected.acceptable))
 
 

@@ -5,7 +5,7 @@ Runs are made on demand and cached, so that two checks that need the same variat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from poolproof.references.summary import Summary, summarise
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import CONTIGUOUS
-from poolproof.suites.cases.memory import POISONS, allocate, copy_small_inputs
+from poolproof.suites.cases.memory import POISONS, SMALL, allocate
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging.cells import CellChunks
@@ -40,11 +40,10 @@ SCALE = 3
 
 @dataclass(eq=False)
 class ExecutedCall:
-    """One executed call; ``before`` is what the memory of some of its inputs held before it, where that was copied."""
+    """One executed call."""
 
     call: Call
     outcome: Outcome
-    before: Mapping[str, bytes] = field(default_factory=dict)
 
     def output(self, name: str) -> NDArray:
         """Return the output as its caller reads it after the call, in logical order."""
@@ -148,9 +147,9 @@ class Trial:
 
         Those only if the inputs are small: to ask a host takes longer than they do.
         """
-        call = allocate(self.operands, POISONS[0])
-        self._before = copy_small_inputs(call)
-        self._foreseen = list(self._needed_variations()) if len(self._before) == len(call.operator.inputs) else []
+        call = self.new_call()
+        is_small = all(len(call.tensors[name].buffer) <= SMALL for name in call.operator.inputs)
+        self._foreseen = list(self._needed_variations()) if is_small else []
         return [call, *map(self._varied, self._foreseen)]
 
     @cached_property
@@ -159,7 +158,7 @@ class Trial:
         (call, *varied), (outcome, *others) = self.call_batch, self.backend.run_all(self.call_batch)
         ahead = zip(self._foreseen, varied, others, strict=False)
         self._made_ahead = {key: ExecutedCall(call, outcome) for key, call, outcome in ahead}
-        return ExecutedCall(call, outcome, self._before)
+        return ExecutedCall(call, outcome)
 
     def _needed_variations(self) -> Iterator[_Variation]:
         """Yield the variations that the checks need of a call that completes."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, S
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import prod
-from typing import TypeVar, cast
+from typing import Self, TypeVar, cast
 
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
@@ -23,7 +23,7 @@ from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import Draws, derive_seed, generate
+from poolproof.suites.cases.generation import Draws, Make, derive_seed, generate
 from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS
 from poolproof.suites.cases.sequences import draw_sequence, smaller_sequence
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
@@ -211,32 +211,50 @@ class CaseAspect(Aspect):
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
         """Yield the blocks of drawn cases, then one of the listed."""
-        count = self.count(plan)
-        starts = range(0, count, BLOCK_SIZE)
-        for number, start in enumerate(starts):
-            name = (subject.operator.name, subject.dtype, subject.index_dtype, self.id, number)
-            yield CaseBlock(subject, self, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
+        drawn = list(CaseBlock.holding(self.count(plan), subject, self, seed))
+        yield from drawn
         if self.targets(subject, plan.cases):
-            yield ListedBlock(subject, self, len(starts), plan.cases)
+            yield ListedBlock(subject, self, len(drawn), plan.cases)
 
 
 @dataclass(frozen=True)
-class CaseBlock(Block):
-    """``count`` cases of one aspect of one subject from the ``number``-th seed.
-
-    The seed of its ``index``-th extension derives from its own.
-    """
+class DrawnBlock(Block):
+    """``count`` drawn questions of one aspect of one subject from the ``number``-th seed."""
 
     subject: Subject
-    aspect: CaseAspect
+    aspect: CaseAspect | PhaseAspect
     number: int
     count: int = BLOCK_SIZE
     seed: int = field(default=0, compare=False)
+
+    @classmethod
+    def holding(cls, count: int, subject: Subject, aspect: CaseAspect | PhaseAspect, seed: int) -> Iterator[Self]:
+        """Yield the blocks that hold so many questions together."""
+        for number, start in enumerate(range(0, count, BLOCK_SIZE)):
+            name = (subject.operator.name, subject.dtype, subject.index_dtype, aspect.id, number)
+            yield cls(subject, aspect, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
+
+    @property
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
+
+    def _makes(self) -> Make[Case]:
+        """Return what draws a case that the aspect could have and the backend takes."""
+        subject = self.subject
+        profile = self.aspect.profile.within(subject.abilities)
+        return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
+
+
+@dataclass(frozen=True)
+class CaseBlock(DrawnBlock):
+    """Drawn cases; the seed of the ``index``-th extension derives from that of the block."""
+
+    aspect: CaseAspect
     index: int = 0
 
     @property
     def id(self) -> str:
-        return extension_id(f"{self.subject.id}-{self.aspect.id}-{self.number}", self.index)
+        return extension_id(super().id, self.index)
 
     def questions(self) -> list[CaseQuestion]:
         return self.prefix(self.count)
@@ -246,12 +264,10 @@ class CaseBlock(Block):
 
         Of `_LOOKED_AT` that which tells most changes places with the first, which is the simplest.
         """
-        subject, block = self.subject, self.id
-        profile = self.aspect.profile.within(subject.abilities)
-        make = cases(subject.operator, subject.dtype, subject.index_dtype, profile)
+        block = self.id
         seed = derive_seed(self.seed, self.index) if self.index else self.seed
         looked_at = 0 if self.index else min(_LOOKED_AT, self.count)  # an extension's count is what is asked
-        drawn = list(generate(make, max(count, looked_at), seed))
+        drawn = list(generate(self._makes(), max(count, looked_at), seed))
         if looked_at:
             most = max(range(looked_at), key=lambda number: _tells(drawn[number]))
             drawn[0], drawn[most] = drawn[most], drawn[0]
@@ -392,9 +408,7 @@ class PhaseAspect(Aspect):
         if subject.in_phases:
             yield PhaseBlock(subject, self)
         count = max(1, round(plan.cases * self.weight))
-        for number, start in enumerate(range(0, count, BLOCK_SIZE)):
-            name = (subject.operator.name, subject.dtype, subject.index_dtype, self.id, number)
-            yield SequenceBlock(subject, self, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
+        yield from SequenceBlock.holding(count, subject, self, seed)
 
 
 @dataclass(frozen=True)
@@ -418,38 +432,22 @@ class PhaseBlock(Block):
 
 
 @dataclass(frozen=True)
-class SequenceBlock(Block):
-    """``size`` drawn sequences of calls of one subject from the ``number``-th seed."""
-
-    subject: Subject
-    aspect: PhaseAspect
-    number: int
-    size: int
-    seed: int = field(default=0, compare=False)
-
-    @property
-    def id(self) -> str:
-        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
-
-    @property
-    def count(self) -> int:
-        return self.size
+class SequenceBlock(DrawnBlock):
+    """Drawn sequences of calls."""
 
     @property
     def clauses(self) -> Counter[str]:
-        return Counter({DRAWN: self.size})
+        return Counter({DRAWN: self.count})
 
     def questions(self) -> list[PhaseQuestion]:
-        subject = self.subject
-        profile = self.aspect.profile.within(subject.abilities)
-        make = cases(subject.operator, subject.dtype, subject.index_dtype, profile)
+        subject, make = self.subject, self._makes()
         takes = partial(has_call, subject)
 
         def draw(draws: Draws) -> PhaseQuestion:
             sequence = draw_sequence(draws, make(draws), takes, subject.actions)
             return PhaseQuestion.of_sequence(sequence, self.aspect, self.id)
 
-        return generate(draw, self.size, self.seed)
+        return generate(draw, self.count, self.seed)
 
     def smaller(
         self, failing: Question, still_fails: Callable[[Question], bool], seconds: float

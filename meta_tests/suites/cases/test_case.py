@@ -6,11 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from poolproof.references.operators import OPERATORS, Operator
-from poolproof.suites import api
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, extent
@@ -30,23 +27,6 @@ from poolproof.suites.cases.varying import (
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
 from scatter import Scatter
-
-ANY_CASE = st.sampled_from(list(OPERATORS.values())).flatmap(
-    lambda operator: st.sampled_from(
-        [aspect for aspect in CASE_ASPECTS.values() if operator.takes_tags or not aspect.profile.tagged]
-    ).flatmap(lambda aspect: api.cases(operator.name, "float16", operator.indices.dtypes[0], aspect.id))
-)
-
-
-@settings(max_examples=300)
-@given(case=ANY_CASE)
-def test_json_round_trip(case: Case) -> None:
-    line = case.to_json()
-    assert "\n" not in line
-    assert "'" not in line, "the line must fit between single quotes in a shell"
-    again = Case.from_json(line)
-    assert again == case
-    assert again.id == case.id
 
 
 def test_the_id_is_that_of_the_content() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -254,25 +254,6 @@ def test_a_forwards_kernel_and_an_api_are_read_from_their_own_columns(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"api_name": "aclnnMaxPool"}, "api_name"),
-        ({"is_enabled": "FALSE"}, "is_enabled"),
-        ({"tensor_dtypes": "('float32', 'float16', 'int32', 'float32')"}, "tensor_dtypes"),
-        ({"tensor_view_shapes": "((2, 3, 3, 2), (2, 3, 6, 4), (2, 3, 3, 2))"}, "tensor_view_shapes"),
-        ({"tensor_view_shapes": "((2, 3, 3, 3), (2, 3, 6, 4), (2, 3, 3, 2), (2, 3, 6, 4))"}, "tensor_view_shapes"),
-        ({"tensor_view_strides": "((24, 6, 2, 1),)"}, "tensor_view_strides"),
-        ({"attributes": '{"stride": [2, 2]}'}, "no legal call"),
-    ],
-)
-def test_what_is_wrong_with_a_row_of_an_api_names_its_column(
-    tmp_path: Path, changes: dict[str, str], field: str
-) -> None:
-    (entry,) = read_lists([write_ttk(tmp_path / "api.csv", ttk_api(**changes))])
-    assert entry.fault.partition("): ")[2].startswith(field), entry.fault
-
-
-@pytest.mark.parametrize(
     ("given", "recipe"),
     [
         ([-5, 5], "between(-5,5)"),
@@ -355,26 +336,39 @@ def test_what_is_wrong_with_a_row_names_its_field_and_leaves_the_others(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"),
+    ("make", "changes", "field"),
     [
-        ({"op_name": "avg_pool_grad"}, "op_name"),
-        ({"input_dtypes": "('float16', 'float32', 'int32')"}, "input_dtypes"),
-        ({"input_dtypes": "('float16', 'float16', 'int64')"}, "attributes"),
-        ({"input_dtypes": "('float16',)"}, "input_dtypes"),
-        ({"input_shapes": "((2, 6, 4, 3), (2, 3, 2, 4), (2, 3, 2, 3))"}, "input_shapes"),
-        ({"input_shapes": "((6, 4, 3), (3, 2, 3), (3, 2, 3))"}, "input_shapes"),
-        ({"input_shapes": "__import__('os').getcwd()"}, "input_shapes"),
-        ({"attributes": "[1]"}, "attributes"),
-        ({"attributes": "{'ksize': [2, 2]}"}, "attributes"),
-        ({"attributes": ""}, "attributes"),
-        ({"input_data_ranges": "((nan, nan), (0, 1))"}, "input_data_ranges"),
-        ({"input_data_ranges": "((1, 0), (0, 1), (0, 0))"}, "self"),
-        ({"precision_tolerances": "(0.001, 0.001)"}, "precision_tolerances"),
-        ({"precision_tolerances": "((nan, 0.001),)"}, "precision_tolerances"),
+        (ttk, {"op_name": "avg_pool_grad"}, "op_name"),
+        (ttk, {"input_dtypes": "('float16', 'float32', 'int32')"}, "input_dtypes"),
+        (ttk, {"input_dtypes": "('float16', 'float16', 'int64')"}, "attributes"),
+        (ttk, {"input_dtypes": "('float16',)"}, "input_dtypes"),
+        (ttk, {"input_shapes": "((2, 6, 4, 3), (2, 3, 2, 4), (2, 3, 2, 3))"}, "input_shapes"),
+        (ttk, {"input_shapes": "((6, 4, 3), (3, 2, 3), (3, 2, 3))"}, "input_shapes"),
+        (ttk, {"input_shapes": "__import__('os').getcwd()"}, "input_shapes"),
+        (ttk, {"attributes": "[1]"}, "attributes"),
+        (ttk, {"attributes": "{'ksize': [2, 2]}"}, "attributes"),
+        (ttk, {"attributes": ""}, "attributes"),
+        (ttk, {"input_data_ranges": "((nan, nan), (0, 1))"}, "input_data_ranges"),
+        (ttk, {"input_data_ranges": "((1, 0), (0, 1), (0, 0))"}, "self"),
+        (ttk, {"precision_tolerances": "(0.001, 0.001)"}, "precision_tolerances"),
+        (ttk, {"precision_tolerances": "((nan, 0.001),)"}, "precision_tolerances"),
+        (ttk_api, {"api_name": "aclnnMaxPool"}, "api_name"),
+        (ttk_api, {"is_enabled": "FALSE"}, "is_enabled"),
+        (ttk_api, {"tensor_dtypes": "('float32', 'float16', 'int32', 'float32')"}, "tensor_dtypes"),
+        (ttk_api, {"tensor_view_shapes": "((2, 3, 3, 2), (2, 3, 6, 4), (2, 3, 3, 2))"}, "tensor_view_shapes"),
+        (
+            ttk_api,
+            {"tensor_view_shapes": "((2, 3, 3, 3), (2, 3, 6, 4), (2, 3, 3, 2), (2, 3, 6, 4))"},
+            "tensor_view_shapes",
+        ),
+        (ttk_api, {"tensor_view_strides": "((24, 6, 2, 1),)"}, "tensor_view_strides"),
+        (ttk_api, {"attributes": '{"stride": [2, 2]}'}, "no legal call"),
     ],
 )
-def test_what_is_wrong_with_a_row_of_ttk_names_its_column(tmp_path: Path, changes: dict[str, str], field: str) -> None:
-    entry = read_ttk(tmp_path, **changes)
+def test_what_is_wrong_with_a_row_of_ttk_names_its_column(
+    tmp_path: Path, make: Callable[..., dict[str, str]], changes: dict[str, str], field: str
+) -> None:
+    (entry,) = read_lists([write_ttk(tmp_path / "list.csv", make(**changes))])
     assert entry.case is None
     assert entry.fault.partition("): ")[2].startswith(field), entry.fault
 

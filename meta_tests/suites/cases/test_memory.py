@@ -18,11 +18,12 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.score.hunt import HONEST, answers
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, TAGS, MemoryLayout, suitable
-from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison, rebuild_input
+from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.checks.memory import inputs_untouched
 from poolproof.suites.judging.chunks import anywhere, are_same_bits
-from poolproof.suites.judging.comparing import is_written_out_of_bounds, unchanged, untouched
+from poolproof.suites.judging.comparing import is_written_out_of_bounds
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
@@ -67,43 +68,17 @@ def test_poison_is_in_the_elements_and_nowhere_else(layout: str) -> None:
         assert holds_poison(tensor.array, poison).sum() == tensor.array.size - 1
 
 
-def test_an_input_is_laid_out_alike_each_time() -> None:
-    windows = {"shape": (1, 2, 5, 5), "kernel_size": (2,), "index_dtype": "int8"}
-    layouts = (("grad_output", "expanded_c"), ("self", "sliced+3"))
-    operands = make_operands(Case.of("MaxPool2dWithMaskBackward", layouts=layouts, **windows))
-    call = allocate(operands, POISONS[0])
-    for name in call.operator.inputs:
-        np.testing.assert_array_equal(rebuild_input(operands, name, POISONS[0]).buffer, call.tensors[name].buffer)
-
-
-@pytest.mark.parametrize(
-    "layout", ["contiguous", "channels_last", "contiguous+5", "sliced", "expanded_c+3", "expanded_nc+18"]
-)
+@pytest.mark.parametrize("layout", ["contiguous", "contiguous+5", "sliced", "expanded_c", "expanded_nc+18"])
 @pytest.mark.parametrize("name", ["self", "grad_output", "indices"])
-def test_an_input_of_which_a_byte_was_changed_is_never_seen_to_be_untouched(name: str, layout: str) -> None:
-    """`expanded_nc+18`: as many elements in storage as in the tensor, of which most lie before the first."""
+def test_a_byte_of_an_input_that_the_first_run_changed_is_seen(name: str, layout: str) -> None:
     line = '{"operator":"MaxPool2dWithIndicesBackward","shape":[2,2,3,4],"kernel_size":[2],"stride":[1],"layouts":%s}'
-    operands = make_operands(Case.from_json(line % json.dumps({name: layout})))
-    tensor = allocate(operands, POISONS[0]).tensors[name]
-    assert untouched(tensor, operands, name) == (layout in ("contiguous", "channels_last"))
-    for byte in range(len(tensor.buffer)):
-        tensor.buffer[byte] ^= 0x10
-        assert not untouched(tensor, operands, name)
-        tensor.buffer[byte] ^= 0x10
-
-
-@pytest.mark.parametrize("shape", [[2, 2, 3, 4], [1, 1, 130, 130]], ids=["kept", "made once more"])
-def test_a_byte_of_an_input_that_the_first_run_changed_is_seen(shape: list[int]) -> None:
-    line = '{"operator":"MaxPool2dWithIndicesBackward","shape":%s,"kernel_size":[1]}'
-    trial = Trial(Case.from_json(line % shape), Scatter())
-    for name in trial.case.api.inputs:
-        buffer = trial.baseline.call.tensors[name].buffer
-        assert (name in trial.baseline.before) == (shape[-1] < 130)
-        for byte in (0, len(buffer) // 2, len(buffer) - 1):
-            assert unchanged(trial, name)
-            buffer[byte] ^= 0x10
-            assert not unchanged(trial, name)
-            buffer[byte] ^= 0x10
+    trial = Trial(Case.from_json(line % json.dumps({name: layout})), Scatter())
+    buffer = trial.baseline.call.tensors[name].buffer
+    for byte in range(len(buffer)):
+        buffer[byte] ^= 0x10
+        assert inputs_untouched(trial) is not None
+        buffer[byte] ^= 0x10
+    assert inputs_untouched(trial) is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from poolproof.suites.probe.questions import probe_questions, take_account
 from poolproof.suites.probe.sums import ROUNDINGS
 from scatter import Scatter, axes_of, fault, planes_of
 from scatter_backends import Picking, Plain, WithoutPadding, lost, unrepeatable
-from switchable_backend import Switchable, Switches, round_by
+from switchable_backend import Switchable, Switches
 
 OPERATORS = [operator.name for operator in BACKWARDS if operator.indices is FLAT]
 WINDOWED, ADAPTIVE = "MaxPool2dWithIndicesBackward", "AdaptiveMaxPool2dBackward"
@@ -192,38 +191,6 @@ def test_a_rule_that_says_less_is_found_only_where_no_other_fits_and_one_that_no
     assert (found.found("NaN"), found.model) == ("none of those known", "")
     (said,) = found.disagreements
     assert said.startswith("declared first, but no rule that is known is what was seen of NaN (")
-
-
-def test_the_switchable_rounding_is_exact() -> None:
-    """Against rational arithmetic: 17 quarters of an ulp around three, and as much again just beside them."""
-    ulp = 2.0**-7
-    for mode in ROUNDINGS:
-        for quarters in range(-17, 18):
-            for residue in (-(2.0**-60), 0.0, 2.0**-60):
-                x = 1.5 * np.sign(quarters or 1) + quarters * ulp / 4
-                exact = (Fraction(x) + Fraction(residue)) / Fraction(ulp)
-                got = Fraction(float(round_by(mode, np.array([x]), np.array([residue]), BFLOAT16)[0])) / Fraction(ulp)
-                assert got == by_hand(mode, exact), (mode, x, residue)
-
-
-def by_hand(mode: str, x: Fraction) -> Fraction:
-    low, sign = Fraction(x.numerator // x.denominator), 1 if x > 0 else -1
-    if x == low:
-        return x
-    toward, away = (low, low + 1) if sign > 0 else (low + 1, low)
-    even, odd = (low, low + 1) if low % 2 == 0 else (low + 1, low)
-    half = x - low - Fraction(1, 2)
-    nearest = low if half < 0 else low + 1
-    return {
-        "even": even if half == 0 else nearest,
-        "half away from zero": away if half == 0 else nearest,
-        "half toward zero": toward if half == 0 else nearest,
-        "toward zero": toward,
-        "away from zero": away,
-        "down": low,
-        "up": low + 1,
-        "odd": odd,
-    }[mode]
 
 
 def test_the_command_prints_evidence_and_a_declaration() -> None:

@@ -8,6 +8,7 @@ measured on its host code.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -33,7 +34,7 @@ from poolproof.references.contract.clause import (
     SINCE_A2,
     Breach,
     Clause,
-    ClauseTable,
+    Contract,
     PageReading,
     altered,
 )
@@ -45,7 +46,6 @@ from poolproof.references.products import Product
 # Backward.
 
 _TENSORS = ("gradOutput", "self", "indices", "gradInput")
-
 
 _POINTERS_AND_DTYPES = (
     *require.not_null(*OUT_POINTERS, page=UNNAMED),
@@ -122,7 +122,7 @@ _SHAPE_BATCH_DIVISIBLE = require.tiling(
     page=PageReading("refuses", "C11"),
 )
 
-ADAPTIVE_2D_BACKWARD = ClauseTable.of(
+ADAPTIVE_2D_BACKWARD = Contract.of(
     "aclnnAdaptiveMaxPool2dBackward",
     "adaptive2d-bwd",
     *_POINTERS_AND_DTYPES,
@@ -148,7 +148,7 @@ ADAPTIVE_2D_BACKWARD = ClauseTable.of(
 )
 
 
-ADAPTIVE_3D_BACKWARD = ClauseTable.of(
+ADAPTIVE_3D_BACKWARD = Contract.of(
     "aclnnAdaptiveMaxPool3dBackward",
     "adaptive3d-bwd",
     *_POINTERS_AND_DTYPES,
@@ -172,7 +172,6 @@ _POINTERS = (
     *require.not_null("self", "outputSize", "outputOut", "indicesOut"),
 )
 
-
 _NO_ZERO_LENGTH = Clause(
     "shape.hollow",
     "No axis of self but the first has length 0.",
@@ -181,14 +180,7 @@ _NO_ZERO_LENGTH = Clause(
 )
 
 
-def _size_positive(page: PageReading | None = None) -> Clause:
-    return Clause(
-        "outputSize.positive",
-        "Every value of outputSize is at least 1.",
-        lambda call, product: min(call.attribute("outputSize"), default=1) < 1,
-        Breach(template={"output_size": last_is(0)}),
-        page=page,
-    )
+_size_positive = partial(require.at_least, 1, "outputSize", Breach(template={"output_size": last_is(0)}))
 
 
 def _no_batches_exit() -> Clause:
@@ -287,7 +279,7 @@ def _tags_differ_from_result(call: ContractCall, product: Product) -> bool:
     return tag != "ND" and any(call.tensor(name).format != tag for name in _OUTPUTS)
 
 
-ADAPTIVE_2D = ClauseTable.of(
+ADAPTIVE_2D = Contract.of(
     "aclnnAdaptiveMaxPool2d",
     "adaptive2d-fwd",
     *_POINTERS,
@@ -305,7 +297,7 @@ ADAPTIVE_2D = ClauseTable.of(
     require.shape_same("indicesOut", "outputOut"),
     _NO_ZERO_LENGTH,
     require.length_in("outputSize", (2,)),
-    _size_positive(PageReading("agrees", "E26")),
+    _size_positive(page=PageReading("agrees", "E26")),
     Clause(
         "shape.outputOut",
         "outputOut has self's leading axes and outputSize.",
@@ -442,7 +434,7 @@ def _fitting_shape(tensor: str, name: str, breach: Breach) -> Clause:
     )
 
 
-ADAPTIVE_3D = ClauseTable.of(
+ADAPTIVE_3D = Contract.of(
     "aclnnAdaptiveMaxPool3d",
     "adaptive3d-fwd",
     *_POINTERS,
@@ -502,11 +494,10 @@ ADAPTIVE_3D = ClauseTable.of(
         reach=SINCE_A2,
     ),
     _size_positive(),
-    Clause(
-        "shape.indicesOut",
-        "indicesOut has outputOut's shape.",
-        lambda call, product: call.tensor("indicesOut").shape != call.tensor("outputOut").shape,
-        altered("shape", longer, "indicesOut", shape=without_batches),
+    require.shape_same(
+        "indicesOut",
+        "outputOut",
+        breach=altered("shape", longer, "indicesOut", shape=without_batches),
         status=None,
         page=PageReading("refuses", "E37"),
     ),

@@ -32,7 +32,7 @@ from poolproof.references.contract.clause import (
     SINCE_A2,
     Breach,
     Clause,
-    ClauseTable,
+    Contract,
     Earlier,
     PageReading,
     Products,
@@ -71,7 +71,7 @@ _VOLUME_LISTS = (
     require.length_in("dilation", (1, 3)),
 )
 
-MAX_POOL_3D_BACKWARD = ClauseTable.of(
+MAX_POOL_3D_BACKWARD = Contract.of(
     "aclnnMaxPool3dWithArgmaxBackward",
     "3d-bwd",
     *_BACKWARD_POINTERS,
@@ -133,7 +133,7 @@ def _result_fits(tensor: str) -> Clause:
     )
 
 
-MAX_POOL_3D = ClauseTable.of(
+MAX_POOL_3D = Contract.of(
     "aclnnMaxPool3dWithArgmax",
     "3d-fwd",
     *require.not_null(*OUT_POINTERS, page=UNNAMED),
@@ -319,7 +319,7 @@ def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
     return call.tensor("indices").rank != rank and (product.value_in(PRE_950) or rank == 3)
 
 
-MAX_POOL_2D_BACKWARD = ClauseTable.of(
+MAX_POOL_2D_BACKWARD = Contract.of(
     "aclnnMaxPool2dWithIndicesBackward",
     "2d-bwd",
     *_BACKWARD_POINTERS,
@@ -416,7 +416,7 @@ def _indices_tag_misfits(call: ContractCall, product: Product) -> bool:
     return out.format not in ("ND", indices.format)
 
 
-MAX_POOL_2D = ClauseTable.of(
+MAX_POOL_2D = Contract.of(
     "aclnnMaxPool2dWithIndices",
     "2d-fwd",
     *require.not_null(*OUT_POINTERS, page=UNNAMED),
@@ -498,7 +498,7 @@ def _blocks_tag_fits(**fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-MASK_BACKWARD = ClauseTable.of(
+MASK_BACKWARD = Contract.of(
     "aclnnMaxPool2dWithMaskBackward",
     "mask-bwd",
     require.not_supported(ONLY_950, name="product.950", page=PageReading("agrees", "E21")),
@@ -552,7 +552,7 @@ def _forward_tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
     return facts.runs_on_blocks(call, product) and not fits
 
 
-MASK_FORWARD = ClauseTable.of(
+MASK_FORWARD = Contract.of(
     "aclnnMaxPool2dWithMask",
     "mask-fwd",
     *require.not_null("kernelSize", "self", "out"),

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
-from poolproof.references.kernels.compiled import argument
-from poolproof.suites.cases.recipes.loops import fill_numbers, in_space, most_in_one_cell
 from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
+
+_AT_ONCE = 1 << 16
+"""Cells whose gradients are counted together, unless a plane has more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,13 @@ class Landing:
 
     @cached_property
     def largest_multiplicity(self) -> int:
-        return int(most_in_one_cell(argument(self.indices, np.int64), self.plane_windows, self.plane_size))
+        """Gradients of the fullest cell, 1 where there are none; counted in some planes at a time."""
+        most, step = 1, max(1, _AT_ONCE // max(self.plane_size, 1))
+        for first in range(0, len(self.indices), step):
+            planes = np.maximum(self.indices[first : first + step], 0)
+            planes += np.arange(len(planes))[:, None] * self.plane_size
+            most = max(most, int(np.bincount(planes.ravel()).max(initial=1)))
+        return most
 
     @cached_property
     def _counts(self) -> Int64:
@@ -103,9 +110,8 @@ class Landing:
 
     def residue(self) -> Int64:
         """Assign a plane's windows numbers below `residues`, different ones to those that can reach a common cell."""
-        residue = np.empty(self.plane_windows, np.int64)
-        fill_numbers(*in_space([axis.residues for axis in self.axes], [axis.overlap for axis in self.axes]), residue)
-        return residue
+        residues = np.ix_(*(axis.residues for axis in self.axes))
+        return np.ravel_multi_index(residues, [axis.overlap for axis in self.axes]).ravel()
 
 
 Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]

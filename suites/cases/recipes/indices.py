@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from poolproof.references.forward import forward_indices
 from poolproof.references.geometry import Axis, Int64
-from poolproof.suites.cases.recipes.loops import fill_any, fill_best, fill_numbers, in_space
 from poolproof.suites.cases.recipes.stream import RandomStream
 
 Recipe = Callable[[Sequence[Axis], NDArray, RandomStream], Int64]
@@ -30,11 +29,20 @@ def forward(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int6
 def in_window(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
     """Draw any cell of the window, all equally likely."""
     indices = np.zeros((len(values), *(axis.windows for axis in axes)), np.int64)
-    cells, repeats = indices.reshape(-1), prod(indices.shape[1:])
-    for axis in axes:
-        repeats //= axis.windows
-        fill_any(*stream.draw(cells.size), axis.choices, axis.first_cells, axis.step, axis.size, repeats, cells)
+    step = max(1, _AT_ONCE // max(prod(indices.shape[1:]), 1))
+    for number, axis in enumerate(axes):
+        along = (-1, *(1,) * (len(axes) - 1 - number))
+        choices, firsts = axis.choices.reshape(along), axis.first_cells.reshape(along)
+        for start in range(0, len(indices), step):
+            part = indices[start : start + step]
+            part *= axis.size
+            part += firsts
+            part += axis.step * stream.below(choices, part.shape)
     return indices
+
+
+_AT_ONCE = 1 << 16
+"""Indices that are drawn together, unless a plane has more: so many raw numbers are kept at a time."""
 
 
 def shared(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
@@ -61,9 +69,8 @@ def _nearest(axis: Axis, peak: int, distance: int) -> Int64:
 
 def _best(axis: Axis, score: Int64) -> Int64:
     """Find each window's first coordinate of highest score."""
-    coordinates = np.empty(axis.windows, np.int64)
-    fill_best(score, axis.choices, axis.first_cells, axis.step, coordinates)
-    return coordinates
+    scores = np.where(axis.valid, score[np.where(axis.valid, axis.positions, 0)], np.iinfo(np.int64).min)
+    return axis.positions[np.arange(axis.windows), scores.argmax(axis=1)]
 
 
 def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
@@ -117,9 +124,8 @@ def tile_borders(axis: Axis) -> Int64:
 
 def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: int) -> Int64:
     """Fill every plane with the cells whose coordinates each window has along each axis."""
-    cells = np.empty((planes, *(axis.windows for axis in axes)), np.int64)
-    fill_numbers(*in_space(coordinates, [axis.size for axis in axes]), cells.reshape(-1))
-    return cells
+    cells = np.ravel_multi_index(np.ix_(*coordinates), [axis.size for axis in axes])
+    return np.broadcast_to(cells, (planes, *cells.shape)).copy()
 
 
 INDICES: dict[str, Recipe] = {

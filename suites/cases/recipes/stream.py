@@ -6,38 +6,34 @@ They are those of numpy's raw Philox stream, whose output numpy guarantees acros
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
-from poolproof.suites.cases.recipes.loops import fill_below, fill_normal, fill_uniform
 
-Position = tuple[int, int, int]
-"""A key's two words and the number of the first raw number of a draw, as `loops` takes them."""
+Size = int | tuple[int, ...]
 
 
 class RandomStream:
-    """Independent random numbers for one purpose of one seed."""
+    """Independent random numbers for one purpose of one seed; every kind takes the next ones of the stream."""
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._seed, self._purpose = seed, purpose
-        self._drawn = 0
 
     @cached_property
-    def _key(self) -> tuple[int, int]:
-        low, high = struct.unpack_from("=qq", hashlib.sha256(f"{self._seed}/{self._purpose}".encode()).digest())
-        return low, high
+    def _bits(self) -> np.random.Philox:
+        digest = hashlib.sha256(f"{self._seed}/{self._purpose}".encode()).digest()
+        return np.random.Philox(key=np.frombuffer(digest, "<u8", 2))
 
-    def below(self, bound: int, size: int) -> Int64:
-        """Draw integers in [0, bound), which is at most 2**32."""
-        drawn = np.empty(size, np.int64)
-        fill_below(*self.draw(size), bound, drawn)
-        return drawn
+    def below(self, bounds: ArrayLike, size: Size) -> Int64:
+        """Draw integers in [0, bound), where no bound is more than 2**32."""
+        words = self._bits.random_raw(size) >> _HALF
+        words *= np.asarray(bounds, np.uint64)
+        return (words >> _HALF).view(np.int64)
 
     def one_below(self, bound: int) -> int:
         """Draw one integer in [0, bound)."""
@@ -45,9 +41,7 @@ class RandomStream:
 
     def uniform(self, size: int) -> Float64:
         """Draw multiples of 2**-53 in [0, 1)."""
-        drawn = np.empty(size)
-        fill_uniform(*self.draw(size), drawn)
-        return drawn
+        return (self._bits.random_raw(size) >> _DROPPED) * 2.0**-53
 
     def signs(self, size: int) -> Float64:
         """Draw -1.0 and 1.0."""
@@ -55,20 +49,18 @@ class RandomStream:
 
     def normal(self, size: int) -> Float64:
         """Draw close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
-        drawn = np.empty(size)
-        fill_normal(*self.draw(12 * size), drawn)
-        return drawn
-
-    def draw(self, numbers: int) -> Position:
-        """Reserve the raw numbers of the next draw, and return where they begin."""
-        first = self._drawn
-        self._drawn += numbers
-        return *self._key, first
+        drawn = self.uniform(size)
+        for _ in range(11):
+            drawn += self.uniform(size)
+        return drawn - 6.0
 
     def beside(self, name: str) -> RandomStream:
         """Open an independent stream for what belongs to the same purpose."""
         return RandomStream(self._seed, f"{self._purpose}/{name}")
 
+
+_HALF, _DROPPED = np.uint64(32), np.uint64(11)
+"""Of the 64 bits of a raw number, those that integers are not made of, and those that float64 has no place for."""
 
 MAX_DRAWN = 1 << 20
 """Elements of the largest tensor of which each is drawn."""

@@ -21,7 +21,6 @@ from poolproof.suites.judging.comparing import (
     is_written_out_of_bounds,
     other_shape,
     out_of_bounds_writes,
-    unchanged,
 )
 from poolproof.suites.judging.findings import Mismatch, element_text, first_element, mismatch
 from poolproof.suites.judging.trial import ExecutedCall, Trial
@@ -73,8 +72,6 @@ def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]
 def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.inputs:
         tensor = trial.baseline.call.tensors[name]
-        if unchanged(trial, name):
-            continue
         before = rebuild_input(trial.operands, name, POISONS[0]).buffer
         if anywhere(np.not_equal, tensor.buffer, before):
             return changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
