@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from pathlib import Path
 
 import pytest
@@ -81,7 +80,7 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
     ("cpuinfo", "name"),
     [
         ("processor\t: 0\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n", "AMD EPYC"),
-        ("CPU implementer\t: 0x48\nCPU part\t: 0xd01\n", f"{platform.machine()}, CPU implementer 0x48, CPU part 0xd01"),
+        ("CPU implementer\t: 0x48\nCPU part\t: 0xd01\n", "CPU implementer 0x48, CPU part 0xd01"),
         ("CPU part\t: 0xd03\n\nHardware\t: BCM2835\n", "BCM2835"),
     ],
 )

@@ -59,14 +59,11 @@ def host_environment() -> dict[str, str]:
 
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """Return the processor's name, or on aarch64, where the system knows none, the numbers of its maker and model."""
+    named: dict[str, str] = {}
     with suppress(OSError):
         named = dict(re.findall(r"^(\S.*?)\s*: (.+)$", cpuinfo.read_text(encoding="utf-8"), re.M))
-        for entry in ("model name", "Hardware"):
-            if entry in named:
-                return str(named[entry]).strip()
-        if numbers := [f"{name} {named[name]}" for name in ("CPU implementer", "CPU part") if name in named]:
-            return ", ".join([platform.machine(), *numbers])
-    return platform.processor() or platform.machine()
+    numbers = ", ".join(f"{name} {named[name]}" for name in ("CPU implementer", "CPU part") if name in named)
+    return named.get("model name") or named.get("Hardware") or numbers or platform.processor() or platform.machine()
 
 
 def library_of(environment: Mapping[str, str]) -> str:
