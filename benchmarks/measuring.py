@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from poolproof.reports.rows.environment import cpu_model
 
 PACKAGES = ("poolproof", "torch", "numpy", "hypothesis", "numba", "pytest", "pytest-xdist", "pyarrow", "pandas")
 
@@ -84,7 +85,7 @@ def on_one_core() -> Iterator[None]:
 def machine() -> dict[str, Any]:
     """Describe the machine of the figures: processor, memory, versions, and its load when they began."""
     return {
-        "cpu": _cpu(),
+        "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
         "system": platform.platform(),
@@ -93,13 +94,6 @@ def machine() -> dict[str, Any]:
         "load": [round(load, 2) for load in os.getloadavg()],
         "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-
-
-def _cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 def _version(name: str) -> str | None:

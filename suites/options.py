@@ -225,6 +225,8 @@ def check_ranges(config: pytest.Config) -> None:
 def _named(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("a path is needed, not an empty text")
+    if text.encode(errors="ignore").decode() != text:  # Arrow opens no such path
+        raise argparse.ArgumentTypeError(f"{text!r} holds bytes that are no text in UTF-8")
     return Path(text)
 
 

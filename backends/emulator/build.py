@@ -47,6 +47,7 @@ _FLAGS = (
     "-O2",
     "-g1",
     "-fPIC",
+    "-ffp-contract=off",  # products are rounded before they are added, also where compilers contract by default
     "-fwrapv",  # sizes wrap as they do in the library's own checks
     "-Wall",
     "-Wextra",

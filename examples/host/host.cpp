@@ -1,6 +1,6 @@
 // A host without Python: the gradient of MaxPool2dWithIndices in loops, served to the judge as docs/host.md describes.
 //
-//     g++ -O2 -std=c++17 host.cpp -o host
+//     g++ -O2 -std=c++17 -ffp-contract=off host.cpp -o host
 //     POOLPROOF_BOARD_LOOPS_PYTHON=$PWD/host pytest --pyargs poolproof.suites --backend board:loops
 //
 // Replace `scatter` by what calls your library, and list in `describe` what it has.

@@ -11,6 +11,8 @@ import pytest
 import forked
 from places import ROOT
 
+pytest.importorskip("torch")
+
 BENCHMARKS = ROOT / "benchmarks"
 OPERATOR = "AdaptiveMaxPool2d"
 

@@ -17,8 +17,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_473,
-    "backends": 5_483,
-    "suites": 16_023,
+    "backends": 5_484,
+    "suites": 16_025,
     "suites/cases": 5_102,
     "suites/judging": 3_319,
     "suites/plan": 1_586,
@@ -26,8 +26,8 @@ LINES = {
     "suites/run": 1_045,
     "suites/probe": 944,
     "suites/fleet": 510,
-    "reports": 10_944,
-    "meta_tests": 24_634,
+    "reports": 10_948,
+    "meta_tests": 24_688,
 }
 
 CLASSES, FRAMES = 24, 17

@@ -8,6 +8,7 @@ import sys
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -48,15 +49,30 @@ def test_what_differs_in_content_still_differs(tmp_path: Path) -> None:
     assert one.read_bytes() != other.read_bytes()
 
 
+def built(kind: str, source: Path, folder: Path) -> Path:
+    """Let the backend that pyproject.toml names build in a clone."""
+    program = f"import sys; sys.path.append('release'); import backend; print(backend.build_{kind}(sys.argv[1]))"
+    made = subprocess.run([sys.executable, "-c", program, str(folder)], cwd=source, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return folder / made.stdout.split()[-1]
+
+
+def test_a_wheel_has_nothing_of_an_earlier_build(tmp_path: Path) -> None:
+    (tmp_path / "release").symlink_to(ROOT / "release")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "1"\n[tool.setuptools]\npackages = []\n')
+    stale = tmp_path / "build" / "lib" / "poolproof" / "stale.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    with ZipFile(built("wheel", tmp_path, tmp_path)) as wheel:
+        assert not [name for name in wheel.namelist() if "stale" in name]
+
+
 def test_the_sdist_has_every_file_of_the_commit(tmp_path: Path) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("not in a clone")
     source = check_out(tmp_path)
-    program = "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
-    made = subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=source, capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr
     committed = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
-    sdist = tmp_path / made.stdout.split()[-1]
+    sdist = built("sdist", source, tmp_path)
     committed = [path for path in committed if ".egg-info/" not in path]
     assert left_out(sdist, committed) == set()
     assert left_out(sdist, [*committed, "meta_tests/forgotten.py"]) == {"meta_tests/forgotten.py"}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from holding import holding
 from poolproof.backends.emulator.defects import defects
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.verdicts import Overall
 from poolproof.score.command import score, table_of
 from poolproof.score.hunt import HONEST, Hunts, OwnFault, Result, answers, backend_name, in_processes
 from poolproof.score.questions import Round, rounds
@@ -242,6 +244,15 @@ def test_the_command_hunts_writes_and_resumes(tmp_path: Path) -> None:
     again = CliRunner().invoke(score, [*arguments, "--resume"])
     assert again.exit_code == 0
     assert pd.read_parquet(tmp_path / "score.parquet").equals(before)
+
+
+def test_an_interrupted_hunt_has_missed_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Hunts, "run", Mock(side_effect=KeyboardInterrupt))
+    ended = CliRunner().invoke(score, ["--defect", "leak_per_call", "--cases", "1", "--report", str(tmp_path)])
+    assert ended.exit_code == Overall.INCOMPLETE
+    assert "0 of 1 defects found (0.0 %), 1 hunt interrupted" in ended.output
+    for text in (ended.output, (tmp_path / "score.html").read_text()):
+        assert "interrupted" in text and "issed" not in text
 
 
 def test_an_unknown_defect_is_named() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from poolproof.reports.rows import store
+from poolproof.reports.rows.environment import cpu_model
 from poolproof.reports.rows.store import NotARun, RowWriter, read_rows, read_run, write_run
 from reports_made_up import Recipe, made_up_record
 
@@ -73,3 +74,16 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
             read_run(tmp_path)
     write_run(tmp_path, whole)
     assert read_run(tmp_path) == whole
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "name"),
+    [
+        ("processor\t: 0\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n", "AMD EPYC"),
+        ("CPU implementer\t: 0x48\nCPU part\t: 0xd01\n", "CPU implementer 0x48, CPU part 0xd01"),
+        ("CPU part\t: 0xd03\n\nHardware\t: BCM2835\n", "BCM2835"),
+    ],
+)
+def test_a_cpu_has_a_name_where_the_system_knows_none(tmp_path: Path, cpuinfo: str, name: str) -> None:
+    (tmp_path / "cpuinfo").write_text(cpuinfo)
+    assert cpu_model(tmp_path / "cpuinfo") == name

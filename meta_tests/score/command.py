@@ -105,7 +105,7 @@ def score(
             interrupted = True
         except BackendUnavailable as error:
             give_up(str(error))
-    frame = table_of(results)
+    frame = table_of(results, "interrupted" if interrupted else "missed")
     write_score(frame, ALL_CHECKS, report, {"plan": plan.name, "cases": plan.cases, "seed": seed})
     show(frame, ALL_CHECKS, console())
     console().print(f"{'interrupted; ' if interrupted else ''}written to {report / PAGE}")
@@ -113,9 +113,10 @@ def score(
     sys.exit(Overall.INCOMPLETE if interrupted else Overall.CONFORMS if share >= fail_under else Overall.VIOLATES)
 
 
-def table_of(results: Sequence[Result]) -> pd.DataFrame:
-    """One row per defect: what it is and what became of it."""
-    return pd.DataFrame([_record(defects()[result.defect], result, result.row or {}) for result in results])
+def table_of(results: Sequence[Result], otherwise: str = "missed") -> pd.DataFrame:
+    """One row per defect: what it is and what became of it, ``otherwise`` where it was not found."""
+    records = [_record(defects()[result.defect], result, result.row or {}) for result in results]
+    return pd.DataFrame([{**record, "outcome": "found" if record["found"] else otherwise} for record in records])
 
 
 def _record(defect: Defect, result: Result, row: Row) -> dict[str, object]:

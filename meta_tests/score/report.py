@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.reports.pages.render import write_page
+from poolproof.reports.rows.text import count_of
 
 FILE = "score.parquet"
 PAGE = "score.html"
@@ -28,6 +29,7 @@ class Summary:
 
     defects: int
     found: int
+    interrupted: int
     median_seconds: float
     median_cases: float
 
@@ -35,14 +37,15 @@ class Summary:
         share = 100.0 * self.found / max(self.defects, 1)
         return (
             f"{self.found} of {self.defects} defects found ({share:.1f} %), "
-            f"half of them within {self.median_cases:.0f} cases and {self.median_seconds:.1f} s"
+            + (f"{count_of(self.interrupted, 'hunt')} interrupted, " if self.interrupted else "")
+            + f"half of them within {self.median_cases:.0f} cases and {self.median_seconds:.1f} s"
         )
 
 
 def summarise(frame: pd.DataFrame) -> Summary:
     found = frame[frame["found"]]
     seconds, cases = (float(found[name].median()) if len(found) else 0.0 for name in ("seconds", "cases"))
-    return Summary(len(frame), len(found), seconds, cases)
+    return Summary(len(frame), len(found), int((frame["outcome"] == "interrupted").sum()), seconds, cases)
 
 
 def needs(frame: pd.DataFrame, checks: Sequence[str]) -> dict[str, str]:
@@ -81,7 +84,7 @@ def show(frame: pd.DataFrame, checks: Sequence[str], console: Console) -> None:
     for heading in ("cases", "seconds"):
         table.add_column(heading, justify="right")
     for line in frame.to_dict("records"):
-        found = ", ".join(line["checks"]) if line["found"] else "missed"
+        found = ", ".join(line["checks"]) if line["found"] else line["outcome"]
         style = "" if line["found"] else "red"
         numbers = (f"{line['cases']:,}", f"{line['seconds']:.1f}")
         table.add_row(line["defect"], line["class"], line["product"], Text(found, style), line["aspect"], *numbers)

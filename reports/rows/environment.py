@@ -12,6 +12,7 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -26,45 +27,43 @@ def _version(package: str) -> str:
 
 
 @cache
-def suite_content_hash() -> str:
-    """Hash name and content of every file of the installed suite, results of building apart, by SHA-256.
-
-    Two installations with the same hash judge alike, whatever their version says.
-    """
-    content = hashlib.sha256()
+def suite_files() -> dict[str, str]:
+    """Hash every file of the installed suite, results of building apart, by SHA-256."""
+    files = {}
     for room in ("references", "backends", "suites", "reports", "score"):
         spec = find_spec(f"poolproof.{room}")
         for root in (spec.submodule_search_locations if spec else None) or ():
             for path in sorted(Path(root).rglob("*")):
                 if path.is_file() and path.suffix not in (".pyc", ".so", ".o") and not path.name.startswith("."):
                     name = f"{room}/{path.relative_to(root).as_posix()}"
-                    content.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return content.hexdigest()
+                    files[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return files
 
 
 def suite_identity() -> dict[str, str]:
-    return {"version": _version("poolproof"), "content_hash": suite_content_hash()}
+    """Return version and hash of all files: installations with the same hash judge alike, whatever their version."""
+    content = "".join(f"{name}\0{digest}\n" for name, digest in suite_files().items())
+    return {"version": _version("poolproof"), "content_hash": hashlib.sha256(content.encode()).hexdigest()}
 
 
 def host_environment() -> dict[str, str]:
     """Return operating system, CPU, Python and the versions of the packages that can change a result."""
     return {
         "system": platform.platform(),
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": str(os.cpu_count()),
         "python": sys.version.split()[0],
         **{name: _version(name) for name in ("numpy", "ml_dtypes", "hypothesis", "pytest", "pandas", "pyarrow")},
     }
 
 
-def _cpu_model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith(("model name", "Hardware")):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the processor's name, or on aarch64, where the system knows none, the numbers of its maker and model."""
+    named: dict[str, str] = {}
+    with suppress(OSError):
+        named = dict(re.findall(r"^(\S.*?)\s*: (.+)$", cpuinfo.read_text(encoding="utf-8"), re.M))
+    numbers = ", ".join(f"{name} {named[name]}" for name in ("CPU implementer", "CPU part") if name in named)
+    return named.get("model name") or named.get("Hardware") or numbers or platform.processor() or platform.machine()
 
 
 def library_of(environment: Mapping[str, str]) -> str:

@@ -367,7 +367,7 @@ def test_a_part_that_cannot_be_is_named(spent: Path, part: list[int], complaint:
 
 
 SMALL = [*VALUES, "--aspect", "targets", "--cases", "3"]
-BACKEND = "torch-cpu"
+BACKEND = "scatter_backends:honest"
 
 
 @pytest.fixture(scope="module")
@@ -376,7 +376,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("minutes") / "run"
     ended = run_session(folder, BACKEND, "--budget", "1.2s+", asked=SMALL)
     assert ended.status == Overall.CONFORMS, ended.output
-    name = "torch-cpu-MaxPool2dWithIndicesBackward-float32-int64-values-0"
+    name = f"{BACKEND}-MaxPool2dWithIndicesBackward-float32-int64-values-0"
     taken = {name: 3, f"{name}+1": 200, f"{name}+2": 7}
     with (folder / time_budget.FILE).open("a") as journal:
         journal.writelines(json.dumps({"block": block, "taken": count}) + "\n" for block, count in taken.items())

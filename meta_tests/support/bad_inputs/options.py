@@ -227,7 +227,7 @@ _SESSION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "--ray": ((), ("nowhere", "")),
     "--ray-workers": (("x",), ("0", "-1")),
     "--seed": (("x", "1e3", ""), ()),
-    "--report": (("",), ("a-file", "a-device", *_OUTPUTS)),
+    "--report": (("", "\udcff"), ("a-file", "a-device", *_OUTPUTS)),
     "--case": ((), ("{", "[]", "", "null")),
     "--case-list": ((), _INPUTS),
     "--operator": ((), ("MaxPool9d", "", "aclnn")),
