@@ -179,6 +179,7 @@ class ReadsNothing(Simulated):
 
 @pytest.fixture
 def small_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
     monkeypatch.setattr(torch_streams, "BLOCK", 64)
 
 

@@ -69,7 +69,7 @@ def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
     assert "0 with another verdict" in same.output
 
 
-@pytest.mark.parametrize("backend", ["torch-cpu", "emulator-a3"])
+@pytest.mark.parametrize("backend", ["scatter_backends:honest", "emulator-a3"])
 def test_a_call_of_another_contract_is_not_supported(backend: str, shared: Path) -> None:
     (contract,) = (real for real in FAILING if real.kind == "contract")
     again = poolproof("rerun", bundle_of(contract, shared), "--sample", 20, "--backend", backend)
