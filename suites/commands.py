@@ -190,7 +190,6 @@ def _table(*headings: str, counts: str = "") -> Table:
     "judge it again and make the call without this suite.",
 )
 @click.option(
-    "-i",
     "--interactive",
     is_flag=True,
     help="Go on at a prompt of Python where it fails, with got, low, high and what went in as arrays.",

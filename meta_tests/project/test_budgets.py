@@ -18,7 +18,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_473,
     "backends": 5_484,
-    "suites": 16_025,
+    "suites": 16_024,
     "suites/cases": 5_102,
     "suites/judging": 3_319,
     "suites/plan": 1_586,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 944,
     "suites/fleet": 510,
     "reports": 10_948,
-    "meta_tests": 24_688,
+    "meta_tests": 24_689,
 }
 
 CLASSES, FRAMES = 24, 17
