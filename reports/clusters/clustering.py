@@ -80,7 +80,10 @@ def _probed(cluster: FailureCluster, probes: Mapping[str, Sequence[Mapping[str, 
             said = [
                 "".join([sentence, *(f" ({each['evidence']})" for each in seen.values() if _tells(each, sentence))])
                 for sentence in account["disagreements"]
+                if not sentence.startswith("declared ")  # that, the failing cases have said
             ]
+            if account["model"] not in ("", account["declared"]):
+                said.append(f"{account['model']} admits all that was seen, declared is {account['declared']}")
             return tuple(f"the probe of {' in '.join(cluster.place)}: {sentence}" for sentence in said)
     return ()
 
