@@ -74,9 +74,8 @@ def _probed(cluster: FailureCluster, probes: Mapping[str, Sequence[Mapping[str, 
     """
     for account in probes.get(cluster.backend, ()) if cluster.is_about_sums else ():
         seen = {each["trait"]: each for each in account["observations"]}
-        if (account["operator"], account["dtype"]) == cluster.place and seen.get("exact data", {}).get(
-            "found"
-        ) == "right":
+        arrive = seen.get("exact data", {}).get("found") == "right"
+        if arrive and (account["operator"], account["dtype"]) == cluster.place:
             said = [
                 "".join([sentence, *(f" ({each['evidence']})" for each in seen.values() if _tells(each, sentence))])
                 for sentence in account["disagreements"]

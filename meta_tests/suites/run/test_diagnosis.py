@@ -314,7 +314,12 @@ def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path) -> None:
     assert cause.probed[0].startswith(told)
     # Nothing is said of sums that are right as far as their gradients arrive.
     wrong = replace(cause, smallest=cause.smallest | {"dtype": "float16"})
-    assert not _probed(wrong, read_run(tmp_path / "run")["probes"])
+    (account,) = read_run(tmp_path / "run")["probes"]["emulator-950"]
+    assert not _probed(wrong, {"emulator-950": [account]})
+    # What the failing cases have said is not said again, but which model fits.
+    fitting = account | {"model": "native", "disagreements": ["declared acc32 rejects 3 of 9 outputs"]}
+    (line,) = _probed(cause, {"emulator-950": [fitting]})
+    assert line.endswith(": native admits all that was seen, declared is acc32")
 
 
 # What ends the further cases of a session, and that whatever was learned until then counts.
