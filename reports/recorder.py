@@ -29,7 +29,7 @@ import pytest
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.progress import Progress
 from poolproof.reports.rows import store
-from poolproof.reports.rows.environment import host_environment, suite_files, suite_identity
+from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds, judged_property
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
@@ -432,7 +432,6 @@ def begin(
     added = {
         "finished": None,
         "host": host_environment(),
-        "suite_files": suite_files(),
         "waivers_judged_on": waivers.today.isoformat(),
         "strict_waivers": config.getoption("strict_waivers"),
     }

@@ -66,7 +66,7 @@ def judged_line(digest: Digest) -> str:
     told = account(digest)
     cases = told["cases"]
     parts = [f"{cases['asked']:,} of {count_of(cases['whole plan'], 'case')}"]
-    return "; ".join([*parts, *(listed(told[f"{name}s"], name) for name in _ASKED), identity(digest)])
+    return "; ".join([*parts, *(_listed(told[f"{name}s"], name) for name in _ASKED), identity(digest)])
 
 
 def identity(digest: Digest) -> str:
@@ -120,7 +120,7 @@ def _by_choice(backend: Mapping[str, Any]) -> dict[str, int]:
 _LEFT_OUT = {"refused": "refused as documented", "undocumented": "refused undocumented", "not_run": "not run"}
 
 
-def listed(names: list[str], thing: str) -> str:
+def _listed(names: list[str], thing: str) -> str:
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
     return f"{count_of(len(names), thing)} ({', '.join(names[:_MOST])}{more})" if names else f"no {thing}"
 

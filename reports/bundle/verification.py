@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
-from poolproof.reports.bundle.account import judged_line, left_out_line, listed, unmet, verdict_word
+from poolproof.reports.bundle.account import judged_line, left_out_line, unmet, verdict_word
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
 from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
 from poolproof.reports.bundle.decoded_sizes import check_decoded_sizes
@@ -35,7 +35,7 @@ from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
-from poolproof.reports.rows.environment import suite_files, suite_identity
+from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import Evidence, EvidenceError, case_name, read_evidence
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.schema import SCHEMA_VERSION, Row
@@ -218,10 +218,10 @@ def _suite_step(run: Mapping[str, Any]) -> Step:
     made, here = run["suite"], suite_identity()
     if made == here:
         return Step(f"judged by poolproof {_suite_text(here)}, as installed here")
-    problem = f"judged by poolproof {_suite_text(made)}, and now again by {_suite_text(here)}: the rules may differ"
-    if files := run.get("suite_files"):
-        differing = sorted({name for name, _ in files.items() ^ suite_files().items()})
-        problem += f", in {listed(differing, 'file')}"
+    problem = (
+        f"judged by poolproof {_suite_text(made)}, and now again by {_suite_text(here)}: the rules may differ; "
+        "install the same commit, from a clean clone"
+    )
     return Step("", (problem,), Overall.INCOMPLETE)
 
 

@@ -27,23 +27,24 @@ def _version(package: str) -> str:
 
 
 @cache
-def suite_files() -> dict[str, str]:
-    """Hash every file of the installed suite, results of building apart, by SHA-256."""
-    files = {}
+def suite_content_hash() -> str:
+    """Hash name and content of every file of the installed suite, results of building apart, by SHA-256.
+
+    Two installations with the same hash judge alike, whatever their version says.
+    """
+    content = hashlib.sha256()
     for room in ("references", "backends", "suites", "reports", "score"):
         spec = find_spec(f"poolproof.{room}")
         for root in (spec.submodule_search_locations if spec else None) or ():
             for path in sorted(Path(root).rglob("*")):
                 if path.is_file() and path.suffix not in (".pyc", ".so", ".o") and not path.name.startswith("."):
                     name = f"{room}/{path.relative_to(root).as_posix()}"
-                    files[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return files
+                    content.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return content.hexdigest()
 
 
 def suite_identity() -> dict[str, str]:
-    """Return version and hash of all files: installations with the same hash judge alike, whatever their version."""
-    content = "".join(f"{name}\0{digest}\n" for name, digest in suite_files().items())
-    return {"version": _version("poolproof"), "content_hash": hashlib.sha256(content.encode()).hexdigest()}
+    return {"version": _version("poolproof"), "content_hash": suite_content_hash()}
 
 
 def host_environment() -> dict[str, str]:

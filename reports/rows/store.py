@@ -332,7 +332,6 @@ _OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "plan_cases": ("an integer", int),
     "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", BudgetRecord),
     "selection": ("an object", dict[str, Any]),
-    "suite_files": ("an object of texts", Texts),
     "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRecord]),
     "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
 }
