@@ -137,6 +137,17 @@ def test_it_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:
     assert all(re.match(r"  \[0, [12], \d, \d\]: got -?\d+, expected -?\d+", line) for line in rest)
 
 
+@pytest.mark.parametrize(
+    "case", [replace(PLAIN, shape=(1, 1, 3, 3)), replace(MASKED, shape=(1, 1, 3, 3))], ids=["a gradient", "a mask"]
+)
+def test_it_sees_what_a_kernel_writes_past_a_tensor(tmp_path: Path, case: Case) -> None:
+    evidence = evidence_of(case, "emulator-a2", tmp_path)
+    for defect, status in (("", 0), ("write_past_output", 1)):
+        ended = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS=defect)
+        assert ended.returncode == status, ended.stdout
+        assert ("of them beyond its storage" in ended.stdout) == bool(status)
+
+
 def test_it_says_why_no_call_was_made(tmp_path: Path) -> None:
     dilated = Case.of(FORWARD, index_dtype="int32", shape=(1, 1, 6, 8), kernel_size=(2,), dilation=(2,))
     ended = call(evidence_of(dilated, "emulator-a2", tmp_path), "--library", str(library()))

@@ -29,6 +29,7 @@ from poolproof.reports.rows.evidence import (
     read_evidence,
     shrunk_path,
     write_evidence,
+    write_programs,
 )
 from poolproof.reports.rows.failures import kind_of
 from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO, rejected
@@ -94,6 +95,18 @@ def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
     first, last = arrays["window_first"], arrays["window_last"]
     assert (first <= coordinates).all() and (coordinates <= last).all()
     assert (first[0].tolist(), last[-1].tolist()) == ([0, 0, 0], [3, 4, 5])
+
+
+@pytest.mark.parametrize(("fault", "status"), [("writes_past", 2), ("lost", 1)])
+def test_the_program_acquits_nobody_of_what_it_cannot_see(tmp_path: Path, fault: str, status: int) -> None:
+    case = Case.of(operator=BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
+    asked = CaseQuestion(case, holding("interval", "memory_untouched"), evidence=EvidenceFolder(tmp_path, "scatter"))
+    row = asked.judge(FAULTS[fault][0]())
+    write_programs(tmp_path)
+    path = evidence_path(tmp_path, case.id, "scatter")
+    assert read_evidence(path).meta["checks"] == row["checks_violated"]
+    again = subprocess.run([sys.executable, path.with_name("rejudge.py"), path], capture_output=True, text=True)
+    assert (again.returncode, "violates memory_untouched" in again.stdout) == (status, status == 2)
 
 
 @pytest.mark.parametrize(("fault", "tensor"), [("zero_padded", "out"), ("last_maximum", "indices")])
@@ -243,7 +256,7 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     assert ": got 0, expected " in again.stdout
     asked = [
         "replay",
-        "-i",
+        "--interactive",
         "--backend",
         LOST,
         Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json(),

@@ -24,13 +24,15 @@ from rejudge import report
 USUAL = ("libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so")
 """Libraries of an installation whose set_env.sh was sourced."""
 
-UNTOUCHED = 0xFF
+UNTOUCHED, GUARD = 0xFF, 512
+"""What memory holds before the call, and how many bytes of it lie before and behind each storage."""
+
 DETERMINISTIC = 0
 TO_DEVICE, TO_HOST = 1, 2
 TIMEOUT_MS = 60_000
 
 Memory = dict[str, np.ndarray]
-"""Tensor -> the bytes of its storage."""
+"""Tensor -> the bytes of its storage, with a guard before and behind."""
 
 Strides = dict[str, list[int]]
 """Output -> the strides, in elements, of the tensor through which its caller reads it after the call.
@@ -49,17 +51,18 @@ class RefusedError(Exception):
 
 def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Memory:
     """Return every storage as the call gets it."""
-    return {
-        name: arrays.get(f"memory_{name}", np.full(tensor["bytes"], UNTOUCHED, np.uint8)).copy()
-        for name, tensor in tensors.items()
-    }
+    memory = {name: np.full(tensor["bytes"] + 2 * GUARD, UNTOUCHED, np.uint8) for name, tensor in tensors.items()}
+    for name, content in memory.items():
+        if (given := arrays.get(f"memory_{name}")) is not None:
+            content[GUARD:-GUARD] = given
+    return memory
 
 
 def elements(tensor: Mapping[str, Any], memory: np.ndarray) -> np.ndarray:
     """View a storage as its tensor; bfloat16 as the upper halves of float32."""
     dtype = np.dtype({"bfloat16": "uint16"}.get(tensor["dtype"], tensor["dtype"]))
     strides = [stride * dtype.itemsize for stride in tensor["strides"]]
-    return np.ndarray(tensor["shape"], dtype, memory.data, tensor["offset"] * dtype.itemsize, strides)
+    return np.ndarray(tensor["shape"], dtype, memory.data, GUARD + tensor["offset"] * dtype.itemsize, strides)
 
 
 def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -82,18 +85,21 @@ def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
 
 
 def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
-    """Name where bytes changed that the call may not write: inputs, and what lies around outputs' elements."""
+    """Name where bytes changed that the call may not write: inputs, and what lies around them and outputs' elements."""
     for name, tensor in call["tensors"].items():
         changed = before[name] != after[name]
         if name in call["outputs"]:
-            if tensor["dtype"] == "int8":
-                continue  # a mask has bytes of no published meaning
             size = elements(tensor, after[name]).itemsize
             belongs = np.zeros(len(changed) // size, bool)
-            np.ndarray(tensor["shape"], bool, belongs.data, tensor["offset"], tensor["strides"])[...] = True
+            first = GUARD // size + tensor["offset"]
+            np.ndarray(tensor["shape"], bool, belongs.data, first, tensor["strides"])[...] = True
+            if tensor["dtype"] == "int8":  # a mask has bytes of no published meaning
+                belongs[GUARD:-GUARD] = True
             changed &= ~np.repeat(belongs, size)
         if changed.any():
-            yield f"{int(changed.sum())} bytes of {name} that the call may not write were written"
+            beyond = int(changed[:GUARD].sum() + changed[-GUARD:].sum())
+            where = f", {beyond} of them beyond its storage" if beyond else ""
+            yield f"{int(changed.sum())} bytes of {name} that the call may not write were written{where}"
 
 
 def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> tuple[Memory, Strides]:
@@ -109,7 +115,9 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> tuple[Me
     views = {
         name: storages[name]
         .view(getattr(torch, tensor["dtype"]))
-        .as_strided(tensor["shape"], tensor["strides"], tensor["offset"])
+        .as_strided(
+            tensor["shape"], tensor["strides"], tensor["offset"] + GUARD // getattr(torch, tensor["dtype"]).itemsize
+        )
         for name, tensor in call["tensors"].items()
     }
     name, overload = call["torch"]["function"]
@@ -200,7 +208,10 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
     stream = c_void_p()
     libraries.call("aclrtCreateStream", byref(stream))
     addresses = {name: libraries.upload(content) for name, content in memory.items()}
-    tensors = {name: libraries.tensor(given["tensors"][name], address) for name, address in addresses.items()}
+    tensors = {
+        name: libraries.tensor(given["tensors"][name], c_void_p((address.value or 0) + GUARD))
+        for name, address in addresses.items()
+    }
     arguments = [libraries.argument(argument, tensors) for argument in given["arguments"]]
     size, executor = c_uint64(), c_void_p()
     libraries.call(f"{given['function']}GetWorkspaceSize", *arguments, byref(size), byref(executor))

@@ -87,6 +87,8 @@ class Meta(TypedDict, total=False):
         Magnitude to which a saturating cast may clamp; exempt from the lattice.
     faults
         The windows whose coded gradients went astray, as the column ``decoded_faults`` has them.
+    checks
+        Names of the checks that the case violates.
     backend
         Name of the backend that made the call.
     call
@@ -100,6 +102,7 @@ class Meta(TypedDict, total=False):
     element: list[int]
     limit: float
     faults: list[dict[str, Any]]
+    checks: list[str]
     backend: str
     call: dict[str, Any]
 

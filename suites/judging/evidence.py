@@ -150,6 +150,8 @@ def _is_same(derived: NDArray[Any], stored: NDArray[Any] | None) -> bool:
 def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
     """Make the arrays that `poolproof.reports.rows.evidence` describes, from the first run of the trial."""
     arrays, meta = _of_backward(trial) if trial.case.api.is_backward else _of_forward(trial, findings)
+    if findings:
+        meta["checks"] = list(dict.fromkeys(finding.check for finding in findings))
     elements = [finding.mismatch.element for finding in findings]
     shape = arrays["got"].shape
     fitting = [element for element in elements if element is not None and len(element) == len(shape)]
