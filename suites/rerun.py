@@ -34,7 +34,7 @@ from poolproof.reports.commands import merge_with, verify_with
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.environment import library_contents
-from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.failures import failure_text, replay_line
 from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import COLUMNS, Row
 from poolproof.reports.rows.store import read_rows
@@ -267,6 +267,8 @@ def _report(judged: Sequence[Rejudged], seed: int, what: str, others: Sequence[s
         out.print(Text(without_commands(visible(case)), style="red"))
         if again.now["verdict"] in FAILED:
             out.print(Text(failure_text(again.now)), soft_wrap=True)
+        elif again.before["verdict"] in FAILED:
+            out.print(Text(f"  {replay_line(again.now)}"), soft_wrap=True)
     unjudged = Counter(again.now["verdict"] for again in judged if again.now["verdict"] not in JUDGED)
     overall = gravest({Overall.VIOLATES: differing, Overall.INCOMPLETE: unjudged})
     bits = sum(again.other_bits for again in judged)
@@ -275,6 +277,8 @@ def _report(judged: Sequence[Rejudged], seed: int, what: str, others: Sequence[s
     whole = f"{len(judged) - unjudged.total():,} of " if unjudged else ""
     words = f"{whole}{count_of(len(judged), 'case')} judged again, {counts}"
     ended = "disagrees" if differing else "agrees" if not unjudged else "agrees as far as it was judged"
+    if unjudged.total() == len(judged):
+        ended = "nothing was judged"
     for changed in ("backend", "library"):
         if any(line.startswith(f"another {changed} than ") for line in others):
             ended += f", with another {changed}"

@@ -62,6 +62,7 @@ def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
     without = poolproof("rerun", bundle, "--sample", 10_000)
     assert without.exit_code == Overall.VIOLATES, without.output
     assert f"{failed} with another verdict" in without.output
+    assert without.output.count("poolproof replay --backend") >= failed, "what fails on one side alone has its line"
     for name, value in variables(real).items():
         monkeypatch.setenv(name, value)
     same = poolproof("rerun", bundle, "--sample", 10_000, "--timeout", 10)
@@ -74,6 +75,7 @@ def test_a_call_of_another_contract_is_not_supported(backend: str, shared: Path)
     (contract,) = (real for real in FAILING if real.kind == "contract")
     again = poolproof("rerun", bundle_of(contract, shared), "--sample", 20, "--backend", backend)
     assert again.exit_code == Overall.INCOMPLETE, again.output
+    assert "NOTHING WAS JUDGED, WITH ANOTHER BACKEND" in again.output
     assert "0 of 20 cases judged again, 0 with another verdict, 0 with other bits, 20 not supported (" in again.output
 
 
