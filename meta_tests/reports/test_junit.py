@@ -100,6 +100,8 @@ def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -
     summary = (tmp_path / "step.md").read_text()
     assert "❌ poolproof: violates" in summary
     assert "- not judged: 1 of 72 planned cases, in 1 group" in summary
+    missing = [line.split("|")[-2].strip() for line in summary.splitlines() if line.startswith("| torch-cpu | ")]
+    assert sorted(missing)[:1] == ["**1**"] and set(missing[1:]) | set(missing[:1]) == {"**1**", "0"}
 
 
 def test_gitlab_gets_a_code_quality_report_and_outside_of_ci_nothing_is_said(digest: Digest) -> None:

@@ -362,3 +362,13 @@ def test_the_course_of_an_issue(
     assert course.condition == ("dtype",)
     assert course.sentence.startswith("every case with dtype = float16 fails")
     assert course.products == [f"A{day}" for day in failing_days if day >= times[0]]
+
+
+def test_what_a_narrower_run_does_not_ask_is_not_gone(tmp_path: Path) -> None:
+    narrowed = {"plan_cases": 720}
+    for day, (verdicts, more) in enumerate([(WRONG, {}), ({}, narrowed), ({}, {})]):
+        began = {"finished": BEGAN + day * DAY + 60, **more}
+        recipe = Recipe(seed=day, started=BEGAN + day * DAY, verdicts=verdicts, record=began)
+        add(tmp_path / "history", make_run(tmp_path / f"run{day}", recipe))
+        (course,) = issue_histories(read_entries(tmp_path / "history"))
+        assert (course.is_unseen, course.gone is not None) == (day > 0, day == 2)

@@ -125,8 +125,9 @@ class IssueHistory:
     """A condition of a backend over its runs, the oldest first.
 
     ``sentence`` is that of the newest run that has it; ``since`` and ``last`` are the Unix times of the first and the
-    newest of them; ``gone`` that of the first later run of the same plan that does not have it, None while there is
-    none. ``products`` are those it was seen on, empty where the backend has none.
+    newest of them; ``gone`` that of the first later run of the same plan, whole or narrowed alike, that does not have
+    it, None while there is none; ``is_unseen`` where one that was narrowed otherwise does not. ``products`` are those
+    it was seen on, empty where the backend has none; ``plans`` those that showed it, with how they were narrowed.
     """
 
     backend: str
@@ -137,7 +138,8 @@ class IssueHistory:
     runs: int = 1
     gone: float | None = None
     products: list[str] = field(default_factory=list)
-    plans: set[str] = field(default_factory=set)
+    plans: set[tuple[str, str]] = field(default_factory=set)
+    is_unseen: bool = False
 
 
 def issue_histories(entries: Entries) -> list[IssueHistory]:
@@ -152,15 +154,18 @@ def issue_histories(entries: Entries) -> list[IssueHistory]:
         claimed = [cluster for cluster in found if cluster.has_condition]
         keys = [(cluster.backend, tuple(sorted(set(cluster.features)))) for cluster in claimed]
         for key, issue in issues.items():
-            judged = issue.backend in json.loads(run["backends"]) and run["plan"] in issue.plans
+            judged = issue.backend in json.loads(run["backends"]) and run["plan"] in dict(issue.plans)
             if judged and key not in keys and issue.gone is None:
-                issue.gone = run["started"]
+                if not run["narrowed"] or (run["plan"], run["narrowed"]) in issue.plans:
+                    issue.gone = run["started"]
+                issue.is_unseen = True
         for key, cluster in zip(keys, claimed, strict=True):
             if key not in issues or issues[key].gone is not None:
                 issues[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
             issue, product = issues[key], str(cluster.smallest.get("product") or "")
             issue.sentence, issue.last, issue.runs = cluster.sentence, run["started"], issue.runs + 1
-            issue.plans.add(run["plan"])
+            issue.plans.add((run["plan"], run["narrowed"]))
+            issue.is_unseen = False
             if product and product not in issue.products:
                 issue.products.append(product)
     return sorted(issues.values(), key=lambda issue: (issue.gone is not None, -issue.last))

@@ -158,7 +158,11 @@ def _identity(name: str, said: Mapping[str, str]) -> str:
 
 def write_run_summary(digest: Digest, path: Path) -> Path:
     """Write the Markdown for the summary of a CI job; return its path."""
-    totals = records(digest.supported_counts.groupby(level=["backend", "operator"]).sum().reset_index())
+    counted = digest.supported_counts.groupby(level=["backend", "operator"]).sum()
+    if len(digest.gaps):
+        missing = digest.gaps.groupby(["backend", "operator"])["missing"].sum()
+        counted = counted.join(missing, how="outer").fillna(0).astype(int)
+    totals = records(counted.reset_index())
     return write_page(path, "run.md.j2", **_common(digest), root_causes=digest.root_causes, totals=totals)
 
 
