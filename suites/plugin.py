@@ -353,7 +353,7 @@ class ControllingPlugin:
         with self._further() as judge:
             diagnose(run.folder, judge, run.selection.subjects(), seconds, run.done, say, latest)
         if self._pool is None and not config.getoption("probe") and time.monotonic() < latest:
-            recorder.add_probes(config, probe_sums(run.folder))
+            recorder.add_probes(config, probe_sums(run.folder, say, latest))
 
     @contextmanager
     def _further(self) -> Iterator[Callable[[Question, str], Row]]:

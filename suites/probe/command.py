@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,10 +27,16 @@ SECONDS = 120.0
 
 
 def accounts(
-    name: str, formats: Sequence[str] = MEMORY_FORMATS, asks: Callable[[ProbeQuestion], bool] = lambda _: True
+    name: str,
+    formats: Sequence[str] = MEMORY_FORMATS,
+    asks: Callable[[ProbeQuestion], bool] = lambda _: True,
+    until: float = inf,
 ) -> Iterator[tuple[ProbeQuestion, Account | str]]:
-    """Yield the questions to a backend that ``asks`` selects, each with its account or the reason why there is none."""
-    with TemporaryDirectory() as scratch, closing(Sandbox(name, Path(scratch), "probe", SECONDS)) as sandbox:
+    """Yield the questions to a backend that ``asks`` selects, each with its account or the reason why there is none.
+
+    Each may take `SECONDS`, and half of what is left until a monotonic time.
+    """
+    with TemporaryDirectory() as scratch, closing(Sandbox(name, Path(scratch), "probe", SECONDS, until)) as sandbox:
         questions = list(filter(asks, probe_questions(sandbox.start().subjects, formats)))
         for question, row in zip(questions, sandbox.judge(questions), strict=True):
             yield question, row["account"] or f"{row['verdict']}: {row['reason']}"

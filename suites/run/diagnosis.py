@@ -37,7 +37,7 @@ from poolproof.suites.plan.lines import CLAIMS, further_question
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.probe.command import accounts
 from poolproof.suites.probe.experiment import Account
-from poolproof.suites.probe.questions import MEMORY_FORMATS
+from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion
 from poolproof.suites.run.interrupts import raise_lost_interrupt
 
 ROUNDS = (120, 50, 30)
@@ -88,18 +88,31 @@ def diagnose(
         say(f"no further cases: {error}")
 
 
-def probe_sums(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Take the probe's account of operators and dtypes whose sums deviate, by backend; of what is unavailable none."""
+def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) -> dict[str, list[dict[str, Any]]]:
+    """Take the probe's account of operators and dtypes whose sums deviate, by backend; of what is unavailable none.
+
+    It ends at the monotonic time ``latest``; an interrupt ends the probe alone.
+    """
     wanted: dict[str, set[tuple[str, str]]] = {}
     for cluster in clusters_of(folder):
         if cluster.is_about_sums and len(wanted.setdefault(cluster.backend, set())) < _PROBED:
             wanted[cluster.backend].add(cluster.place)
-    return {backend: list(_accounts(backend, places)) for backend, places in wanted.items()}
+    try:
+        with environment_errors():
+            found = {backend: list(_accounts(backend, places, latest)) for backend, places in wanted.items()}
+            raise_lost_interrupt()
+            return found
+    except KeyboardInterrupt:
+        say("probe interrupted: how sums are added is not told")
+        return {}
 
 
-def _accounts(backend: str, places: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+def _accounts(backend: str, places: set[tuple[str, str]], latest: float) -> Iterator[dict[str, Any]]:
+    def is_wanted(asked: ProbeQuestion) -> bool:
+        return (asked.operator, asked.dtype) in places
+
     with suppress(BackendUnavailable, UnknownBackend):
-        for _, account in accounts(backend, MEMORY_FORMATS[:1], lambda asked: (asked.operator, asked.dtype) in places):
+        for _, account in accounts(backend, MEMORY_FORMATS[:1], is_wanted, latest):
             if isinstance(account, Account):
                 yield account.to_record()
 

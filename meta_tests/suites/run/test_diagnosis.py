@@ -34,8 +34,8 @@ from poolproof.suites.plan.lines import NoFurtherCase, further_question, further
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.plan.selection import redraw_further
 from poolproof.suites.rerun import REDRAW, rejudge, sample
-from poolproof.suites.run import interrupts
-from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down
+from poolproof.suites.run import diagnosis, interrupts
+from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down, probe_sums
 from sessions import run_session
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
@@ -303,7 +303,7 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
     assert "N*C mod 32 >= 17" in map(str, read_digest(folder).clusters[0].terms)
 
 
-def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path) -> None:
+def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "bfloat16", "--aspect", "precision"]
     defect = {VARIABLE: "bfloat16_truncated"}
     given = ("--cases", "12", "--no-shrink", "--diagnose", "1")
@@ -312,6 +312,11 @@ def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path) -> None:
     assert ended.status == Overall.VIOLATES and told in " ".join(ended.output.split())
     (cause,) = read_digest(tmp_path / "run").root_causes
     assert cause.probed[0].startswith(told)
+    # An interrupt ends the probe alone.
+    said: list[str] = []
+    monkeypatch.setattr(diagnosis, "accounts", lambda *_: interrupted())
+    assert not probe_sums(tmp_path / "run", said.append)
+    assert said == ["probe interrupted: how sums are added is not told"]
     # Nothing is said of sums that are right as far as their gradients arrive.
     wrong = replace(cause, smallest=cause.smallest | {"dtype": "float16"})
     (account,) = read_run(tmp_path / "run")["probes"]["emulator-950"]
