@@ -122,19 +122,35 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
         noun="cells",
         element=element,
         windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MAX_WINDOWS]],
-        guess="; ".join(filter(None, (decoded or explain(trial, cell, senders), _as_another_model(trial)))),
+        guess="; ".join(filter(None, (decoded or explain(trial, cell, senders), _as_all_of_it(trial)))),
     )
 
 
-def _as_another_model(trial: Trial) -> str:
+def _as_all_of_it(trial: Trial) -> str:
     """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said."""
     if trial.case.planes * trial.case.plane_size > 1 << 16:
         return ""
+    if _is_stored(trial):
+        return "all of it would be right if gradients were to be stored in place of added"
     chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
         if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).tally.rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
     return ""
+
+
+def _is_stored(trial: Trial) -> bool:
+    """Return whether each cell holds one of the gradients that belong there, whichever, and not their sum."""
+    assert trial.operands.gradient is not None
+    assert trial.operands.indices is not None
+    tensors = (trial.baseline.output("grad_input"), trial.operands.gradient, trial.operands.indices)
+    outputs, gradients, indices = (tensor.reshape(trial.case.planes, -1) for tensor in tensors)
+    planes, windows = np.nonzero((indices >= 0) & (indices < trial.case.plane_size))
+    cells = planes, indices[planes, windows]
+    holds_one = outputs == 0
+    holds_one[cells] = False
+    np.logical_or.at(holds_one, cells, outputs[cells] == gradients[planes, windows])
+    return bool(holds_one.all())
 
 
 def expected_text(cells: CellChunks, cell: int) -> str:
@@ -156,7 +172,8 @@ def _text(value: object) -> str:
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     """Guess the cause from the size of the error; empty when nothing fits.
 
-    Reads the difference to the exact sum as one gradient lost, added twice, or sent here though it belongs elsewhere.
+    Reads the difference to the exact sum as one gradient lost, gone to another cell, added twice, or sent here though
+    it belongs elsewhere.
     """
     chunk = trial.cells.around(cell)
     got, exact = (float(numbers[cell - chunk.cells.start]) for numbers in (chunk.outputs, chunk.sums.sum))
@@ -165,7 +182,7 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
         return ""
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
-        return "as if every contribution were lost"
+        return f"as if every contribution {_gone(trial, cell, exact) or 'were lost'}"
     assert trial.operands.indices is not None
     windows = trial.case.plane_windows
     plane, cell_of_plane = divmod(cell, trial.case.plane_size)
@@ -180,8 +197,20 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
         if len(match):
             window = list(_coordinates(match[0], trial.case.pooled_shape))
             also = f" (or one of {len(match) - 1} others of that value)" if len(match) > 1 else ""
-            return f"as if grad_output{window} = {number(wanted)} were {text}{also}"
+            went = (text == "lost" and _gone(trial, cell, wanted)) or f"were {text}"
+            return f"as if grad_output{window} = {number(wanted)} {went}{also}"
     return ""
+
+
+def _gone(trial: Trial, cell: int, missing: float) -> str:
+    """Say which cell has too much what one lacks: the nearest that no gradient reaches, or else that is wrong."""
+    chunk = trial.cells.around(cell)
+    with np.errstate(invalid="ignore"):
+        found = np.flatnonzero(chunk.outputs - chunk.sums.sum == missing)
+    if not missing or not len(found):
+        return ""
+    nearest = min(found.tolist(), key=lambda other: (chunk.sums.k[other] > 0, abs(other + chunk.cells.start - cell)))
+    return f"had gone to {element_text('grad_input', _coordinates(nearest + chunk.cells.start, trial.case.shape))}"
 
 
 def _terms(trial: Trial, windows: Int64) -> Float64:

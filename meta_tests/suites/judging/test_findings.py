@@ -122,3 +122,25 @@ def test_no_model_is_named_where_a_gradient_is_lost() -> None:
     row = CaseQuestion(case, CASE_ASPECTS["precision"]).judge(lost())
     assert row["verdict"] == Verdict.VIOLATES
     assert "right as" not in row["reason"]
+
+
+def test_gradients_that_are_stored_are_told_from_one_that_is_lost() -> None:
+    class Stored(Scatter):
+        def accumulate(self, call: Call, cells: np.ndarray, terms: np.ndarray, size: int) -> np.ndarray:
+            sums = np.zeros(size)
+            sums[cells] = terms
+            return sums
+
+    windows = {"shape": (2, 8, 8), "kernel_size": (3,), "stride": (1,), "indices": "crowded"}
+    case = Case.of("MaxPool2dWithIndicesBackward", gradient="uniform", **windows)
+    asked = CaseQuestion(case, CASE_ASPECTS["precision"])
+    said = "all of it would be right if gradients were to be stored in place of added"
+    assert said in asked.judge(Stored())["reason"]
+    assert said not in asked.judge(lost())["reason"]
+
+
+def test_a_gradient_that_went_to_another_cell_is_not_called_lost() -> None:
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 1, 4, 4), kernel_size=(2,), gradient="uniform")
+    asked = CaseQuestion(case, holding("interval"))
+    assert asked.judge(FAULTS["misrouted"][0]())["reason"].endswith(" had gone to grad_input[0, 0, 3, 3]")
+    assert asked.judge(lost())["reason"].endswith(" were lost")
