@@ -222,7 +222,7 @@ class _Run:
                 stats["failed"] = failed
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         """Say what the run says behind all that others print: its conclusion is the last line."""
         result = yield
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
@@ -240,7 +240,9 @@ class _Run:
         lines = [files, *self.remarks]
         if (self.folder / FAILURES).exists() and not self._is_verbose:
             lines.insert(1, f"every failing case with its replay line: {self.folder / FAILURES} (or -v)")
-        terminal.show(self.digest, shown, self._recorder.fault, lines, whole=self._is_verbose)
+        terminal.show(
+            self.digest, shown, self._recorder.fault, lines, whole=self._is_verbose, status=session.exitstatus
+        )
         writer.write(text.getvalue())
         return result
 

@@ -41,7 +41,7 @@ from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.run import time_budget
-from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts
+from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts, put_off_interrupt
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
 from poolproof.suites.run.time_budget import Allotment, cheapest_first
 
@@ -315,6 +315,7 @@ class ControllingPlugin:
             recording = self._recording()
             for batch in self._pool.end_judges():
                 recording.take(batch)
+        put_off_interrupt()
         for node in self._nodes if exitstatus == pytest.ExitCode.INTERRUPTED else ():
             process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # a remote one is ended by xdist
             if process is not None and process.poll() is None:

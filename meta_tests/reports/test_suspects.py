@@ -83,6 +83,15 @@ def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[
         assert "dtype = float16" in {str(term) for tie in suspect.ties for term in tie}
 
 
+def test_what_is_asked_of_one_operator_alone_is_said_of_that_one() -> None:
+    """Cases of the other one conform, and were not held to the check that all cases of the first break."""
+    fails, conforms = "MaxPool2dWithIndicesBackward", {"checks_judged": ["written"]}
+    rows = failing(made_up(), lambda row: row["operator"] == fails)
+    (suspect,) = found([row if row["operator"] == fails else row | conforms for row in rows])
+    number = sum(row["operator"] == fails for row in rows)
+    assert suspect.sentence == f"{fails}: every case held to interval fails ({number} of {number})"
+
+
 def test_numbers_have_thresholds_with_what_was_observed_beside_them() -> None:
     (suspect,) = found(failing(made_up(), lambda row: planes(row) >= 64))
     assert suspect.is_exact

@@ -67,7 +67,7 @@ class FailureCluster:
     astray
         What became of gradients, with the number of decodable cases in which it did, the most frequent first.
     scope
-        (column, value) of what all cases of the run have in common that were compared: of others it says nothing.
+        (column, value) of what all cases of the plan have in common that were compared: of others it says nothing.
     probed
         What the probe says of its operator and dtype that deviates.
     """

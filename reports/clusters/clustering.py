@@ -118,10 +118,6 @@ def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
     found = list(search.cluster_failures())
     for start in range(0, len(others), CHUNK_ROWS):
         found = list(_assign(found, others.iloc[start : start + CHUNK_ROWS]))
-    planned = rows[_are_planned(rows)]
-    common = {column: planned[column].unique() for column in SCOPES}
-    scope = tuple((column, values[0]) for column, values in common.items() if len(values) == 1)
-    found = [replace(cluster, scope=scope) for cluster in found]
     return sorted(found, key=lambda cluster: (not cluster.has_condition, -len(cluster.cases)))
 
 
@@ -178,8 +174,9 @@ class _Search:
             )
         for kind in self._kinds_among(self._unassigned):
             left = self._unassigned & self._is_of(kind)
-            conforming = int((self._conforming(left) & self._planned).sum())
-            cluster = _cluster_of(self._rows[left], has_condition=False, conforming=conforming)
+            conforming = self._conforming(left)
+            number, scope = int((conforming & self._planned).sum()), self._scope(left | conforming)
+            cluster = _cluster_of(self._rows[left], has_condition=False, conforming=number, scope=scope)
             yield replace(cluster, has_condition=cluster.failing >= MIN_FAILING and cluster.is_sharp)
 
     def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
@@ -215,8 +212,8 @@ class _Search:
         judged = np.flatnonzero(group | self._conforming(group))
         fails = group[judged]
         if fails.all():
-            everything = _Candidate(_cluster_of(self._rows[group]), group, np.zeros_like(group))
-            return everything if group.sum() >= MIN_FAILING else None
+            cluster = _cluster_of(self._rows[group], scope=self._scope(group))
+            return _Candidate(cluster, group, np.zeros_like(group)) if group.sum() >= MIN_FAILING else None
         columns = [part for column in self._columns if (part := column.at(judged)).varies]
         planned = self._planned[judged]
         found = best_condition(columns, fails, planned)
@@ -233,8 +230,14 @@ class _Search:
             ties=found.ties,
             bounds=_bounds(found, {column.feature: column for column in columns}, fails),
             margin=found.margin,
+            scope=self._scope(group | self._conforming(group)),
         )
         return _Candidate(cluster, taken, group & ~taken & self._planned)
+
+    def _scope(self, compared: Mask) -> tuple[tuple[str, str], ...]:
+        """Return (column, value) of what rows that are compared have in common, those of diagnosis left out."""
+        planned = self._rows[compared & self._planned]
+        return tuple((column, values[0]) for column in SCOPES if len(values := planned[column].unique()) == 1)
 
     def _conforming(self, group: Mask) -> Mask:
         """Select the rows that conform and judged a check which some of the group break."""
@@ -342,5 +345,6 @@ def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
         further=(cluster.further[0] + int((~planned).sum()), cluster.further[1]),
         kinds=tuple(kinds.most_common()),
         cases=cluster.cases | frozenset(rows["case_id"]),
+        scope=tuple((column, value) for column, value in cluster.scope if (rows[column] == value).all()),
         astray=tuple((Counter(dict(cluster.astray)) + _astray(rows)).most_common()),
     )

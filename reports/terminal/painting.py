@@ -25,10 +25,12 @@ STYLES = {
 }
 
 
-def ending(word: str, overall: Overall, text: str) -> Text:
-    """Make the last line: a word for the verdict, the exit status, and why."""
+def ending(word: str, overall: Overall, text: str, status: int | None = None) -> Text:
+    """Make the last line: a word for the verdict, the exit status, by default the verdict's own, and why."""
     line = Text(f"\n{word.upper()}", style=f"bold {STYLES[overall]}")
-    return line.append(f" (exit status {int(overall)}){text and f': {text}'}", style="default not bold")
+    return line.append(
+        f" (exit status {int(overall if status is None else status)}){text and f': {text}'}", style="default not bold"
+    )
 
 
 class SafeConsole(Console):

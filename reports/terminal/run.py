@@ -43,11 +43,20 @@ _MARKED = (
 """Counts that a square of the table shows besides the cases judged, with mark, style and meaning."""
 
 
-def show(digest: Digest, console: Console, fault: str = "", remarks: Iterable[str] = (), *, whole: bool = True) -> None:
+def show(
+    digest: Digest,
+    console: Console,
+    fault: str = "",
+    remarks: Iterable[str] = (),
+    *,
+    whole: bool = True,
+    status: int | None = None,
+) -> None:
     """Print root causes, gaps and the conclusion; of a run that does not violate, or a ``whole`` one, all there is.
 
     Long lines are left whole, so that a replay line can be copied. ``fault`` of the system is the conclusion, where
-    there is one, whatever the rows so far say. ``remarks`` come before it.
+    there is one, whatever the rows so far say. ``remarks`` come before it. The exit ``status`` is the
+    conclusion's, unless it is given.
     """
     whole = whole or not digest.clusters
     parts = root_causes(digest.clusters, whole)
@@ -60,7 +69,8 @@ def show(digest: Digest, console: Console, fault: str = "", remarks: Iterable[st
     if fault:
         parts.append(ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault))
     else:
-        parts.append(_conclusion(digest.conclusion, headline(digest.clusters) if digest.root_causes else ""))
+        wrong = headline(digest.clusters) if digest.root_causes else ""
+        parts.append(_conclusion(digest.conclusion, wrong, digest.conclusion.overall if status is None else status))
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, Text))
 
@@ -110,7 +120,7 @@ def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderable
     return parts + _more(len(causes) - most, "thing", "\nand ", _ON_THE_PAGE)
 
 
-def _conclusion(conclusion: Conclusion, wrong: str) -> Text:
+def _conclusion(conclusion: Conclusion, wrong: str, status: int) -> Text:
     """Make the line that a CI engineer reads: verdict, exit status, and why; ``wrong`` counts root causes."""
     totals = conclusion.totals
     notes = [*conclusion.reasons]
@@ -124,7 +134,9 @@ def _conclusion(conclusion: Conclusion, wrong: str) -> Text:
     if totals["waived"] and conclusion.reasons:
         notes.append(f"{totals['waived']:,} waived")
     notes += filter(None, [conclusion.narrowed, conclusion.further_text])
-    return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes))
+    if status != conclusion.overall:
+        notes.append(f"{status} is pytest's own status, of an interrupt or of other tests")
+    return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes), status)
 
 
 def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:

@@ -6,6 +6,7 @@ it. So every interrupt is also recorded, and raised again between two questions.
 
 from __future__ import annotations
 
+import os
 import signal
 from types import FrameType
 
@@ -23,10 +24,20 @@ def ignore_termination() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+def put_off_interrupt() -> None:
+    """Answer the next Ctrl-C with a sentence alone, and raise at the one behind it: the report is being written."""
+    signal.signal(signal.SIGINT, _put_off)
+
+
 def raise_lost_interrupt() -> None:
     """Raise KeyboardInterrupt if one arrived before."""
     if _pending:
         raise KeyboardInterrupt
+
+
+def _put_off(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.write(2, b"\nthe report is being written: another Ctrl-C leaves it unwritten, and --resume writes it\n")
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:

@@ -19,7 +19,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import finished_blocks, read_run
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites import plugin
-from sessions import begin, replay, replay_pasted, run, wait_until
+from sessions import begin, replay, replay_pasted, run, run_session, wait_until
 
 SMALL = "--operator MaxPool2dWithIndicesBackward --dtype float16"
 ASPECTS = "--aspect values --aspect layouts --aspect state"
@@ -108,6 +108,24 @@ def test_an_interrupt_keeps_the_rows_and_is_said(tmp_path: Path, number: int) ->
     said = (tmp_path / "printed").read_text()
     assert "cases judged" in said
     assert "interrupted: what was judged is kept, and --resume goes on with the rest" in said
+
+
+@pytest.mark.parametrize(
+    ("variables", "status", "said"),
+    [
+        ({}, 2, "CONFORMS (exit status 2)"),
+        ({"LATEST": "1"}, 0, "the report is being written: another Ctrl-C leaves it unwritten, and --resume writes it"),
+    ],
+    ids=["behind the last case", "behind the session"],
+)
+def test_an_interrupt_that_comes_late_loses_nothing(
+    tmp_path: Path, variables: dict[str, str], status: int, said: str
+) -> None:
+    ended = run_session(tmp_path / "run", "scatter_backends:honest", "-p", "interrupting", variables=variables)
+    assert ended.status == status
+    assert said in ended.output
+    assert f"CONFORMS (exit status {status})" in ended.output
+    assert re.search(r"\b(\d+) of \1 planned cases judged", ended.output)
 
 
 def test_deaths_between_calls_alone_make_a_run_deviate(tmp_path: Path) -> None:
