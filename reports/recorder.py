@@ -10,6 +10,7 @@ What reports on a finished run is imported when one begins: most sessions of pyt
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -278,12 +279,20 @@ class _Run:
             name = service(os.environ) if chosen == "auto" else chosen
             annotate(self.digest, name, os.environ, self.remarks.append)
         if pytest_status == pytest.ExitCode.INTERRUPTED and not recorder.fault:
-            self.remarks.append("interrupted: what was judged is kept, and --resume goes on with the rest")
+            self.remarks.append("interrupted: what was judged is kept, and the rest is judged by")
+            self.remarks.append(resuming_line(self.record["arguments"]))
         if self.digest is None or recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
         overall = self.digest.conclusion.overall
         done_before = pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED
         return overall if overall or done_before else pytest_status
+
+
+def resuming_line(arguments: Sequence[str]) -> str:
+    """Return the command that goes on with a run, from the ``arguments`` of pytest that began it."""
+    begun = [argument for argument in arguments if argument != "--resume"]
+    shown = ["poolproof", "run", *begun[2:]] if begun[:2] == ["--pyargs", "poolproof.suites"] else ["pytest", *begun]
+    return shlex.join([*shown, "--resume"])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -396,15 +405,16 @@ def spent(folder: Path) -> tuple[float, float]:
 def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
     before = store.read_run(folder)
+    as_begun = f"begin in another --report folder, or go on as it was begun: {resuming_line(before['arguments'])}"
     for name in ("suite", "selection", "backends"):
         if found := first_difference(name, before.get(name), record.get(name)):
             path, was, now = found
-            raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {_AS_BEGUN}")
+            raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {as_begun}")
     changed = _other_waivers(before["waivers"], record["waivers"])
     if "plugins" in before:
         changed = other_plugins(before["plugins"], record["plugins"]) or changed
     if changed:
-        raise CannotOpen(f"{folder} holds a run that was begun {changed}: {_AS_BEGUN}")
+        raise CannotOpen(f"{folder} holds a run that was begun {changed}: {as_begun}")
 
 
 def try_imports() -> None:
@@ -516,9 +526,6 @@ def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], 
 
 def _is_ours(report: pytest.TestReport) -> bool:
     return any(name == "poolproof" for name, _ in report.user_properties)
-
-
-_AS_BEGUN = "go on with it as it was begun, or begin another in another --report folder"
 
 
 def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
