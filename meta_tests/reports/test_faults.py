@@ -21,10 +21,14 @@ def moved(home: list[int], cell: list[int], kind: str = "misrouted") -> dict[str
     [
         ([moved([0, 1, 2, 2], [0, 0, 2, 2]), moved([1, 2, 0, 0], [0, 0, 0, 1])], "of plane k arrive in plane 0"),
         ([moved([0, 1, 2, 2], [0, 0, 2, 2]), moved([0, 0, 0, 0], [0, 1, 0, 0])], "of a plane arrive in another"),
-        ([moved([0, 1, 2, 2], [0, 1, 2, 3]), moved([0, 0, 0, 0], [0, 0, 0, 1])], "arrive [0, 1] cells from"),
+        (
+            [moved([0, 1, 2, 2], [0, 1, 2, 3]), moved([0, 0, 0, 0], [0, 0, 0, 1])],
+            "arrive in the wrong cell, 1 further along W",
+        ),
+        ([moved([0, 0, 2, 2], [0, 0, 1, 4])], "wrong cell, 1 back along H and 2 further along W"),
         ([moved([0, 1, 2, 2], [0, 1, 2, 3]), moved([0, 0, 0, 0], [0, 0, 1, 1])], "in other cells of their plane"),
         ([moved([0, 1, 2, 2], [0, 0, 2, 2]), moved([0, 0, 0, 0], [0, 0, 1, 1])], "in other cells and planes"),
-        ([moved([0, 0, 2, 2], [0, 0, 2, 3], "copied")], "from where they belong, and where they belong"),
+        ([moved([0, 0, 2, 2], [0, 0, 2, 3], "copied")], "wrong cell, 1 further along W, and where they belong"),
         ([{"kind": "lost", "cell": [0, 0, 1, 1]}, {"kind": "unreadable", "cell": [0, 0, 0, 0]}], "do not arrive"),
         ([{"kind": "duplicated", "cell": [0, 0, 1, 1], "times": 2}], "arrive more than once"),
         ([{"kind": "lost", "cell": [0, 0, 1, 1]}, moved([0, 1, 2, 2], [0, 1, 2, 3])], "in several ways"),

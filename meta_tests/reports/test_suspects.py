@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from poolproof.reports import load
-from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, headline
+from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, headline, symptoms
 from poolproof.reports.clusters.cluster import Bound
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import issue_histories
@@ -172,6 +172,28 @@ def test_a_narrowed_run_speaks_of_no_more_than_it_asked() -> None:
     one = [row | {"dtype": "float16"} for row in rows if row["operator"] == rows[0]["operator"]]
     (suspect,) = found(failing(one, dilated))
     assert suspect.sentence.startswith(f"{rows[0]['operator']}, float16, aspect layouts: every case with dilation > 1")
+
+
+@pytest.mark.parametrize(
+    ("row_of", "wrong", "said"),
+    [
+        (lambda size, _: size[-2] - 1, 1, "the worst element lies in the last row of grad_input in {0} of {0} cases"),
+        (lambda _, number: number % 5, 1, ""),
+        (lambda size, _: size[-2] - 1, 10**6, ""),
+    ],
+    ids=["in the last row", "anywhere", "everywhere"],
+)
+def test_an_end_where_all_that_is_wrong_lies_is_said(
+    row_of: Callable[[list[int], int], int], wrong: int, said: str
+) -> None:
+    def located(row: Row, number: int) -> Row:
+        shape = json.loads(row["case"])["shape"]
+        element = [0, 0, *([number % 3] * (len(shape) - 4)), row_of(shape, number), number % 7]
+        finding = {"check": "interval", "message": "grad_input[0]: got 1", "element": element, "wrong": wrong}
+        return row | {"findings": json.dumps([finding])}
+
+    (suspect,) = found(failing([located(row, number) for number, row in enumerate(made_up())], dilated))
+    assert symptoms(suspect) == ([said.format(suspect.failing)] if said else [])
 
 
 def test_all_none_and_too_few() -> None:

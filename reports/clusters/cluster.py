@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from poolproof.reports.clusters.conditions import MIN_FAILING
+from poolproof.reports.clusters.ends import LiesAt, told
 from poolproof.reports.clusters.terms import Term, feature_column
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.features import Value, features_of
@@ -66,6 +67,8 @@ class FailureCluster:
         The ids of all its failing cases.
     astray
         What became of gradients, with the number of decodable cases in which it did, the most frequent first.
+    ends
+        (end of an axis, whether the worst element lies there), with the number of failing cases of which that is true.
     scope
         (column, value) of what all cases of the plan have in common that were compared: of others it says nothing.
     probed
@@ -87,6 +90,7 @@ class FailureCluster:
     bounds: tuple[Bound, ...] = ()
     margin: float = 0.0
     astray: tuple[tuple[str, int], ...] = ()
+    ends: tuple[tuple[LiesAt, int], ...] = ()
     scope: tuple[tuple[str, str], ...] = ()
     probed: tuple[str, ...] = ()
 
@@ -218,12 +222,18 @@ def _failing(number: int) -> str:
     return "one case fails" if number == 1 else f"{number:,} cases fail"
 
 
-def asides(cluster: FailureCluster) -> list[str]:
-    """List what the probe found, what fails, what was seen beside each threshold, and conditions that do as well."""
-    lines = [*cluster.probed, f"what fails: {kinds_of(cluster)}"]
+def symptoms(cluster: FailureCluster) -> list[str]:
+    """List what the probe found, what became of gradients as far as they can be read, and where the worst ones lie."""
+    lines = [*cluster.probed[:1]]
     if cluster.astray:
         (way, number), cases = cluster.astray[0], sum(count for _, count in cluster.astray)
         lines.append(f"in {number:,} of {count_of(cases, 'decodable case')} {way}")
+    return [*lines, *told(cluster.ends)]
+
+
+def asides(cluster: FailureCluster) -> list[str]:
+    """List its symptoms, what fails, what was seen beside each threshold, and conditions that do as well."""
+    lines = [*symptoms(cluster), *cluster.probed[1:], f"what fails: {kinds_of(cluster)}"]
     beside = []
     for bound in cluster.bounds:
         conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from poolproof.reports.clusters.cluster import SCOPES, Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
+from poolproof.reports.clusters.ends import LiesAt, ends_of
 from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, feature_column
 from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
@@ -41,7 +42,7 @@ MAX_FAILING = MAX_CONFORMING = 20_000
 MAX_READ = 200_000
 """Conforming rows of a run that are read."""
 
-_OWN = ("backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk", "decoded_faults")
+_OWN = ("backend", "verdict", "checks_judged", "checks_violated", "case_id", "shrunk", "decoded_faults", "findings")
 NEEDED = tuple(dict.fromkeys((*READ, *_OWN)))
 """Columns that `cluster_failures` reads."""
 
@@ -171,6 +172,7 @@ class _Search:
                 smallest=members.smallest,
                 cases=members.cases,
                 astray=members.astray,
+                ends=members.ends,
             )
         for kind in self._kinds_among(self._unassigned):
             left = self._unassigned & self._is_of(kind)
@@ -296,6 +298,11 @@ def _astray(rows: pd.DataFrame) -> Counter[str]:
     return Counter(way for row in decoded if (way := way_astray(*row)))
 
 
+def _ends(rows: pd.DataFrame) -> Counter[LiesAt]:
+    named = rows.reindex(columns=["operator", "case", "findings"]).to_dict("records")
+    return Counter(end for row in named for end in ends_of({str(name): value for name, value in row.items()}))
+
+
 def _cluster_of(rows: pd.DataFrame, *, has_condition: bool = True, **about: Any) -> FailureCluster:
     """Make a cluster of failing rows, with what is known ``about`` its condition and the other rows."""
     planned = _are_planned(rows)
@@ -310,6 +317,7 @@ def _cluster_of(rows: pd.DataFrame, *, has_condition: bool = True, **about: Any)
         smallest={str(name): value for name, value in smallest.items()},
         cases=frozenset(rows["case_id"]),
         astray=tuple(_astray(rows).most_common()),
+        ends=tuple(_ends(rows).items()),
         **known,
     )
 
@@ -347,4 +355,5 @@ def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:
         cases=cluster.cases | frozenset(rows["case_id"]),
         scope=tuple((column, value) for column, value in cluster.scope if (rows[column] == value).all()),
         astray=tuple((Counter(dict(cluster.astray)) + _astray(rows)).most_common()),
+        ends=tuple((Counter(dict(cluster.ends)) + _ends(rows)).items()),
     )

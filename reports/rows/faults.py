@@ -35,4 +35,6 @@ def _elsewhere(faults: Sequence[Mapping[str, Any]], rank: int) -> str:
     steps = {tuple(there - here for here, there in zip(*end, strict=True))[-rank:] for end in ends}
     if len(steps) > 1:
         return "gradients arrive in other cells of their plane"
-    return f"gradients arrive {list(steps.pop())} cells from where they belong"
+    along = [(step, axis) for step, axis in zip(steps.pop(), "DHW"[-rank:], strict=True) if step]
+    ways = [f"{abs(step)} {'further' if step > 0 else 'back'} along {axis}" for step, axis in along]
+    return f"gradients arrive in the wrong cell, {' and '.join(ways)}"

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.clusters import FailureCluster, asides, headline
+from poolproof.reports.clusters import FailureCluster, asides, headline, symptoms
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS, group_text, met_in_all
@@ -113,7 +113,7 @@ def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderable
         table.add_column(width=len(_MARGIN) - 1, justify="right")
         table.add_column(overflow="fold")
         table.add_row(Text(str(number), style="bold red"), Text(sentence, style="red"))
-        for aside in asides(cluster) if whole else cluster.probed[:1]:
+        for aside in asides(cluster) if whole else symptoms(cluster):
             table.add_row("", Text(aside, style="dim"))
         table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
         parts += [Text(""), table, Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")]
