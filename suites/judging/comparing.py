@@ -122,13 +122,19 @@ def out_of_bounds_writes(tensor: Tensor) -> NDArray[np.bool_]:
 def changed_bytes(
     name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_], reason: str
 ) -> Mismatch:
-    """Report the first byte of a tensor's memory that was written and should not have been."""
+    """Report the first byte of a tensor's memory that was written and should not have been, and how far that goes."""
     byte, guard = int(changed.argmax()), tensor.guard
     end = len(tensor.buffer) - guard
+    start, stop = next(part for part in ((0, guard), (guard, end), (end, len(tensor.buffer))) if byte < part[1])
+    last = start + int(np.flatnonzero(changed[start:stop])[-1])
     if byte < guard:
-        place = f"{guard - byte} before the storage"
+        place = _span(guard - byte, guard - last, "before the storage")
     else:
-        place = f"{byte - end} past the storage" if byte >= end else f"{byte - guard} in the storage"
+        place = _span(byte - start, last - start, "past the storage" if byte >= end else "in the storage")
     return mismatch(
-        f"a write at byte {place} of {name}", tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes"
+        f"a write at {place} of {name}", tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes"
     )
+
+
+def _span(first: int, last: int, place: str) -> str:
+    return f"byte {first} {place}" if first == last else f"bytes {first} to {last} {place}"

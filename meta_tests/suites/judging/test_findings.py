@@ -76,7 +76,7 @@ def test_a_write_outside_is_said_before_what_is_wrong_besides() -> None:
     both = type("Both", (FAULTS["writes_past"][0], FAULTS["lost"][0]), {})
     row = CaseQuestion(Case.from_json(BACKWARD + "}"), CASE_ASPECTS["values"]).judge(both())
     assert row["checks_violated"][:2] == ["memory_untouched", "interval"]
-    assert row["reason"].startswith("a write at byte 0 past the storage of grad_input: got 0, expected")
+    assert row["reason"].startswith("a write at bytes 0 to 7 past the storage of grad_input: got 0, expected")
 
 
 def test_an_index_that_points_nowhere_is_not_what_was_expected() -> None:
