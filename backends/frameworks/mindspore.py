@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
+from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
 from poolproof.references.operators import Operator
@@ -34,6 +34,7 @@ except ImportError as error:
 
 
 class MindSpore(CopyingBackend):
+    variants = (VALUES_ALONE,)
     survives_fork = False  # it has threads of its own
     without = Abilities(empty_batch=False)
 
@@ -49,6 +50,9 @@ class MindSpore(CopyingBackend):
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         maxima, indices = self.invoke(_results, _pool(call), call.values)
+        is_plain = not (call.output_size or call.ceil_mode or any(call.padding)) and set(call.dilation) == {1}
+        if call.mode == VALUES_ALONE and is_plain:  # all others have the kernel that makes indices
+            (maxima,) = self.invoke(_results, _pool_without_indices(call), call.values)
         return maxima, indices
 
     def backward(self, call: ArrayCall) -> NDArray:
@@ -82,6 +86,11 @@ def _pool(call: ArrayCall) -> Callable[..., Any]:
         return partial(pool, output_size=call.output_size, return_indices=True)
     pool = ops.MaxPoolWithArgmaxV2 if rank == 2 else ops.MaxPool3DWithArgmax
     return pool(*call.windows, argmax_type=index_type)
+
+
+def _pool_without_indices(call: ArrayCall) -> Callable[..., Any]:
+    pool = ops.MaxPool if call.operator.spatial_rank == 2 else ops.MaxPool3D
+    return pool(call.kernel_size, call.stride, pad_mode="valid")
 
 
 def _results(function: Callable[..., Any], *arrays: Any) -> tuple[NDArray, ...]:
