@@ -72,7 +72,7 @@ def _measured(operator: str, elements: int, rounds: int) -> Iterator[Figure]:
 def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
     """Seconds and bytes of judging one case in this process, and the seconds of torch."""
     torch.set_num_threads(1)
-    case = _case(operator, elements)
+    case = large_case(operator, elements)
     with tempfile.TemporaryDirectory() as folder:
         sandbox = Sandbox("torch-cpu", Path(folder), "large", 600.0)
 
@@ -80,12 +80,12 @@ def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
             (row,) = sandbox.judge([CaseQuestion(asked, CASE_ASPECTS["values"])])
             return row
 
-        judge(_case(operator, 10**5))  # loads and compiles what is used
+        judge(large_case(operator, 10**5))  # loads and compiles what is used
         before = _memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
         row = judge(case)
         peak = _memory("VmHWM") - before
-        compute = _torch_alone(case)
+        compute = torch_alone(case)
         compute()
         began, taken = time.perf_counter(), {"ours": [row["seconds"]], "torch": [seconds_of(compute)]}
         while len(taken["ours"]) < rounds and taken["ours"][0] + time.perf_counter() - began < _ENOUGH_SECONDS:
@@ -101,23 +101,16 @@ def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def _case(operator: str, elements: int) -> Case:
+def large_case(operator: str, elements: int, **particular: Any) -> Case:
     """Windows of 3 with stride 2 and padding 1, as behind the first convolution of many networks."""
     plane = _PLANES[operator]
     planes = max(elements // prod(plane), 1)
-    return Case.of(
-        operator=operator,
-        shape=(1, planes, *plane),
-        kernel_size=(3,),
-        stride=(2,),
-        padding=(1,),
-        dilation=(1,),
-        gradient="integers",
-        indices="forward",
-    )
+    windows = {"kernel_size": (3,), "stride": (2,), "padding": (1,), "dilation": (1,)}
+    data = {"gradient": "integers", "indices": "forward"} | particular
+    return Case.of(operator=operator, shape=(1, planes, *plane), **windows, **data)
 
 
-def _torch_alone(case: Case) -> Callable[[], None]:
+def torch_alone(case: Case) -> Callable[[], None]:
     """Torch's forward and backward of the case, on tensors that are there already."""
     aten, api, producer = torch.ops.aten, case.api, FAMILY[case.api.producer or ""]
     values, gradient = torch.randn(case.shape), torch.randn(case.pooled_shape)

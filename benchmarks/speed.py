@@ -2,6 +2,8 @@
 
     python benchmarks/speed.py [--json FILE] [--large] [--find] [--part NAME]... [--operator NAME]...
 
+Without --part it measures all but the finding of defects and replays, which take minutes.
+
 Every ratio is of two things measured in turns in this one run. Needs torch; the samples of torch's operator database
 need the package expecttest besides. A bound that a figure does not keep is marked, and the exit status is then 1.
 """
@@ -21,6 +23,7 @@ from rich.table import Table
 
 from large_cases import measure_large
 from measuring import Figure, machine
+from replays import measure_replays
 from small_cases import OPERATORS_OF_TORCH, measure_rates, measure_stages
 from whole_runs import measure_finding, measure_start, measure_workers
 
@@ -41,11 +44,12 @@ PARTS: dict[str, Callable[[Settings], Iterator[Figure]]] = {
     "stages": lambda wanted: measure_stages(wanted.operators, wanted.cases, wanted.rounds),
     "large": lambda wanted: measure_large(wanted.operators, wanted.sizes, wanted.rounds),
     "workers": lambda wanted: measure_workers(wanted.operators, wanted.cases // 10, wanted.rounds),
+    "replays": lambda wanted: measure_replays(wanted.sizes, wanted.rounds),
     "start": lambda wanted: measure_start(wanted.rounds),
     "find": lambda wanted: measure_finding(wanted.defects, every=8),
 }
 
-USUAL = tuple(name for name in PARTS if name != "find")
+USUAL = tuple(name for name in PARTS if name not in ("find", "replays"))
 
 
 @click.command()

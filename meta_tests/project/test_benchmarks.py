@@ -59,3 +59,14 @@ def test_a_bound_is_held_against_the_ratio_or_against_ours_alone(monkeypatch: py
     alone = Figure("part", "what", "s", 2.0, bound="<= 3")
     assert alone.holds and not replace(alone, ours=3.5).holds
     assert figure.holds is None and replace(alone, ours=None).holds is None
+
+
+def test_a_replay_of_a_wrong_cell_is_measured_beside_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each replay ends as is expected of its kind, or there are no figures."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import replays
+
+    monkeypatch.setattr(replays, "KINDS", {"one wrong cell": replays.KINDS["one wrong cell"]})
+    seconds, memory = replays.measure_replays([10**5], 1)
+    assert (seconds.unit, memory.unit) == ("s", "MiB")
+    assert seconds.other and memory.other and memory.other < 5.0
