@@ -26,7 +26,7 @@ OPERATOR = "MaxPool2dWithIndicesBackward"
 KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "exact sums": ("torch-cpu", {}),
     "sums by their order": ("torch-cpu", {"gradient": "uniform", "indices": "crowded"}),
-    "layouts": ("torch-cpu", {"layouts": {"grad_output": "sliced", "grad_input": "sliced"}}),
+    "layouts": ("torch-cpu", {"layouts": (("grad_input", "sliced"), ("grad_output", "sliced"))}),
     "one wrong cell": ("one_wrong:OneWrong", {}),
 }
 """The backend that is judged, and what is particular about the case."""
