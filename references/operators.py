@@ -118,6 +118,8 @@ _FAMILY = (
 )
 
 OPERATORS = {operator.name: operator for operator in _FAMILY}
+if unknown := {operator.producer for operator in _FAMILY} - {None, *OPERATORS}:
+    raise ValueError(f"no operator of the family is the producer {', '.join(map(str, unknown))}")
 BACKWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direction.BACKWARD)
 FORWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direction.FORWARD)
 

@@ -155,12 +155,18 @@ def sentence(error: Exception) -> str:
         return f"{describe(error) if isinstance(error, OSError) else error}, and go on with --resume"
     if isinstance(error, CannotGoOn):
         return str(error)
-    *_, last = traceback.extract_tb(error.__traceback__)
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if any(map(Path(frame.filename).is_relative_to, _ROOMS))]
+    is_own = bool(ours) and ours[-1].filename != __file__  # which calls the hooks of plugins
+    last = ours[-1] if is_own else frames[-1]
     said = " ".join(traceback.format_exception_only(error)[-1].split())
-    return (
-        f"a plugin failed at the end of the session: {said} ({Path(last.filename).name}, line {last.lineno}, in "
-        f"{last.name}); leave it out by -p no:NAME, and go on with --resume"
-    )
+    where = f"{said} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+    if is_own:
+        return f"poolproof itself failed at the end of the session: {where}; rows are kept, for --resume to go on with"
+    return f"a plugin failed at the end of the session: {where}; leave it out by -p no:NAME, and go on with --resume"
+
+
+_ROOMS = tuple(Path(__file__).parents[1] / room for room in ("references", "backends", "suites", "reports"))
 
 
 class CannotOpen(BadInput):

@@ -179,7 +179,7 @@ def test_records_come_back() -> None:
         (partial(read, Attempt), {"phase_one": 0}),
         (partial(read, SequenceResult), {"statuses": [0], "applicable": 1}),
         (partial(read, Raised), {"type": "a", "text": None}),
-        (read_description, {"product": "A5"}),
+        (read_description, {"product": "A0"}),
         (read_description, {"modes": "ab"}),
         (read_description, {"unsupported": [["A", "float32"]]}),
         (read_description, {"abilities": {"A": {"speed": True}}}),

@@ -37,7 +37,8 @@ CLASSES, FRAMES = 24, 17
 @pytest.mark.parametrize("room", LINES)
 def test_a_room_keeps_its_budget(room: str) -> None:
     lines = sum(len(path.read_bytes().splitlines()) for path in (ROOT / room).rglob("*.py"))
-    assert 0.9 * LINES[room] < lines <= LINES[room], "a room that has become smaller lowers its budget"
+    assert lines <= LINES[room], "a room that has grown raises its budget, and its commit says what that buys"
+    assert 0.9 * LINES[room] < lines, "a room that has become smaller lowers its budget"
 
 
 def test_a_cases_way_keeps_its_budget(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ COLUMNS = (*CLAUSE, "product", "statement", *COUNTS, *ANSWERS.values())
 def clause_table(folder: Path) -> pd.DataFrame:
     """Return one line per `CLAUSE` of a run, without an index; empty where no contract was judged.
 
-    Besides the counts of `tables.counts` and of `ANSWERS`: ``product``, and ``statement``, the clause in a
-    sentence.
+    A backend that is of no product has none: sequences of its calls are about no clause. Besides the counts of
+    `tables.counts` and of `ANSWERS`: ``product``, and ``statement``, the clause in a sentence.
     """
-    is_about_one = pc.field("statement").is_valid() & (pc.field("statement") != "")
+    is_about_one = pc.field("statement").is_valid() & (pc.field("statement") != "") & (pc.field("product") != "")
     rows = read_rows(folder, [*CLAUSE, "product", "statement", "follows", "verdict"], is_about_one)
     if not rows.num_rows:
         return pd.DataFrame(columns=COLUMNS)

@@ -198,7 +198,8 @@ def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
         return []
     parts: list[RenderableType] = [Text("\nContract", style="bold")]
     for line in records(totals(clauses)):
-        scope = f"{line['clauses']:,} clauses of {count_of(line['operators'], 'operator')} in {line['judged']:,} calls"
+        scope = f"{count_of(line['clauses'], 'clause')} of {count_of(line['operators'], 'operator')}"
+        scope += f" in {count_of(line['judged'], 'call')}"
         where = "where code and page of the library disagree, it follows"
         answers = f"{where} the code in {count_of(line['as_code'], 'call')} and the page in {line['as_page']:,}"
         answers += f"; {count_of(line['as_earlier'], 'answer')} of an earlier release" if line["as_earlier"] else ""

@@ -21,8 +21,10 @@ import forked
 from forked import Command
 from limits import limit_files
 from places import ROOT
+from poolproof.reports.recorder import sentence
 from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from sessions import surroundings
 from shared_runs import made_once
@@ -216,3 +218,9 @@ def test_a_part_whose_writer_died_before_its_journal_was_gone_counts_once(tmp_pa
     writer.append({"case_id": "b"})
     writer.close()
     assert sorted(read_rows(tmp_path, ["case_id"])["case_id"].to_pylist()) == ["a", "b"]
+
+
+def test_an_error_of_ours_is_laid_at_no_plugin() -> None:
+    with pytest.raises(ValueError, match="Cannot specify") as raised:
+        count_of("many", "case")  # type: ignore[arg-type]
+    assert re.match(r"poolproof itself failed at the end of the session: .*\(text.py, line ", sentence(raised.value))
