@@ -107,10 +107,13 @@ def _checked_fingerprint(_context: click.Context, _option: click.Parameter, valu
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
+_REQUIREMENTS = "conforms|conforms-in-part|no-waivers|plan=NAME"
+
+
 def _checked_requirements(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Sequence[str]:
     for value in values:
-        if not re.fullmatch(r"conforms|no-waivers|plan=\S+", value):
-            raise click.BadParameter(f"{value!r:.80} is none of conforms, no-waivers and plan=NAME.")
+        if not re.fullmatch(r"conforms(-in-part)?|no-waivers|plan=\S+", value):
+            raise click.BadParameter(f"{value!r:.80} is none of {_REQUIREMENTS.replace('|', ', ')}.")
     return values
 
 
@@ -129,9 +132,9 @@ def verify_with(draw: Redraw) -> click.Command:
         "--require",
         "required",
         multiple=True,
-        metavar="conforms|no-waivers|plan=NAME",
+        metavar=_REQUIREMENTS,
         callback=_checked_requirements,
-        help="What the run in it has to be; repeatable.",
+        help="What the run in it has to be; repeatable. Of a narrowed run only conforms-in-part holds.",
     )
     def verify(
         bundle: Path,
@@ -243,7 +246,7 @@ _QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
 
 \b
 Views:
-  runs   one line per run: run, started, plan, verdict, narrowed, counts of cases, suite, backends, host
+  runs   one line per run: run, started, plan, asked, verdict, narrowed, counts of cases, suite, backends, host
   cells  one line per run and group of its matrix: counts, precision, times
   rows   one line per run and case, with all columns of the report
   libraries  one line per run and backend: which library it judged
@@ -319,18 +322,19 @@ def show_comparison(comparison: comparisons.Comparison, overall: Overall, consol
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     """Print the lines of the view ``runs``; ``total`` is how many the history has."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("started (UTC)", "plan", "backends", "verdict"):
-        table.add_column(heading)
+    table.add_column("started (UTC), run", no_wrap=True)  # a name is broken where it has a hyphen
+    for heading in ("plan", "backends", "verdict"):
+        table.add_column(heading, overflow="fold")
     for heading in ("judged", "violated", "waived", "refused", "not judged"):
         table.add_column(heading, justify="right")
-    table.add_column("run", overflow="fold")
     for run in records(runs):
         started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
         word, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
         verdict = Text(word, style=STYLES[shown])
         counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
         plan = run["narrowed"].removeprefix("narrowed: ") or run["plan"]
-        table.add_row(started, plan, ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
+        name = run["run"].replace("-", "-\n", 1)
+        table.add_row(f"{started}\n{name}", plan, ", ".join(json.loads(run["backends"])), verdict, *counts)
     if len(runs):
         console.print(table)
     earlier = total - len(runs)

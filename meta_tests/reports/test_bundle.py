@@ -240,7 +240,11 @@ def test_the_commands(run: Path, bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("deriving_once")
 @pytest.mark.parametrize(
     ("required", "why"),
-    [("conforms", "verdict is: violates"), ("no-waivers", "waivers in use are known"), ("plan=soak", "plan is smoke")],
+    [
+        ("conforms", "verdict is: violates; narrowed: "),
+        ("no-waivers", "waivers in use are known"),
+        ("plan=soak", "plan is smoke"),
+    ],
 )
 def test_a_bundle_that_stands_may_not_be_what_was_required(required: str, why: str, bundle: Path) -> None:
     checked = CliRunner().invoke(main, ["verify", str(bundle), "--require", required])
@@ -250,12 +254,17 @@ def test_a_bundle_that_stands_may_not_be_what_was_required(required: str, why: s
 
 def test_a_requirement_is_met_by_the_whole_of_a_plan_alone(run: Path) -> None:
     digest = read_digest(run)
-    assert unmet(digest, "plan=smoke").startswith("it has ")
-    digest.conclusion = replace(
-        digest.conclusion, overall=Overall.CONFORMS, narrowed="", planned=digest.run["plan_cases"]
-    )
+    left = digest.conclusion.narrowed
+    assert re.fullmatch(r"narrowed: .* of plan smoke \(--operator .* --aspect layouts and 1 more\)", left)
+    assert unmet(digest, "plan=smoke") == f"it is {left}"
+    assert unmet(digest, "conforms-in-part") == f"its verdict is: violates; {left}"
+    digest.conclusion = replace(digest.conclusion, overall=Overall.CONFORMS)
+    assert unmet(digest, "conforms") == f"its verdict is: conforms in part; {left}"
+    assert not unmet(digest, "conforms-in-part")
     digest.waivers = ()
-    assert not any(unmet(digest, each) for each in ("plan=smoke", "conforms", "no-waivers"))
+    for whole in ("", "40 cases beyond the plan, in 5 s of a budget of 5 s: at least 1 case and 100.0 % of each block"):
+        digest.conclusion = replace(digest.conclusion, narrowed=whole)
+        assert not any(unmet(digest, each) for each in ("plan=smoke", "conforms", "conforms-in-part", "no-waivers"))
 
 
 def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
@@ -263,7 +272,7 @@ def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
     assert verdict_word(digest) == "violates"
     digest.conclusion = replace(digest.conclusion, overall=Overall.CONFORMS)
     assert verdict_word(digest) == "conforms in part"
-    digest.conclusion = replace(digest.conclusion, narrowed="", planned=digest.run["plan_cases"])
+    digest.conclusion = replace(digest.conclusion, narrowed="")
     assert verdict_word(digest) == "conforms in what it supports"
     for subject in digest.run["selection"]["backends"]["reports_backends:Mixed"]["subjects"]:
         subject[3] = None

@@ -169,6 +169,25 @@ def test_a_narrowed_run_leaves_the_other_squares_as_they_were(tmp_path: Path) ->
     assert current["run"].nunique() == 2
 
 
+def test_a_line_of_a_trend_joins_runs_that_were_asked_alike(tmp_path: Path) -> None:
+    asked = ([], ["--cases 2"], [f"--operator {GONE[0]}"], [], ["--cases 2"])
+    for number, options in enumerate(asked):
+        operators = BASE.operators[1:] if number == 2 else BASE.operators
+        record = {"selection": {"options": options}, "plan_cases": 32 if options else 16}
+        made = replace(BASE, operators=operators, started=BASE.started + number * 60.0, record=record)
+        add(tmp_path / "h", make_run(tmp_path / f"run{number}", made))
+    entries = read_entries(tmp_path / "h")
+    trends, names = Trends(entries), [*entries.runs["run"]]
+    lines = trends.overall.groupby("asked")["runs"].sum().to_dict()
+    assert lines == {"smoke": 2, "smoke --cases 2": 2, f"smoke --operator {GONE[0]}": 1}
+    squares = trends.squares.groupby(["operator", "asked"])["runs"].sum().to_dict()
+    assert squares[GONE[0], "smoke"] == 6, "whatever other operators were asked"
+    assert squares[FAILING[0], "smoke"] == squares[FAILING[0], "smoke --cases 2"] == 4
+    assert trends.last_two[["before", "last"]].to_numpy().tolist() == [[names[1], names[4]]]
+    write_dashboard(entries, tmp_path / "site")
+    assert "torch-cpu (smoke --cases 2)" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+
+
 def test_bad_input_is_refused(tmp_path: Path) -> None:
     def refused() -> str:
         result = CliRunner().invoke(main, ["dashboard", str(tmp_path / "history"), "-o", str(tmp_path / "site")])

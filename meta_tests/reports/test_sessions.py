@@ -74,7 +74,8 @@ def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Seq
     judged = 24 if "-n" in options else 12
     assert ended.status == Overall.CONFORMS, ended.output
     record = read_run(ended.folder)
-    narrowed = f"narrowed: {judged} of {record['plan_cases']:,} cases of plan smoke"
+    by = f"{' '.join(ASKED[:2])} --aspect values --aspect precision --cases 12 {len(record['narrowed']['tests'])} test"
+    narrowed = f"narrowed: {judged} of {record['plan_cases']:,} cases of plan smoke ({by}"
     assert f"{judged} of {judged} planned cases judged, none deviates; {narrowed}" in ended.output
     assert narrowed in ended.page
     assert record["plan_cases"] > 1000

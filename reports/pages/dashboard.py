@@ -25,7 +25,7 @@ import pandas as pd
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
-from poolproof.reports.figures.conclusion import in_part
+from poolproof.reports.figures.conclusion import in_part, is_narrowed
 from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
 from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
@@ -83,7 +83,7 @@ LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
 
 
 def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
-    """Draw a line per ``series`` and ``library`` over ``time`` (milliseconds since 1970) of the points.
+    """Draw a line per ``series``, ``library`` and what was ``asked`` over ``time`` (milliseconds since 1970).
 
     A series has a colour, and ``implementation`` names a point. The specification names its data and colours, which are
     variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
@@ -101,9 +101,10 @@ def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
             "x": {"field": "time", "type": "temporal", "title": None, "axis": axis | {"grid": False}},
             "y": {"field": trend.column, "type": "quantitative", "title": None, "scale": scale, "axis": axis},
             "color": {"field": "series", "type": "nominal", "title": None, "legend": legend},
-            "detail": {"field": "library", "type": "nominal"},
+            "detail": [{"field": name, "type": "nominal"} for name in ("library", "asked")],
             "tooltip": [
                 {"field": "implementation", "title": "implementation"},
+                {"field": "asked", "title": "asked"},
                 {"field": "time", "type": "temporal", "title": "at", "format": "%Y-%m-%d %H:%M"},
                 {"field": trend.column, "title": trend.title, "format": ".4~g"},
                 {"field": "runs", "title": "runs"},
@@ -172,7 +173,7 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
     """Describe each backend on a product, with one library, by its content (``digest``, empty where no run tells).
 
     ``squares`` are by operator and dtype the counts of a square with its page and its paint, ``totals`` their sums;
-    ``changes`` is what its newest run changed, None where there is no earlier run of the same plan; ``case_pages`` are
+    ``changes`` is what its newest run changed, None where no earlier run was asked alike; ``case_pages`` are
     the pages of its failing cases, by case id; ``narrowed`` says what narrowed runs have left of their plans.
     """
     narrowed = dict(zip(entries.runs["run"], entries.runs["narrowed"], strict=True))
@@ -184,7 +185,7 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
         one = found.setdefault(key, about | {"squares": {}, "changes": changes[key], "case_pages": {}})
         painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
         painted["narrowed"] = narrowed[line["run"]]
-        if painted["narrowed"] and painted["kind"] == "good":
+        if is_narrowed(painted["narrowed"]) and painted["kind"] == "good":
             painted["kind"] = "incomplete"
         one["squares"].setdefault(line["operator"], {})[line["dtype"]] = painted
         one["case_pages"].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
@@ -199,7 +200,7 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
 
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
-    """Compare per implementation the newest run with the one before it; None where its plan has no earlier run."""
+    """Compare per implementation the newest run with the one before it; None where none was asked alike."""
     compared = cache(compare)
     changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
@@ -289,15 +290,17 @@ def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
 def _points(points: pd.DataFrame) -> list[Record]:
     """Return points of a trend for the charts: time in milliseconds, numbers no longer than they are exact.
 
-    Each library has a colour of its own while there are colours enough; then those of a backend and product share one.
+    Each library, and what was asked, has a colour while there are enough; then all of a backend and product share one.
     """
     lines, measured = [], records(points)
-    named = 3 if len({_implementation_of(point) for point in measured}) <= COLOURS else 2
+    are_alike = len({point["asked"] for point in measured}) == 1
+    has_colours = len({(*_implementation_of(point), point["asked"]) for point in measured}) <= COLOURS
     for point in measured:
         values = {name: point[name] for name in ("passed", "exact", "margin", "microseconds")}
         names = _implementation_of(point)
+        own = (names[2], "" if are_alike else f"({point['asked']})") if has_colours else ()
         lines.append(
-            {"time": round(point["started"] * 1000), "series": label_of(*names[:named])}
+            {"time": round(point["started"] * 1000), "series": label_of(*names[:2], *own), "asked": point["asked"]}
             | {"implementation": label_of(*names), "library": names[2], "runs": point["runs"]}
             | {name: float(f"{value:.5g}") for name, value in values.items() if value is not None}
         )
