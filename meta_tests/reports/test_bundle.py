@@ -12,12 +12,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 from zipfile import ZipFile
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -26,13 +29,15 @@ from forging import FORGERIES, SIGNATURE, Forgery
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
 from poolproof.reports.bundle import packing, verification
-from poolproof.reports.bundle.account import unmet, verdict_word
+from poolproof.reports.bundle.account import account, judged_line, unmet, verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.redraw import DrawnBlock
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures import history
+from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.publishing import PAGES
+from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
 from poolproof.reports.waivers import shipped
@@ -277,6 +282,21 @@ def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
     for subject in digest.run["selection"]["backends"]["reports_backends:Mixed"]["subjects"]:
         subject[3] = None
     assert verdict_word(digest) == "conforms to the whole plan"
+
+
+def test_what_a_backend_was_given_is_shown_and_signed(tmp_path: Path) -> None:
+    folder, other = (make_run(tmp_path / name, Recipe()) for name in ("run", "other"))
+    (part,) = (folder / "rows").iterdir()
+    rows, words = pq.read_table(part), ["POOLPROOF_EMULATOR_TIES=last", "--aclnn-library", "/a b"]
+    given = pa.array([words] * rows.num_rows, rows.schema.field("given").type)
+    pq.write_table(rows.set_column(rows.column_names.index("given"), "given", given), part)
+    digest, text = read_digest(folder), "POOLPROOF_EMULATOR_TIES=last --aclnn-library '/a b'"
+    assert account(digest)["backends"]["torch-cpu"]["given"] == [text], "which is signed"
+    assert f"torch-cpu (of no known library, given {text})" in judged_line(digest)
+    page = unescape(write_run_page(digest, tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"torch-cpu (given {text})</h1>" in page and f"<dt>given</dt><dd>{text}</dd>" in page
+    changed = compare(other, folder).environment.to_numpy().tolist()
+    assert changed == [["torch-cpu given", "", text]]
 
 
 def test_a_fault_of_ours_ends_in_no_verdict(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

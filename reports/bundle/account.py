@@ -55,6 +55,7 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
         "product": said.get("product", ""),
         "soc": digest.run["backends"][name].get("soc", ""),
         "library": library_of(digest.run["backends"][name]),
+        "given": digest.given.get(name, []),
         "abilities": {operator: lacks for operator, lacks in said.get("abilities", {}).items() if lacks},
         "models": models,
         "pairs of dtypes": len(subjects),
@@ -71,11 +72,12 @@ def judged_line(digest: Digest) -> str:
 
 
 def identity(digest: Digest) -> str:
-    """Name backends with product, chip and library, plan, seed, host and day of a run."""
+    """Name backends with product, chip, library and what they were given, plan, seed, host and day of a run."""
     told, run, parts = account(digest), digest.run, []
     for name, backend in told["backends"].items():
         library = f"library {backend['library']}" if backend["library"] else "of no known library"
-        parts.append(f"{name} ({', '.join(filter(None, (backend['product'], backend['soc'], library)))})")
+        given = [f"given {text}" for text in backend["given"]]
+        parts.append(f"{name} ({', '.join(filter(None, (backend['product'], backend['soc'], library, *given)))})")
     day = datetime.fromtimestamp(run["started"], UTC).date()
     host = ", ".join(filter(None, map(run["host"].get, ("cpu", "system"))))
     return "; ".join([*parts, f"plan {told['plan']}, seed {told['seed']}; on {host}; {day}"])

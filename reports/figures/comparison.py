@@ -137,7 +137,7 @@ def compare(before: Path, after: Path) -> Comparison:
     newly_failing, key = _newly_failing(cases, *failures), [*MEASURED, "aspect"]
     asked_before = cases.loc[cases["state_before"] != ABSENT, key].drop_duplicates()
     was_failing = _with_state(failures[0], cases, "state_after")
-    left, right = (dict(_flat_environment(run)) for run in runs)
+    left, right = (dict(_flat_environment(read_run(folder), tables.given(folder))) for folder in (before, after))
     names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
     changed = [(name, left.get(name, ""), right.get(name, "")) for name in names]
     return Comparison(
@@ -223,8 +223,9 @@ def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
     return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), MEASURED)
 
 
-def _flat_environment(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _flat_environment(run: Mapping[str, Any], given: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
     yield from (("asked", asked(run)), ("seed", str(run["seed"])))
+    yield from ((f"{backend} given", "; ".join(texts)) for backend, texts in given.items())
     yield "waivers", ", ".join(waiver["id"] for waiver in run["waivers"])
     for title, values in {"suite": run["suite"], "host": run["host"], **run["backends"]}.items():
         for name, value in values.items():
