@@ -183,10 +183,10 @@ def merge_with(mandatory: merging.Mandatory) -> click.Command:
         merging.merge(runs, output, mandatory)
         digest = read_digest(output)
         publish(digest, output)
-        terminal.show(digest, console())
         chosen = services.service(os.environ) if ci == "auto" else ci
         services.annotate(digest, chosen, os.environ, click.echo)
-        click.echo(f"{count_of(len(set(runs)), 'run')} made one: {output}, page: {output / 'index.html'}")
+        made = f"{count_of(len(set(runs)), 'run')} made one: {output}, page: {output / 'index.html'}"
+        terminal.show(digest, console(), remarks=[made])
         sys.exit(digest.conclusion.overall)
 
     return merge

@@ -178,6 +178,7 @@ class _Run:
         self.record = record
         self.digest: Digest | None = None
         self.remarks: list[str] = []
+        self.annotations: list[str] = []
         self._kinds: set[str] = set()
         self._lines: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
@@ -241,6 +242,8 @@ class _Run:
         if (self.folder / FAILURES).exists() and not self._is_verbose:
             lines.insert(1, f"every failing case with its replay line: {self.folder / FAILURES} (or -v)")
         terminal.show(self.digest, shown, self._recorder.fault, lines, whole=self._is_verbose)
+        for line in self.annotations:  # a service obeys them as they are
+            writer.line(line)
         writer.write(text.getvalue())
         return result
 
@@ -274,7 +277,7 @@ class _Run:
                 publish(self.digest, self.folder)
             chosen = self._config.getoption("ci")
             name = service(os.environ) if chosen == "auto" else chosen
-            annotate(self.digest, name, os.environ, self.remarks.append)
+            annotate(self.digest, name, os.environ, self.annotations.append)
         if pytest_status == pytest.ExitCode.INTERRUPTED and not recorder.fault:
             self.remarks.append("interrupted: what was judged is kept, and --resume goes on with the rest")
         if self.digest is None or recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
