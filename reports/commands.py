@@ -26,19 +26,19 @@ from poolproof.reports.figures import history as histories
 from poolproof.reports.figures.comparison import MEASURED, WORDS
 from poolproof.reports.figures.conclusion import in_part
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.tables import failing_row, records, spreadsheet
+from poolproof.reports.figures.tables import HAS_FAILED, failing_row, records, spreadsheet
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows import merging
 from poolproof.reports.rows.schema import GROUP
-from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import count_of, safe, visible, without_commands
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal.command_line import PATH, SECONDS, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
-from poolproof.reports.waivers import append, check_terms, to_toml, waiver_for
+from poolproof.reports.waivers import Waivers, append, check_terms, to_toml, waiver_for
 
 
 @click.command()
@@ -70,16 +70,22 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     """Accept what the case CASE_ID of the RUN violates, until a day.
 
     Appends a waiver to a file for pytest's option --waivers. It is as narrow as it can be: this case on this backend
-    at these versions, and the checks that it violates.
+    at these versions, and the checks that it violates. With --scope it covers each case that has the case's values in
+    these columns, and is named after them; how many of the RUN's failures these are is printed.
     """
     row = failing_row(run, case_id, backend)
-    environment = read_run(run)["backends"][row["backend"]]
+    environments = read_run(run)["backends"]
+    environment = environments[row["backend"]]
     if expires.date() < date.today():
         raise BadInput(f"--expires {expires.date()} is past: the waiver would cover nothing")
     waiver = waiver_for(row, environment, expires=expires.date(), **accepted)
     check_terms([waiver], date.today())
     append(waiver, output)
-    click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")
+    columns = dict.fromkeys((*waiver.scope, "backend", "checks_violated"))
+    failed, alone = read_rows(run, [*columns], HAS_FAILED).to_pylist(), Waivers([waiver], date.today())
+    covered = sum(bool(alone.covering(each, environments[each["backend"]])) for each in failed)
+    what = f"{covered:,} of {count_of(len(failed), 'failure')} in {run}"
+    click.echo(f"{output} now waives {', '.join(waiver.checks)} on {row['backend']}; of this kind are {what}:")
     click.echo(visible(to_toml([waiver])), nl=False)
     click.echo(f"A run takes it into account with: pytest --pyargs poolproof.suites --waivers {output} ...")
 

@@ -302,6 +302,20 @@ def test_the_command_waives_a_failing_case(tmp_path: Path) -> None:
     assert "does not fail: it is conforms on torch-cpu" in waive(str(run), case_id, *ACCEPT).output
 
 
+def test_a_waiver_of_many_cases_has_not_the_name_of_one(tmp_path: Path) -> None:
+    verdicts = {CELL: ["violates"] * 3, (OPERATORS[0], *CELL[1:]): ["violates"]}
+    run = make_run(tmp_path / "run", Recipe(verdicts=verdicts))
+    (case_id, *_), target = read_digest(run).failures["case_id"], tmp_path / "ours.toml"
+    for scope, covered, name in (
+        ((), 1, f"{CELL[0]}-interval-{case_id}"),
+        (("operator", "dtype"), 3, f"interval-operator={CELL[0]}-dtype={CELL[1]}"),
+    ):
+        options = [word for column in scope for word in ("--scope", column)]
+        said = waive(str(run), case_id, *ACCEPT, *options, "-o", str(target)).output
+        assert f"now waives interval on torch-cpu; of this kind are {covered} of 4 failures in {run}:" in said
+        assert load(target)[-1].id == name
+
+
 def test_the_command_wants_a_backend_where_several_fail(tmp_path: Path) -> None:
     backends = {"torch-cpu": "", "torch-npu": "A2"}
     run = make_run(tmp_path / "run", Recipe(backends=backends, verdicts={CELL: ["violates", "conforms"]}))

@@ -229,6 +229,7 @@ def waiver_for(
 ) -> Waiver:
     """Make the narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope given.
 
+    Its id has the case's, or the scope where that is of no single case.
     ``scope`` names columns to take from the row; ``accepted`` is what a person adds: reason, owner, expires, issue.
     """
     foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
@@ -236,8 +237,11 @@ def waiver_for(
         known = ", ".join(SCOPE_COLUMNS)
         raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
     checks = tuple(row["checks_violated"] or (SURVIVAL,))
+    named = (row["operator"], *checks, row["case_id"])
+    if "case_id" not in scope:
+        named = (*checks, *(f"{name}={row[name]}" for name in scope))
     return Waiver(
-        id=f"{row['operator']}-{'-'.join(checks)}-{row['case_id']}",
+        id="-".join(named),
         scope={name: (_literal("" if row[name] is None else str(row[name])),) for name in ("backend", *scope)},
         checks=checks,
         versions={name: (_literal(value),) for name, value in environment.items() if _VERSION.match(value)},
