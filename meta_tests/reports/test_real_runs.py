@@ -4,6 +4,9 @@ comparison, JUnit, annotations and waivers."""
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import date, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,6 +19,7 @@ from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import add, query, read_entries
 from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.rows.evidence import program_lines
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows, read_run
@@ -94,6 +98,19 @@ def test_what_the_services_of_ci_are_told(real: RealRun, shared: Path, tmp_path:
     assert "violates" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     issues = json.loads(ci.gitlab_report(ci.remarks_about(digest)))
     assert len({issue["fingerprint"] for issue in issues}) == len(issues) >= len(errors)
+
+
+@pytest.mark.parametrize("real", [FAILING[0], FAILING[5]], ids=lambda real: real.name)
+def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, shared: Path) -> None:
+    """The emulator is no library of an installation, and deviates by a variable."""
+    run = run_of(real, shared)
+    left = next((run / "evidence").glob("*.npz"))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for line in program_lines(run, left.stem.rpartition("-")[2], real.backend):
+        ended = subprocess.run(["sh", "-c", line], cwd=run, env={"PATH": path}, capture_output=True, text=True)
+        said = ended.stdout + ended.stderr
+        assert "not admissible" in said or "may not write" in said, said
+        assert ended.returncode in ((1, 2) if "rejudge" in line else (1,)), said
 
 
 @every_kind
