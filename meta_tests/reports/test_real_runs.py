@@ -19,10 +19,12 @@ from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import add, query, read_entries
 from poolproof.reports.pages.dashboard import write_dashboard
-from poolproof.reports.rows.evidence import program_lines
+from poolproof.reports.pages.plane import MAX_PLANES, picture
+from poolproof.reports.rows.evidence import evidence_path, program_lines, read_evidence
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers, load
 from poolproof.suites.cli import main
@@ -111,6 +113,21 @@ def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, sha
         said = ended.stdout + ended.stderr
         assert "not admissible" in said or "may not write" in said, said
         assert ended.returncode in ((1, 2) if "rejudge" in line else (1,)), said
+
+
+def test_memory_that_was_written_is_drawn_and_counted(shared: Path) -> None:
+    run = run_of(FAILING[5], shared)
+    rows = [row for row in failed_rows(run) if row["checks_violated"] == ["memory_untouched"]]
+    assert rows
+    for row in rows:
+        evidence = read_evidence(evidence_path(run, row["case_id"], row["backend"]))
+        drawn, written = picture(evidence), evidence.arrays["written"]
+        outside = int((written == 2).sum())
+        assert f"; {outside} of {len(written)} bytes are wrong" in row["reason"]
+        assert drawn and f"Red in the memory of grad_input: {count_of(outside, 'byte')} written" in drawn.caption
+        title, memory = drawn.drawings[-1]
+        assert title == "memory of grad_input" and "written outside</title>" in memory
+        assert memory.count("<rect") <= MAX_PLANES
 
 
 @every_kind

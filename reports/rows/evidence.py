@@ -15,6 +15,8 @@
     memory_grad_output,          uint8    (bytes,)    the storage of each input of the call, as the call got it
     memory_self, memory_indices
                 (optional)
+    written     (optional)       uint8    (bytes,)    the memory of an output with its guards: 1 its elements, 2 written
+                                                      outside of them, 0 as it was
     meta                         str      ()          JSON object, see `Meta`
 
 The last axes of ``got`` are the spatial ones; all axes before them count planes. The floating-point formats of all
@@ -67,6 +69,7 @@ _DTYPES = {
     "memory_grad_output": "uint8",
     "memory_self": "uint8",
     "memory_indices": "uint8",
+    "written": "uint8",
 }
 
 _EMULATED, _EMULATED_PRODUCT = "emulator-", "POOLPROOF_EMULATOR_PRODUCT"
@@ -88,6 +91,8 @@ class Meta(TypedDict, total=False):
         How many of the last axes are spatial.
     element
         Coordinates of the worst element.
+    written
+        Name of the output that ``written`` is about.
     limit
         Magnitude to which a saturating cast may clamp; exempt from the lattice.
     faults
@@ -105,6 +110,7 @@ class Meta(TypedDict, total=False):
     tensor: str
     spatial_rank: int
     element: list[int]
+    written: str
     limit: float
     faults: list[dict[str, Any]]
     checks: list[str]
