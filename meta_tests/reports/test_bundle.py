@@ -285,16 +285,20 @@ def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
 
 
 def test_what_a_backend_was_given_is_shown_and_signed(tmp_path: Path) -> None:
-    folder, other = (make_run(tmp_path / name, Recipe()) for name in ("run", "other"))
+    said = {"torch": "2.13.0", "library libc10.so": f"sha256:{64 * '0'}, /lib/libc10.so"}
+    folder, other = (
+        make_run(tmp_path / name, Recipe(record={"backends": {"torch-cpu": said}})) for name in ("run", "other")
+    )
     (part,) = (folder / "rows").iterdir()
     rows, words = pq.read_table(part), ["POOLPROOF_EMULATOR_TIES=last", "--aclnn-library", "/a b"]
     given = pa.array([words] * rows.num_rows, rows.schema.field("given").type)
     pq.write_table(rows.set_column(rows.column_names.index("given"), "given", given), part)
     digest, text = read_digest(folder), "POOLPROOF_EMULATOR_TIES=last --aclnn-library '/a b'"
     assert account(digest)["backends"]["torch-cpu"]["given"] == [text], "which is signed"
-    assert f"torch-cpu (of no known library, given {text})" in judged_line(digest)
+    assert f"torch-cpu (library 000000000000, given {text})" in judged_line(digest)
     page = unescape(write_run_page(digest, tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert f"torch-cpu (given {text})</h1>" in page and f"<dt>given</dt><dd>{text}</dd>" in page
+    assert f"torch-cpu (library 000000000000, given {text})</h1>" in page and f"<dt>given</dt><dd>{text}</dd>" in page
+    assert "<details><summary>what was loaded, by hash: 1 file</summary><dl><dt>library libc10.so</dt>" in page
     changed = compare(other, folder).environment.to_numpy().tolist()
     assert changed == [["torch-cpu given", "", text]]
 

@@ -35,10 +35,11 @@ _COUNTS = (
 
 _ASKED = f"""
 CREATE TEMP TABLE asked AS
-SELECT run, started, plan, asked, regexp_replace(asked, ' --(operator|dtype) \\S+', '', 'g') AS asked_of_cell,
+SELECT run, started, plan, narrowed, asked, regexp_replace(asked, ' --(operator|dtype) \\S+', '', 'g') AS asked_of_cell,
        backend, product, coalesce(library, '') AS library, operator, dtype, index_dtype, aspect,
        {", ".join(_COUNTS)}, n, n_bitexact, margin_min, call_seconds
-FROM cells JOIN (SELECT run, started, plan, asked FROM runs) USING (run) LEFT JOIN libraries USING (run, backend)
+FROM cells JOIN (SELECT run, started, plan, narrowed, asked FROM runs) USING (run)
+     LEFT JOIN libraries USING (run, backend)
 WHERE aspect <> ''
 """
 
@@ -51,7 +52,8 @@ QUALIFY row_number() OVER (PARTITION BY backend, product ORDER BY max(started) D
 _CURRENT = f"""
 WITH newest AS (SELECT {", ".join(MATRIX_CELL)}, arg_max(run, (started, run)) AS run
                 FROM asked JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL)
-SELECT {{by}}, run, plan, started, {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
+SELECT {{by}}, run, plan, narrowed, started,
+       {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
 FROM asked JOIN newest USING (run, {", ".join(MATRIX_CELL)})
 GROUP BY ALL ORDER BY ALL
 """

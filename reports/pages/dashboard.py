@@ -89,11 +89,11 @@ def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
     variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
     """
     scale = trend.scale([point[trend.column] for point in points if trend.column in point])
-    has_series = len({point["series"] for point in points}) > 1
-    legend = {"orient": "top", "columns": 1, "labelLimit": 0} if has_series else None
+    series = len({point["series"] for point in points})
+    legend = {"orient": "top", "columns": 1, "labelLimit": 0} if series > 1 else None
     axis = {"tickCount": 5}
     return {
-        "height": 170,
+        "height": 150 + 18 * series,
         "data": {"name": "points"},
         "transform": [{"filter": f"isValid(datum.{trend.column})"}],
         "mark": {"type": "line", "point": {"size": 22}, "strokeWidth": 1.5},
@@ -176,17 +176,13 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
     ``changes`` is what its newest run changed, None where no earlier run was asked alike; ``case_pages`` are
     the pages of its failing cases, by case id; ``narrowed`` says what narrowed runs have left of their plans.
     """
-    narrowed = dict(zip(entries.runs["run"], entries.runs["narrowed"], strict=True))
     found: dict[MatrixCell, Record] = {}
     changes = _changes(entries, trends.last_two)
     for line in records(trends.current):
         square, key = _square_of(line), _implementation_of(line)
         about = dict(zip(("backend", "product", "digest"), key, strict=True)) | {"label": label_of(*key)}
         one = found.setdefault(key, about | {"squares": {}, "changes": changes[key], "case_pages": {}})
-        painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
-        painted["narrowed"] = narrowed[line["run"]]
-        if is_narrowed(painted["narrowed"]) and painted["kind"] == "good":
-            painted["kind"] = "incomplete"
+        painted = line | {"page": f"squares/{page_name(*square)}", "kind": _paint(line)}
         one["squares"].setdefault(line["operator"], {})[line["dtype"]] = painted
         one["case_pages"].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
     for one in found.values():
@@ -197,6 +193,12 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
         overall, one["narrowed"] = gravest(causes), "; ".join(dict.fromkeys(filter(None, map(_NARROWED, lines))))
         one["word"], one["overall"] = in_part(overall.word, overall, one["narrowed"])
     return list(found.values())
+
+
+def _paint(line: Record) -> str:
+    """Choose the colour of a square: what is good in a narrowed run is so in part."""
+    kind = paint(line)
+    return "incomplete" if kind == "good" and is_narrowed(line["narrowed"]) else kind
 
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
@@ -236,7 +238,7 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
         site / about["page"],
         "square.html.j2",
         square=about,
-        kind=paint(line),
+        kind=_paint(line),
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
         cases=cases[:MAX_CASES],
         more_cases=len(cases[MAX_CASES:]),
@@ -290,15 +292,17 @@ def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
 def _points(points: pd.DataFrame) -> list[Record]:
     """Return points of a trend for the charts: time in milliseconds, numbers no longer than they are exact.
 
-    Each library, and what was asked, has a colour while there are enough; then all of a backend and product share one.
+    Each library has a colour, and one for narrowed runs, while there are enough; then those of a backend and product
+    share one. Lines of runs that were not asked alike are apart, whatever their colour.
     """
     lines, measured = [], records(points)
     are_alike = len({point["asked"] for point in measured}) == 1
-    has_colours = len({(*_implementation_of(point), point["asked"]) for point in measured}) <= COLOURS
+    has_colours = len({(*_implementation_of(point), " " in point["asked"]) for point in measured}) <= COLOURS
     for point in measured:
         values = {name: point[name] for name in ("passed", "exact", "margin", "microseconds")}
         names = _implementation_of(point)
-        own = (names[2], "" if are_alike else f"({point['asked']})") if has_colours else ()
+        plan, _, options = point["asked"].partition(" ")
+        own = (names[2], "" if are_alike else f"({plan}{', narrowed' if options else ''})") if has_colours else ()
         lines.append(
             {"time": round(point["started"] * 1000), "series": label_of(*names[:2], *own), "asked": point["asked"]}
             | {"implementation": label_of(*names), "library": names[2], "runs": point["runs"]}

@@ -146,6 +146,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None =
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},
         given=digest.given,
+        loaded=("library ", "wheel "),
         suite=digest.run["suite"],
         judged=[_identity(name, said, digest.given.get(name, ())) for name, said in digest.run["backends"].items()],
     )
