@@ -85,6 +85,7 @@ def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Seq
     narrowed = f"narrowed: {judged} of {record['plan_cases']:,} cases of plan smoke ({by}"
     assert f"{judged} of {judged} planned cases judged, none deviates; {narrowed}" in ended.output
     assert narrowed in ended.page
+    assert f"N{narrowed[1:]}" in (ended.folder / "summary.md").read_text(encoding="utf-8"), "names as they are spelled"
     assert record["plan_cases"] > 1000
     assert (record["narrowed"]["selected"], record["narrowed"]["planned"]) == (judged, 96)
     assert name in record["narrowed"]["tests"]
