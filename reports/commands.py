@@ -26,19 +26,19 @@ from poolproof.reports.figures import history as histories
 from poolproof.reports.figures.comparison import MEASURED, WORDS
 from poolproof.reports.figures.conclusion import in_part
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.tables import failing_row, records, spreadsheet
+from poolproof.reports.figures.tables import HAS_FAILED, failing_row, records, spreadsheet
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows import merging
 from poolproof.reports.rows.schema import GROUP
-from poolproof.reports.rows.store import read_run
+from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import count_of, safe, visible, without_commands
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal import run as terminal
 from poolproof.reports.terminal.command_line import PATH, SECONDS, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console, ending, frame_table
-from poolproof.reports.waivers import append, check_terms, to_toml, waiver_for
+from poolproof.reports.waivers import Waivers, append, check_terms, to_toml, waiver_for
 
 
 @click.command()
@@ -70,16 +70,22 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     """Accept what the case CASE_ID of the RUN violates, until a day.
 
     Appends a waiver to a file for pytest's option --waivers. It is as narrow as it can be: this case on this backend
-    at these versions, and the checks that it violates.
+    at these versions, and the checks that it violates. With --scope it covers each case that has the case's values in
+    these columns, and is named after them; how many of the RUN's failures these are is printed.
     """
     row = failing_row(run, case_id, backend)
-    environment = read_run(run)["backends"][row["backend"]]
+    environments = read_run(run)["backends"]
+    environment = environments[row["backend"]]
     if expires.date() < date.today():
         raise BadInput(f"--expires {expires.date()} is past: the waiver would cover nothing")
     waiver = waiver_for(row, environment, expires=expires.date(), **accepted)
     check_terms([waiver], date.today())
     append(waiver, output)
-    click.echo(f"{output} now waives {', '.join(waiver.checks)} of {row['operator']} on {row['backend']}:")
+    columns = dict.fromkeys((*waiver.scope, "backend", "checks_violated"))
+    failed, alone = read_rows(run, [*columns], HAS_FAILED).to_pylist(), Waivers([waiver], date.today())
+    covered = sum(bool(alone.covering(each, environments[each["backend"]])) for each in failed)
+    what = f"{covered:,} of {count_of(len(failed), 'failure')} in {run}"
+    click.echo(f"{output} now waives {', '.join(waiver.checks)} on {row['backend']}; of this kind are {what}:")
     click.echo(visible(to_toml([waiver])), nl=False)
     click.echo(f"A run takes it into account with: pytest --pyargs poolproof.suites --waivers {output} ...")
 
@@ -107,10 +113,13 @@ def _checked_fingerprint(_context: click.Context, _option: click.Parameter, valu
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
+_REQUIREMENTS = "conforms|conforms-in-part|no-waivers|plan=NAME"
+
+
 def _checked_requirements(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Sequence[str]:
     for value in values:
-        if not re.fullmatch(r"conforms|no-waivers|plan=\S+", value):
-            raise click.BadParameter(f"{value!r:.80} is none of conforms, no-waivers and plan=NAME.")
+        if not re.fullmatch(r"conforms(-in-part)?|no-waivers|plan=\S+", value):
+            raise click.BadParameter(f"{value!r:.80} is none of {_REQUIREMENTS.replace('|', ', ')}.")
     return values
 
 
@@ -129,9 +138,9 @@ def verify_with(draw: Redraw) -> click.Command:
         "--require",
         "required",
         multiple=True,
-        metavar="conforms|no-waivers|plan=NAME",
+        metavar=_REQUIREMENTS,
         callback=_checked_requirements,
-        help="What the run in it has to be; repeatable.",
+        help="What the run in it has to be; repeatable. Of a narrowed run only conforms-in-part holds.",
     )
     def verify(
         bundle: Path,
@@ -180,10 +189,10 @@ def merge_with(mandatory: merging.Mandatory) -> click.Command:
         merging.merge(runs, output, mandatory)
         digest = read_digest(output)
         publish(digest, output)
-        terminal.show(digest, console())
         chosen = services.service(os.environ) if ci == "auto" else ci
         services.annotate(digest, chosen, os.environ, click.echo)
-        click.echo(f"{count_of(len(set(runs)), 'run')} made one: {output}, page: {output / 'index.html'}")
+        made = f"{count_of(len(set(runs)), 'run')} made one: {output}, page: {output / 'index.html'}"
+        terminal.show(digest, console(), remarks=[made])
         sys.exit(digest.conclusion.overall)
 
     return merge
@@ -243,7 +252,7 @@ _QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
 
 \b
 Views:
-  runs   one line per run: run, started, plan, verdict, narrowed, counts of cases, suite, backends, host
+  runs   one line per run: run, started, plan, asked, verdict, narrowed, counts of cases, suite, backends, host
   cells  one line per run and group of its matrix: counts, precision, times
   rows   one line per run and case, with all columns of the report
   libraries  one line per run and backend: which library it judged
@@ -319,18 +328,19 @@ def show_comparison(comparison: comparisons.Comparison, overall: Overall, consol
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     """Print the lines of the view ``runs``; ``total`` is how many the history has."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("started (UTC)", "plan", "backends", "verdict"):
-        table.add_column(heading)
+    table.add_column("started (UTC), run", no_wrap=True)  # a name is broken where it has a hyphen
+    for heading in ("plan", "backends", "verdict"):
+        table.add_column(heading, overflow="fold")
     for heading in ("judged", "violated", "waived", "refused", "not judged"):
         table.add_column(heading, justify="right")
-    table.add_column("run", overflow="fold")
     for run in records(runs):
         started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
         word, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
         verdict = Text(word, style=STYLES[shown])
         counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
         plan = run["narrowed"].removeprefix("narrowed: ") or run["plan"]
-        table.add_row(started, plan, ", ".join(json.loads(run["backends"])), verdict, *counts, run["run"])
+        name = run["run"].replace("-", "-\n", 1)
+        table.add_row(f"{started}\n{name}", plan, ", ".join(json.loads(run["backends"])), verdict, *counts)
     if len(runs):
         console.print(table)
     earlier = total - len(runs)

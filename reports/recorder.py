@@ -185,6 +185,7 @@ class _Run:
         self.record = record
         self.digest: Digest | None = None
         self.remarks: list[str] = []
+        self.annotations: list[str] = []
         self._kinds: set[str] = set()
         self._lines: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
@@ -250,6 +251,8 @@ class _Run:
         terminal.show(
             self.digest, shown, self._recorder.fault, lines, whole=self._is_verbose, status=session.exitstatus
         )
+        for line in self.annotations:  # a service obeys them as they are
+            writer.line(line)
         writer.write(text.getvalue())
         return result
 
@@ -283,7 +286,7 @@ class _Run:
                 publish(self.digest, self.folder)
             chosen = self._config.getoption("ci")
             name = service(os.environ) if chosen == "auto" else chosen
-            annotate(self.digest, name, os.environ, self.remarks.append)
+            annotate(self.digest, name, os.environ, self.annotations.append)
         if pytest_status == pytest.ExitCode.INTERRUPTED and not recorder.fault:
             self.remarks.append("interrupted: what was judged is kept, and the rest is judged by")
             self.remarks.append(resuming_line(self.record["arguments"]))

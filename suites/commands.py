@@ -21,13 +21,14 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.emulator import library
 from poolproof.backends.registry import BUILT_IN, UnknownBackend, names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
 from poolproof.reports.rows.environment import library_of
-from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.evidence import call_line, evidence_path
 from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
@@ -287,7 +288,9 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     path = evidence_path(there, row["case_id"], row["backend"])
     if path.exists():
         _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
-        _console.print(f"the call, without poolproof: python {path.with_name('call.py')} {path}", style="dim")
+        libraries = [library()] if row["backend"].startswith("emulator-") else []
+        line = call_line(str(path.with_name("call.py")), str(path), row, libraries)
+        _console.print(f"the call, without poolproof: {line}", style="dim")
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")

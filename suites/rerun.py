@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import secrets
-import shlex
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -240,17 +239,15 @@ def rerun(
     with unpacked(bundle) as digest:
         try:
             judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout, others.append))
-            given, what = _given(digest), identity(digest)
+            given = [
+                f"{name} was given {text}, and here what this command says"
+                for name, texts in digest.given.items()
+                for text in texts
+            ]
+            what = identity(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
     _report(judged, seed, what, [*others, *given])
-
-
-def _given(digest: Digest) -> list[str]:
-    """Say what the backends were given when they were judged: it is never used here."""
-    rows = read_rows(digest.folder, ["backend", "given"], pc.field("given").is_valid()).to_pylist()
-    words = dict.fromkeys((row["backend"], shlex.join(row["given"])) for row in rows)
-    return [f"{backend} was given {text}, and here what this command says" for backend, text in words]
 
 
 def _report(judged: Sequence[Rejudged], seed: int, what: str, others: Sequence[str]) -> NoReturn:

@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_473,
     "backends": 5_484,
-    "suites": 16_050,
+    "suites": 16_069,
     "suites/cases": 5_102,
-    "suites/judging": 3_321,
-    "suites/plan": 1_586,
+    "suites/judging": 3_328,
+    "suites/plan": 1_598,
     "suites/isolation": 1_550,
     "suites/run": 1_058,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 10_976,
-    "meta_tests": 24_731,
+    "reports": 11_141,
+    "meta_tests": 24_890,
 }
 
 CLASSES, FRAMES = 24, 17

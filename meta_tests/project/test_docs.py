@@ -78,6 +78,16 @@ def test_the_example_of_a_framework_is_a_backend(tiny: Backend, monkeypatch: pyt
     assert judge(CASE, tiny)["verdict"] == "violates"
 
 
+@pytest.mark.parametrize("layouts", ["", ',"layouts":{"grad_input":"sliced","indices":"padded_rows+3"}'])
+def test_the_first_example_judges_as_it_stands(layouts: str) -> None:
+    program = re.findall(r"```python\n(.*?)```", BACKENDS, re.DOTALL)[0]
+    case = CASE.replace("Indices", "IndicesBackward")[:-1] + layouts + "}"
+    for text, verdict in ((program, "conforms"), (program.replace("np.add.at", "np.subtract.at"), "violates")):
+        namespace: dict[str, Any] = {"__name__": "my_module"}
+        exec(text, namespace)
+        assert judge(case, namespace["Mine"]())["verdict"] == verdict
+
+
 def test_every_operator_is_named() -> None:
     for operator in OPERATORS.values():
         assert f"| `{operator.name}` | {', '.join(operator.inputs)} | {', '.join(operator.outputs)} |" in BACKENDS

@@ -149,7 +149,8 @@ def test_a_sample_of_it_is_judged_again_and_finds_rows_that_were_made_up(run: Pa
     again = poolproof("rerun", tmp_path / "bundle.zip", *named, "--sample", 20, "--seed", 1)
     assert again.exit_code == 0, again.output
     assert "20 cases judged again, 0 with another verdict, 0 with other bits (sample --seed 1)" in again.output
-    assert re.search(r"the run in it: reports_backends:Mixed \(library \w{12}\); plan smoke, seed 0; on ", again.output)
+    said = r"the run in it: reports_backends:Mixed \(library \w{12}, given --pythonpath .+\); plan smoke, seed 0; on "
+    assert re.search(said, again.output)
     (retold,) = (each for each in FORGERIES if each.title.startswith("the whole story retold"))
     retold.forge(run)
     poolproof("package", run, "-o", tmp_path / "bundle.zip")

@@ -12,12 +12,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 from zipfile import ZipFile
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -26,13 +29,15 @@ from forging import FORGERIES, SIGNATURE, Forgery
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
 from poolproof.reports.bundle import packing, verification
-from poolproof.reports.bundle.account import unmet, verdict_word
+from poolproof.reports.bundle.account import account, judged_line, unmet, verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.redraw import DrawnBlock
 from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures import history
+from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.publishing import PAGES
+from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
 from poolproof.reports.waivers import shipped
@@ -240,7 +245,11 @@ def test_the_commands(run: Path, bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("deriving_once")
 @pytest.mark.parametrize(
     ("required", "why"),
-    [("conforms", "verdict is: violates"), ("no-waivers", "waivers in use are known"), ("plan=soak", "plan is smoke")],
+    [
+        ("conforms", "verdict is: violates; narrowed: "),
+        ("no-waivers", "waivers in use are known"),
+        ("plan=soak", "plan is smoke"),
+    ],
 )
 def test_a_bundle_that_stands_may_not_be_what_was_required(required: str, why: str, bundle: Path) -> None:
     checked = CliRunner().invoke(main, ["verify", str(bundle), "--require", required])
@@ -250,12 +259,17 @@ def test_a_bundle_that_stands_may_not_be_what_was_required(required: str, why: s
 
 def test_a_requirement_is_met_by_the_whole_of_a_plan_alone(run: Path) -> None:
     digest = read_digest(run)
-    assert unmet(digest, "plan=smoke").startswith("it has ")
-    digest.conclusion = replace(
-        digest.conclusion, overall=Overall.CONFORMS, narrowed="", planned=digest.run["plan_cases"]
-    )
+    left = digest.conclusion.narrowed
+    assert re.fullmatch(r"narrowed: .* of plan smoke \(--operator .* --aspect layouts and 1 more\)", left)
+    assert unmet(digest, "plan=smoke") == f"it is {left}"
+    assert unmet(digest, "conforms-in-part") == f"its verdict is: violates; {left}"
+    digest.conclusion = replace(digest.conclusion, overall=Overall.CONFORMS)
+    assert unmet(digest, "conforms") == f"its verdict is: conforms in part; {left}"
+    assert not unmet(digest, "conforms-in-part")
     digest.waivers = ()
-    assert not any(unmet(digest, each) for each in ("plan=smoke", "conforms", "no-waivers"))
+    for whole in ("", "40 cases beyond the plan, in 5 s of a budget of 5 s: at least 1 case and 100.0 % of each block"):
+        digest.conclusion = replace(digest.conclusion, narrowed=whole)
+        assert not any(unmet(digest, each) for each in ("plan=smoke", "conforms", "conforms-in-part", "no-waivers"))
 
 
 def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
@@ -263,11 +277,30 @@ def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
     assert verdict_word(digest) == "violates"
     digest.conclusion = replace(digest.conclusion, overall=Overall.CONFORMS)
     assert verdict_word(digest) == "conforms in part"
-    digest.conclusion = replace(digest.conclusion, narrowed="", planned=digest.run["plan_cases"])
+    digest.conclusion = replace(digest.conclusion, narrowed="")
     assert verdict_word(digest) == "conforms in what it supports"
     for subject in digest.run["selection"]["backends"]["reports_backends:Mixed"]["subjects"]:
         subject[3] = None
     assert verdict_word(digest) == "conforms to the whole plan"
+
+
+def test_what_a_backend_was_given_is_shown_and_signed(tmp_path: Path) -> None:
+    said = {"torch": "2.13.0", "library libc10.so": f"sha256:{64 * '0'}, /lib/libc10.so"}
+    folder, other = (
+        make_run(tmp_path / name, Recipe(record={"backends": {"torch-cpu": said}})) for name in ("run", "other")
+    )
+    (part,) = (folder / "rows").iterdir()
+    rows, words = pq.read_table(part), ["POOLPROOF_EMULATOR_TIES=last", "--aclnn-library", "/a b"]
+    given = pa.array([words] * rows.num_rows, rows.schema.field("given").type)
+    pq.write_table(rows.set_column(rows.column_names.index("given"), "given", given), part)
+    digest, text = read_digest(folder), "POOLPROOF_EMULATOR_TIES=last --aclnn-library '/a b'"
+    assert account(digest)["backends"]["torch-cpu"]["given"] == [text], "which is signed"
+    assert f"torch-cpu (library 000000000000, given {text})" in judged_line(digest)
+    page = unescape(write_run_page(digest, tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"torch-cpu (library 000000000000, given {text})</h1>" in page and f"<dt>given</dt><dd>{text}</dd>" in page
+    assert "<details><summary>what was loaded, by hash: 1 file</summary><dl><dt>library libc10.so</dt>" in page
+    changed = compare(other, folder).environment.to_numpy().tolist()
+    assert changed == [["torch-cpu given", "", text]]
 
 
 def test_a_fault_of_ours_ends_in_no_verdict(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

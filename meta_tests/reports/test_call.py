@@ -169,7 +169,10 @@ def test_replay_leaves_the_call_of_a_crash(tmp_path: Path) -> None:
     judged = forked.run(forked.Command("poolproof", replay, tmp_path, environment))
     assert judged.returncode == 1, judged.stderr
     evidence = evidence_path(tmp_path / "left", case.id, "emulator-a2")
-    assert f"python left/evidence/call.py left/evidence/{evidence.name}" in " ".join(judged.stdout.split())
+    (line,) = re.findall(r"the call, without poolproof: (.*)", judged.stdout)
+    assert "crash_on_uneven_cores " in line and f" python left/evidence/call.py left/evidence/{evidence.name} " in line
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    assert subprocess.run(["sh", "-c", line], cwd=tmp_path, env={"PATH": path}).returncode == 128 + signal.SIGSEGV
     assert read_evidence(evidence).rejected.all()
     died = call_afresh(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS="crash_on_uneven_cores")
     assert died.returncode == -signal.SIGSEGV

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -140,6 +141,19 @@ def test_the_interval_encloses_the_median_as_often_as_it_says() -> None:
 def run_command(tmp_path: Path, after: Recipe, *options: str) -> Result:
     paths = make_run(tmp_path / "before", BASE), make_run(tmp_path / "after", after)
     return CliRunner().invoke(main, ["compare", *map(str, paths), *options])
+
+
+def test_what_was_asked_of_one_run_alone_is_said(tmp_path: Path) -> None:
+    record = {"selection": {"options": ["--operator X"]}, "plan_cases": 540}
+    before = replace(BASE, operators=[name for name in BASE.operators if name != CELL[0]], record=record)
+    after = replace(BASE, verdicts={CELL: ["violates"]})
+    paths = make_run(tmp_path / "before", before), make_run(tmp_path / "after", after)
+    text = CliRunner().invoke(main, ["compare", *map(str, paths)]).output
+    failing = "1 newly failing (1 of them where the run before asked nothing), 0 fixed, 0 newly not judged"
+    assert f"{failing}, 360 cases in both runs, 180 in that after alone; before narrowed: 360 of 540 cases" in text
+    assert re.search(r"^ asked +smoke --operator X +smoke", text, re.MULTILINE)
+    text = CliRunner().invoke(main, ["compare", *map(str, reversed(paths))]).output
+    assert "180 newly not judged, 360 cases in both runs, 180 in that before alone; after narrowed: 360 of 540" in text
 
 
 def test_the_command_says_it_three_times(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_from_the_matrix_to_a_case(site: Path, browser: Any) -> None:
     assert "poolproof replay --backend aclnn" in visit.page.locator("pre").first.inner_text()
     assert visit.page.get_by_text("python evidence/call.py").is_visible()
     titles = visit.page.locator("figcaption").all_inner_texts()
-    assert titles == ["expected", "got", "got − expected", "windows that send there"]
+    assert titles == ["exact sum", "got", "got − exact sum", "windows that send there"]
     cells_and_a_frame = visit.page.locator("figure").nth(0).locator("svg rect")
     assert cells_and_a_frame.count() == 12 * 16 + 1
     assert "1 of 192 cells are not admissible" in visit.page.locator("main").inner_text()
@@ -167,6 +167,30 @@ def test_a_narrowed_run_leaves_the_other_squares_as_they_were(tmp_path: Path) ->
     current = Trends(read_entries(tmp_path / "h")).current
     assert current.groupby("operator")["violates"].sum().to_dict() == {BASE.operators[0]: 1, BASE.operators[1]: 0}
     assert current["run"].nunique() == 2
+
+
+def test_a_line_of_a_trend_joins_runs_that_were_asked_alike(tmp_path: Path) -> None:
+    asked = ([], ["--cases 2"], [f"--operator {GONE[0]}"], [], ["--cases 2"])
+    for number, options in enumerate(asked):
+        operators = BASE.operators[1:] if number == 2 else BASE.operators
+        record = {"selection": {"options": options}, "plan_cases": 64 if options else 32}
+        made = replace(BASE, operators=operators, started=BASE.started + number * 60.0, record=record)
+        add(tmp_path / "h", make_run(tmp_path / f"run{number}", made))
+    entries = read_entries(tmp_path / "h")
+    trends, names = Trends(entries), [*entries.runs["run"]]
+    lines = trends.overall.groupby("asked")["runs"].sum().to_dict()
+    assert lines == {"smoke": 2, "smoke --cases 2": 2, f"smoke --operator {GONE[0]}": 1}
+    squares = trends.squares.groupby(["operator", "asked"])["runs"].sum().to_dict()
+    assert squares[GONE[0], "smoke"] == 6, "whatever other operators were asked"
+    assert squares[FAILING[0], "smoke"] == squares[FAILING[0], "smoke --cases 2"] == 4
+    assert trends.last_two[["before", "last"]].to_numpy().tolist() == [[names[1], names[4]]]
+    write_dashboard(entries, tmp_path / "site")
+    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "torch-cpu (smoke, narrowed)" in page and "smoke --cases 2" in page
+    assert '<span class="note" title="narrowed: 32 of 64 cases of plan smoke (--cases 2)">narrowed</span>' in page
+    squares = [path.read_text(encoding="utf-8") for path in (tmp_path / "site" / "squares").iterdir()]
+    said = r"<strong>conforms in part</strong>\s*<span>narrowed: 32 of 64 cases of plan smoke \(--cases 2\)</span>"
+    assert len(squares) == 4 and all(re.search(said, square) for square in squares)
 
 
 def test_bad_input_is_refused(tmp_path: Path) -> None:

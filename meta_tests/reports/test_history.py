@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,6 +99,7 @@ def test_the_commands(tmp_path: Path, runs: list[Path]) -> None:
     assert history_command("add", history, *runs).exit_code == 0
     listed = history_command("list", history)
     assert (listed.exit_code, "2027-01-15 08:00" in listed.output, "2 runs" in listed.output) == (0, True, True)
+    assert re.search(r"^ 20270115T080000Z- .*\n 6b49d200-0-torch-cpu ", listed.output, re.MULTILINE), "broken in a word"
     answer = history_command("query", history, "SELECT verdict FROM runs ORDER BY 1", "--format", "json")
     assert json.loads(answer.output) == [{"verdict": "conforms"}, {"verdict": "violates"}]
 
@@ -139,7 +141,7 @@ def test_a_narrowed_run_never_looks_like_a_whole_one(tmp_path: Path) -> None:
         history, site, page = (tmp_path / f"{name}-{kind}" for name in ("history", "site", "page.html"))
         add(history, run)
         left = "72 of 70,217 cases of plan smoke" if whole else "smoke"
-        assert f"{left.partition(' cases')[0]} torch-cpu conforms{ending} 72" in printed("history", "list", history)
+        assert f"08:00 {left} torch-cpu conforms{ending} 72" in printed("history", "list", history)
         printed("dashboard", history, "-o", site)
         shown = (site / "index.html").read_text(encoding="utf-8")
         assert f'<div class="verdict {kind}">\n  <strong>conforms{ending}</strong>' in shown

@@ -199,6 +199,7 @@ def test_drawings_stay_inside_their_frame_and_shares_never_round_to_nothing_or_a
     classes = [(1, 5, 0.0, 0.0), (2, 5, 0.25, 0.5), (4, 9, 2.0**40, 2.0**41)]
     text = str(error_over_multiplicity([Multiplicity(*each) for each in classes], "a <title>"))
     assert "a &lt;title&gt;" in text
+    assert "<svg" not in error_over_multiplicity([Multiplicity(*classes[0])], "axes of nothing")
     assert all(float(y) >= 0.0 for y in re.findall(r'\by1?="([-0-9.]+)"', text))
     assert text.count('class="bound"') == 2
     assert [percent(share) for share in (0.0, 1.0, 0.99999, 1e-9)] == ["0 %", "100 %", "> 99.9 %", "< 0.001 %"]

@@ -4,6 +4,9 @@ comparison, JUnit, annotations and waivers."""
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import date, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,9 +19,12 @@ from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import add, query, read_entries
 from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.pages.plane import MAX_PLANES, picture
+from poolproof.reports.rows.evidence import evidence_path, program_lines, read_evidence
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers, load
 from poolproof.suites.cli import main
@@ -94,6 +100,34 @@ def test_what_the_services_of_ci_are_told(real: RealRun, shared: Path, tmp_path:
     assert "violates" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     issues = json.loads(ci.gitlab_report(ci.remarks_about(digest)))
     assert len({issue["fingerprint"] for issue in issues}) == len(issues) >= len(errors)
+
+
+@pytest.mark.parametrize("real", [FAILING[0], FAILING[5]], ids=lambda real: real.name)
+def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, shared: Path) -> None:
+    """The emulator is no library of an installation, and deviates by a variable."""
+    run = run_of(real, shared)
+    left = next((run / "evidence").glob("*.npz"))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for line in program_lines(run, left.stem.rpartition("-")[2], real.backend):
+        ended = subprocess.run(["sh", "-c", line], cwd=run, env={"PATH": path}, capture_output=True, text=True)
+        said = ended.stdout + ended.stderr
+        assert "not admissible" in said or "may not write" in said, said
+        assert ended.returncode in ((1, 2) if "rejudge" in line else (1,)), said
+
+
+def test_memory_that_was_written_is_drawn_and_counted(shared: Path) -> None:
+    run = run_of(FAILING[5], shared)
+    rows = [row for row in failed_rows(run) if row["checks_violated"] == ["memory_untouched"]]
+    assert rows
+    for row in rows:
+        evidence = read_evidence(evidence_path(run, row["case_id"], row["backend"]))
+        drawn, written = picture(evidence), evidence.arrays["written"]
+        outside = int((written == 2).sum())
+        assert f"; {outside} of {len(written)} bytes are wrong" in row["reason"]
+        assert drawn and f"Red in the memory of grad_input: {count_of(outside, 'byte')} written" in drawn.caption
+        title, memory = drawn.drawings[-1]
+        assert title == "memory of grad_input" and "written outside</title>" in memory
+        assert memory.count("<rect") <= MAX_PLANES
 
 
 @every_kind

@@ -45,7 +45,13 @@ def torch() -> None:
     ("backend", "options", "word", "said", "shown"),
     [
         ("torch-cpu", "", "conforms", "48 of 48 planned cases judged, none deviates", "48"),
-        ("reports_backends:Lossy", "--dtype float32 -n 2", "violates", "deviating and not waived", "poolproof replay "),
+        (
+            "reports_backends:Lossy",
+            "--dtype float32 -n 2 --ci github",
+            "violates",
+            "deviating and not waived",
+            "poolproof replay ",
+        ),
         ("reports_backends:Crashing", "--dtype float64 --no-shrink", "violates", "by a crash", "by signal SIGABRT"),
         ("reports_backends:Busy", "--dtype float16 --dtype float32", "incomplete", "12 of 24 planned", "no device is"),
         ("torch-cpu", "--collect-only", "incomplete", "48 of 48 planned cases", "never asked"),
@@ -59,6 +65,7 @@ def test_the_end_of_a_run_is_that_of_its_page_and_of_its_files(
     (line,) = (line for line in ended.output.splitlines() if f"{word.upper()} (exit status {int(status)}): " in line)
     assert said in line
     assert f"<strong>{word}</strong>" in ended.page and shown in ended.page
+    assert ("\n::error title=" in ended.output) == ("--ci" in options), "annotations as the service obeys them"
     failures = ElementTree.parse(ended.folder / "junit.xml").getroot().get("failures")
     assert (failures != "0") == (status is Overall.VIOLATES) == bool([*ended.folder.glob("evidence/*.npz")])
 
@@ -74,9 +81,11 @@ def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Seq
     judged = 24 if "-n" in options else 12
     assert ended.status == Overall.CONFORMS, ended.output
     record = read_run(ended.folder)
-    narrowed = f"narrowed: {judged} of {record['plan_cases']:,} cases of plan smoke"
+    by = f"{' '.join(ASKED[:2])} --aspect values --aspect precision --cases 12 {len(record['narrowed']['tests'])} test"
+    narrowed = f"narrowed: {judged} of {record['plan_cases']:,} cases of plan smoke ({by}"
     assert f"{judged} of {judged} planned cases judged, none deviates; {narrowed}" in ended.output
     assert narrowed in ended.page
+    assert f"N{narrowed[1:]}" in (ended.folder / "summary.md").read_text(encoding="utf-8"), "names as they are spelled"
     assert record["plan_cases"] > 1000
     assert (record["narrowed"]["selected"], record["narrowed"]["planned"]) == (judged, 96)
     assert name in record["narrowed"]["tests"]

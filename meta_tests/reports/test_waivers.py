@@ -206,6 +206,17 @@ def test_the_shipped_waivers_are_in_order_and_survive_being_written() -> None:
         assert loads(to_toml(found), "written") == found != []
 
 
+@pytest.mark.parametrize(
+    ("data", "is_covered"),
+    [(["equal values", "inexact sums"], True), (["inexact sums"], False), ([], False), (None, True)],
+    ids=["ties may be", "none can be", "nothing special", "too large to be looked at"],
+)
+def test_a_waiver_of_ties_covers_no_other_wrong_gradient(data: list[str] | None, is_covered: bool) -> None:
+    (ties,) = (each for path in shipped() for each in load(path) if each.id == "tensorflow-3d-eager-ties")
+    row = {"backend": "tensorflow", "operator": "MaxPool3dWithArgmaxBackward", "values": "normal", "data": data}
+    assert ties.covers(row, {"tensorflow": "2.21.0"}) is is_covered
+
+
 # What a run says about each waiver, and how one is written from a failing row.
 
 JUDGED = date(2027, 1, 15)
@@ -234,6 +245,7 @@ def record(**changes: Any) -> dict[str, Any]:
         ({"scope": {"operator": "Nothing*"}}, {}, "unmatched, wide", 0, False),
         ({"scope": {"operator": CELL[0], "dtype": "float64"}}, {}, "unmatched, wide", 0, False),
         ({}, {}, "no longer needed, wide", 0, False),
+        ({"scope": {"data": "equal values"}}, {}, "unmatched", 0, False),
         ({"scope": {"backend": "torch-npu"}}, {}, "elsewhere, wide", 0, True),
         ({"versions": {"torch": "2.12.*"}}, {}, "elsewhere, wide", 0, True),
         # Wide is what names no checks, and is about whole operators or several kinds of failure.
@@ -300,6 +312,20 @@ def test_the_command_waives_a_failing_case(tmp_path: Path) -> None:
     assert Waivers(load(target), JUDGED).apply(row, ENVIRONMENT)["verdict"] == "waived"
     case_id = next(each for each in read_rows(run, ["case_id"])["case_id"].to_pylist() if each != case_id)
     assert "does not fail: it is conforms on torch-cpu" in waive(str(run), case_id, *ACCEPT).output
+
+
+def test_a_waiver_of_many_cases_has_not_the_name_of_one(tmp_path: Path) -> None:
+    verdicts = {CELL: ["violates"] * 3, (OPERATORS[0], *CELL[1:]): ["violates"]}
+    run = make_run(tmp_path / "run", Recipe(verdicts=verdicts))
+    (case_id, *_), target = read_digest(run).failures["case_id"], tmp_path / "ours.toml"
+    for scope, covered, name in (
+        ((), 1, f"{CELL[0]}-interval-{case_id}"),
+        (("operator", "dtype"), 3, f"interval-operator={CELL[0]}-dtype={CELL[1]}"),
+    ):
+        options = [word for column in scope for word in ("--scope", column)]
+        said = waive(str(run), case_id, *ACCEPT, *options, "-o", str(target)).output
+        assert f"now waives interval on torch-cpu; of this kind are {covered} of 4 failures in {run}:" in said
+        assert load(target)[-1].id == name
 
 
 def test_the_command_wants_a_backend_where_several_fail(tmp_path: Path) -> None:

@@ -305,6 +305,7 @@ FORGERIES = (
     Forgery("an operator recorded as not supported", _record(_wholly_unsupported), "has other mandatory groups"),
     Forgery("the seed of the run changed", _selection("seed", lambda _: 5), "was planned"),
     Forgery("a part of the plan told as the whole", _record(_whole), "the whole plan has"),
+    Forgery("options that left less told as others", _selection("options", lambda _: []), "names other options"),
     Forgery("a selection invented", _set("narrowed", {"selected": 1, "planned": 2, "tests": []}), "other mandatory"),
     Forgery("a budget invented, too small for what was judged", _record(_budgeted), "more than were planned"),
     Forgery("a waiver invented", _record(_another_waiver), "but not waived"),

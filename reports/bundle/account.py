@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from poolproof.reports.figures.conclusion import is_narrowed
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.text import count_of
@@ -54,6 +55,7 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
         "product": said.get("product", ""),
         "soc": digest.run["backends"][name].get("soc", ""),
         "library": library_of(digest.run["backends"][name]),
+        "given": digest.given.get(name, []),
         "abilities": {operator: lacks for operator, lacks in said.get("abilities", {}).items() if lacks},
         "models": models,
         "pairs of dtypes": len(subjects),
@@ -70,28 +72,33 @@ def judged_line(digest: Digest) -> str:
 
 
 def identity(digest: Digest) -> str:
-    """Name backends with product, chip and library, plan, seed, host and day of a run."""
+    """Name backends with product, chip, library and what they were given, plan, seed, host and day of a run."""
     told, run, parts = account(digest), digest.run, []
     for name, backend in told["backends"].items():
         library = f"library {backend['library']}" if backend["library"] else "of no known library"
-        parts.append(f"{name} ({', '.join(filter(None, (backend['product'], backend['soc'], library)))})")
+        given = [f"given {text}" for text in backend["given"]]
+        parts.append(f"{name} ({', '.join(filter(None, (backend['product'], backend['soc'], library, *given)))})")
     day = datetime.fromtimestamp(run["started"], UTC).date()
     host = ", ".join(filter(None, map(run["host"].get, ("cpu", "system"))))
     return "; ".join([*parts, f"plan {told['plan']}, seed {told['seed']}; on {host}; {day}"])
 
 
 def unmet(digest: Digest, requirement: str) -> str:
-    """Say in what a run misses ``conforms``, ``no-waivers`` or ``plan=NAME``, which is the whole of it."""
-    told = account(digest)
-    if requirement == "conforms":
-        return "" if (word := verdict_word(digest)).startswith("conforms") else f"its verdict is: {word}"
+    """Say in what a run misses a requirement.
+
+    ``conforms`` and ``plan=NAME`` are of a whole plan; ``conforms-in-part`` of what was asked; or ``no-waivers``.
+    """
+    told, word = account(digest), verdict_word(digest)
+    left = told["narrowed"] if is_narrowed(told["narrowed"]) else ""
+    if requirement.startswith("conforms"):
+        is_met = word.startswith("conforms") and not (left and requirement == "conforms")
+        return "" if is_met else f"its verdict is: {'; '.join(filter(None, (word, left)))}"
     if requirement == "no-waivers":
         used = ", ".join(waiver["id"] for waiver in told["waivers"])
         return used and f"its waivers in use are {used}"
-    plan, asked, whole = told["plan"], told["cases"]["asked"], told["cases"]["whole plan"]
-    if plan != requirement.removeprefix("plan="):
-        return f"its plan is {plan}"
-    return f"it has {asked:,} of {count_of(whole, 'case')}" if told["narrowed"] or asked < whole else ""
+    if told["plan"] != requirement.removeprefix("plan="):
+        return f"its plan is {told['plan']}"
+    return left and f"it is {left}"
 
 
 def left_out_line(digest: Digest) -> str:
@@ -131,6 +138,6 @@ def verdict_word(digest: Digest) -> str:
     by_choice = any(map(_by_choice, told["backends"].values()))
     if word != "conforms":
         return word
-    if told["narrowed"] or told["cases"]["asked"] < told["cases"]["whole plan"]:
+    if is_narrowed(told["narrowed"]):
         return "conforms in part"
     return "conforms in what it supports" if by_choice else "conforms to the whole plan"

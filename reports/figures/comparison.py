@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures import tables
-from poolproof.reports.figures.conclusion import narrowed
+from poolproof.reports.figures.conclusion import asked, narrowed
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.rows.checks import NEIGHBOURS
@@ -52,7 +52,8 @@ _NOTHING_LEARNED = (NOT_JUDGED, ABSENT, str(Verdict.UNDOCUMENTED))
 class Comparison:
     """The run before and the run after, as their run.json describe them, and what changed between them.
 
-    ``shared`` cases are in both runs; ``transitions`` counts the cases per state ``before`` and ``after`` that differ.
+    ``shared`` cases are in both runs; ``unasked`` counts the newly failing ones of an operator, dtype and aspect of
+    which the run before asked nothing; ``transitions`` the cases per state ``before`` and ``after`` that differ.
     ``newly_failing`` and ``fixed`` have a line per kind of failure: the columns of `KIND`, dtype, number of ``cases``,
     one ``case_id``; ``newly_unjudged`` per `GROUP` how many ``cases`` were judged before and are not now, and
     ``because``. ``precision`` and ``time`` are of `precision_drift` and `time_drift`; ``environment`` says ``what``
@@ -62,6 +63,7 @@ class Comparison:
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     shared: int
+    unasked: int
     transitions: pd.DataFrame
     newly_failing: pd.DataFrame
     fixed: pd.DataFrame
@@ -79,8 +81,12 @@ class Comparison:
     def in_one_line(self) -> str:
         changes = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
         parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in changes.items()]
-        line = ", ".join([*parts, f"{count_of(self.shared, 'case')} in both runs"])
-        return "; ".join(filter(None, (line, self.narrowed)))
+        parts[0] += f" ({self.unasked:,} of them where the run before asked nothing)" if self.unasked else ""
+        parts.append(f"{count_of(self.shared, 'case')} in both runs")
+        for side, other in (("before", "after"), ("after", "before")):
+            alone = self.transitions.loc[self.transitions[other] == ABSENT, "cases"].sum()
+            parts += [f"{alone:,} in that {side} alone"] if alone else []
+        return "; ".join(filter(None, (", ".join(parts), self.narrowed)))
 
     @property
     def narrowed(self) -> str:
@@ -128,16 +134,19 @@ def compare(before: Path, after: Path) -> Comparison:
     conforming = shared[(shared["state_before"] == Verdict.CONFORMS) & (shared["state_after"] == Verdict.CONFORMS)]
     ids = pa.array(conforming["case_id"], pa.string())
     failures = _failures(before), _failures(after)
+    newly_failing, key = _newly_failing(cases, *failures), [*MEASURED, "aspect"]
+    asked_before = cases.loc[cases["state_before"] != ABSENT, key].drop_duplicates()
     was_failing = _with_state(failures[0], cases, "state_after")
-    left, right = (dict(_flat_environment(run)) for run in runs)
+    left, right = (dict(_flat_environment(read_run(folder), tables.given(folder))) for folder in (before, after))
     names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
     changed = [(name, left.get(name, ""), right.get(name, "")) for name in names]
     return Comparison(
         before=runs[0],
         after=runs[1],
         shared=len(shared),
+        unasked=int((newly_failing.merge(asked_before, on=key, how="left", indicator=True)["_merge"] != "both").sum()),
         transitions=_transitions(cases),
-        newly_failing=_newly_failing(cases, *failures),
+        newly_failing=_kinds(newly_failing),
         fixed=_kinds(was_failing[~was_failing["state_after"].isin([FAILING, *_NOTHING_LEARNED])]),
         newly_unjudged=_newly_unjudged(cases, after, runs),
         precision=precision_drift(_precision(before, ids), _precision(after, ids)),
@@ -167,12 +176,12 @@ def _failures(folder: Path) -> pd.DataFrame:
 
 
 def _newly_failing(cases: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return kinds of failures of cases that did not fail, or were not there while nothing of their kind failed."""
+    """Return failures of cases that did not fail, or were not there while nothing of their kind failed."""
     known = _with_state(after, cases, "state_before")
     seen = known.merge(before[list(KIND)].drop_duplicates(), on=list(KIND), how="left", indicator=True)["_merge"]
     was_absent = (known["state_before"] == ABSENT).to_numpy()
     new = (known["state_before"] != FAILING).to_numpy() & ~(was_absent & (seen == "both").to_numpy())
-    return _kinds(known[new])
+    return known[new]
 
 
 def _with_state(failures: pd.DataFrame, cases: pd.DataFrame, state: str) -> pd.DataFrame:
@@ -214,8 +223,9 @@ def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
     return tables.precision(rows.filter(pc.is_in(rows["case_id"], value_set=case_ids)), MEASURED)
 
 
-def _flat_environment(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from (("plan", str(run["plan"])), ("seed", str(run["seed"])))
+def _flat_environment(run: Mapping[str, Any], given: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+    yield from (("asked", asked(run)), ("seed", str(run["seed"])))
+    yield from ((f"{backend} given", "; ".join(texts)) for backend, texts in given.items())
     yield "waivers", ", ".join(waiver["id"] for waiver in run["waivers"])
     for title, values in {"suite": run["suite"], "host": run["host"], **run["backends"]}.items():
         for name, value in values.items():

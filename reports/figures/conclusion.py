@@ -120,7 +120,10 @@ def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0) -> str:
     budget = run.get("budget", {})
     beyond = sum(budget.get("beyond", {}).values())
     of_plan = planned - beyond
-    part = f"narrowed: {of_plan:,} of {count_of(whole, 'case')} of plan {run['plan']}" if of_plan < whole else ""
+    options = _options(run)
+    more = f" and {len(options) - _MOST_OPTIONS} more" if len(options) > _MOST_OPTIONS else ""
+    by = f" ({' '.join(options[:_MOST_OPTIONS])}{more})" if options else ""
+    part = f"narrowed: {of_plan:,} of {count_of(whole, 'case')} of plan {run['plan']}{by}" if of_plan < whole else ""
     if beyond:
         part = f"{part}{' and ' if part else ''}{count_of(beyond, 'case')} beyond {'it' if part else 'the plan'}"
     if not budget.get("asked") and "beyond" not in budget:
@@ -133,9 +136,33 @@ def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0) -> str:
     return f"{part}{shard}, in {took} of a budget of {budgeted}: {allotted}"
 
 
+_MOST_OPTIONS = 6
+
+
+def _options(run: Mapping[str, Any]) -> list[str]:
+    tests = [f"{count_of(len(run['narrowed']['tests']), 'test')} by -k or id"] if "narrowed" in run else []
+    return [*run.get("selection", {}).get("options", ()), *tests]
+
+
+def asked(run: Mapping[str, Any]) -> str:
+    """Name what was asked of a run, whatever came of it and however long it had: plan and options."""
+    selection, budget = run.get("selection", {}), run.get("budget", {})
+    if lines := selection.get("lines"):
+        return count_of(len(lines), "single case")
+    shard = [f"--shard {selection['shard']}"] if "shard" in selection else []
+    timed = ["--budget"] if budget.get("asked") or budget.get("beyond") else []
+    return " ".join([run["plan"], *_options(run), *shard, *timed])
+
+
+def is_narrowed(left: str) -> bool:
+    """Tell whether `narrowed` says that a part of the plan was not asked; beyond it more may have been."""
+    return "narrowed: " in left
+
+
 def in_part(word: str, overall: Overall, left: str) -> tuple[str, Overall]:
     """Return a verdict's word and what it is shown as: of a narrowed run, one that is good is so in part."""
-    return (f"{word} in part", Overall.INCOMPLETE) if left and overall is Overall.CONFORMS else (word, overall)
+    is_in_part = is_narrowed(left) and overall is Overall.CONFORMS
+    return (f"{word} in part", Overall.INCOMPLETE) if is_in_part else (word, overall)
 
 
 ALL_CALLS = "every call"

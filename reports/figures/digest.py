@@ -73,6 +73,10 @@ class Digest:
         return bool(read_rows(self.folder, ["n"], HAS_STATISTICS).num_rows)
 
     @cached_property
+    def given(self) -> Mapping[str, list[str]]:
+        return tables.given(self.folder)
+
+    @cached_property
     def plugin_faults(self) -> list[str]:
         """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
         plugins = self.run.get("plugins", [])

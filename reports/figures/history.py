@@ -29,6 +29,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from poolproof.reports.figures import tables
+from poolproof.reports.figures.conclusion import asked
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.io_errors import writing
@@ -218,6 +219,7 @@ def _entry(digest: Digest, rows: int) -> dict[str, Any]:
         **{name: run[name] for name in ("started", "finished", "plan", "seed")},
         "verdict": conclusion.overall.word,
         "narrowed": conclusion.narrowed,
+        "asked": asked(run),
         **conclusion.totals,
         "planned": conclusion.planned,
         "missing": conclusion.missing,
@@ -244,6 +246,7 @@ def _checked_entry(folder: Path) -> dict[str, Any]:
     """Read an entry without its sizes, once all files are there as large as they were written."""
     entry = _read_entry(folder)
     entry.setdefault("narrowed", "")  # of an earlier suite
+    entry.setdefault("asked", f"{entry.get('plan', '')} {entry['narrowed']}".strip())
     sizes = entry.pop("sizes")
     if not (isinstance(sizes, dict) and isinstance(entry["run"], str) and isinstance(entry["started"], int | float)):
         raise HistoryError(f"{folder / ENTRY} is damaged: run, started or sizes are not as they were written")

@@ -6,6 +6,7 @@ pandas frames.
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -110,6 +111,16 @@ def products(rows: pa.Table) -> dict[str, str]:
     pairs = rows.group_by(["backend", "product"], use_threads=False).aggregate([]).to_pylist()
     known = {pair["backend"]: pair["product"] for pair in pairs if pair["product"]}
     return {pair["backend"]: known.get(pair["backend"], "") for pair in pairs}
+
+
+def given(folder: Path) -> dict[str, list[str]]:
+    """Return by backend what it was given when it was judged: variables and options, as a shell reads them."""
+    rows = read_rows(folder, ["backend", "given"], pc.field("given").is_valid())
+    words = pa.table({"backend": rows["backend"], "given": pc.binary_join(rows["given"], "\0")})
+    found = defaultdict[str, list[str]](list)
+    for row in words.group_by(["backend", "given"], use_threads=False).aggregate([]).to_pylist():
+        found[row["backend"]].append(shlex.join(row["given"].split("\0")))
+    return {backend: sorted(texts) for backend, texts in found.items()}
 
 
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:

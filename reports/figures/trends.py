@@ -11,6 +11,7 @@ import pandas as pd
 
 from poolproof.reports.clusters import FailureCluster
 from poolproof.reports.clusters.clustering import clusters_of
+from poolproof.reports.figures.conclusion import is_narrowed
 from poolproof.reports.figures.history import Entries, connect
 from poolproof.reports.figures.tables import records
 from poolproof.reports.rows.store import NotARun
@@ -34,9 +35,11 @@ _COUNTS = (
 
 _ASKED = f"""
 CREATE TEMP TABLE asked AS
-SELECT run, started, plan, backend, product, coalesce(library, '') AS library, operator, dtype, index_dtype, aspect,
+SELECT run, started, plan, narrowed, asked, regexp_replace(asked, ' --(operator|dtype) \\S+', '', 'g') AS asked_of_cell,
+       backend, product, coalesce(library, '') AS library, operator, dtype, index_dtype, aspect,
        {", ".join(_COUNTS)}, n, n_bitexact, margin_min, call_seconds
-FROM cells JOIN (SELECT run, started, plan FROM runs) USING (run) LEFT JOIN libraries USING (run, backend)
+FROM cells JOIN (SELECT run, started, plan, narrowed, asked FROM runs) USING (run)
+     LEFT JOIN libraries USING (run, backend)
 WHERE aspect <> ''
 """
 
@@ -49,7 +52,8 @@ QUALIFY row_number() OVER (PARTITION BY backend, product ORDER BY max(started) D
 _CURRENT = f"""
 WITH newest AS (SELECT {", ".join(MATRIX_CELL)}, arg_max(run, (started, run)) AS run
                 FROM asked JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL)
-SELECT {{by}}, run, plan, started, {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
+SELECT {{by}}, run, plan, narrowed, started,
+       {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
 FROM asked JOIN newest USING (run, {", ".join(MATRIX_CELL)})
 GROUP BY ALL ORDER BY ALL
 """
@@ -75,15 +79,15 @@ ORDER BY ALL
 
 
 _LAST_TWO = f"""
-WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, plan FROM asked),
+WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, asked FROM asked),
      newest AS (
          SELECT backend, product, library AS digest, max(started) AS latest,
-                arg_max(run, (started, run)) AS last, arg_max(plan, (started, run)) AS plan
+                arg_max(run, (started, run)) AS last, arg_max(asked, (started, run)) AS asked
          FROM theirs JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL
      )
 SELECT backend, product, digest AS library, last,
        coalesce(arg_max(run, (started, run)) FILTER (run <> last AND started <= latest), '') AS before
-FROM newest JOIN theirs USING (backend, product, plan)
+FROM newest JOIN theirs USING (backend, product, asked)
 GROUP BY ALL ORDER BY ALL
 """
 
@@ -95,7 +99,8 @@ class Trends:
     of the newest `MAX_LIBRARIES` alone; ``current_by_aspect`` the same per index dtype and aspect. ``overall`` and
     ``squares`` are points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact`` (correctly
     rounded) in percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the
-    point. ``last_two`` has per `IMPLEMENTATION` the newest run and the one before it of the same plan, whatever its
+    point; a line joins runs that were ``asked`` alike, and a square's does whatever other squares were asked.
+    ``last_two`` has per `IMPLEMENTATION` the newest run and the one before it that was asked alike, whatever its
     library; empty where there is none.
     """
 
@@ -109,7 +114,8 @@ class Trends:
 
             self.current = table(_CURRENT, MATRIX_CELL)
             self.current_by_aspect = table(_CURRENT, (*MATRIX_CELL, "index_dtype", "aspect"))
-            self.overall, self.squares = table(_TREND, IMPLEMENTATION), table(_TREND, MATRIX_CELL)
+            self.overall = table(_TREND, (*IMPLEMENTATION, "asked"))
+            self.squares = table(_TREND, (*MATRIX_CELL, "asked_of_cell")).rename(columns={"asked_of_cell": "asked"})
             self.last_two = table(_LAST_TWO)
 
 
@@ -156,7 +162,7 @@ def issue_histories(entries: Entries) -> list[IssueHistory]:
         for key, issue in issues.items():
             judged = issue.backend in json.loads(run["backends"]) and run["plan"] in dict(issue.plans)
             if judged and key not in keys and issue.gone is None:
-                if not run["narrowed"] or (run["plan"], run["narrowed"]) in issue.plans:
+                if not is_narrowed(run["narrowed"]) or (run["plan"], run["narrowed"]) in issue.plans:
                     issue.gone = run["started"]
                 issue.is_unseen = True
         for key, cluster in zip(keys, claimed, strict=True):

@@ -25,7 +25,7 @@ import pandas as pd
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
-from poolproof.reports.figures.conclusion import in_part
+from poolproof.reports.figures.conclusion import in_part, is_narrowed
 from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
 from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
@@ -83,17 +83,17 @@ LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
 
 
 def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
-    """Draw a line per ``series`` and ``library`` over ``time`` (milliseconds since 1970) of the points.
+    """Draw a line per ``series``, ``library`` and what was ``asked`` over ``time`` (milliseconds since 1970).
 
     A series has a colour, and ``implementation`` names a point. The specification names its data and colours, which are
     variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
     """
     scale = trend.scale([point[trend.column] for point in points if trend.column in point])
-    has_series = len({point["series"] for point in points}) > 1
-    legend = {"orient": "top", "columns": 1, "labelLimit": 0} if has_series else None
+    series = len({point["series"] for point in points})
+    legend = {"orient": "top", "columns": 1, "labelLimit": 0} if series > 1 else None
     axis = {"tickCount": 5}
     return {
-        "height": 170,
+        "height": 150 + 18 * series,
         "data": {"name": "points"},
         "transform": [{"filter": f"isValid(datum.{trend.column})"}],
         "mark": {"type": "line", "point": {"size": 22}, "strokeWidth": 1.5},
@@ -101,9 +101,10 @@ def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
             "x": {"field": "time", "type": "temporal", "title": None, "axis": axis | {"grid": False}},
             "y": {"field": trend.column, "type": "quantitative", "title": None, "scale": scale, "axis": axis},
             "color": {"field": "series", "type": "nominal", "title": None, "legend": legend},
-            "detail": {"field": "library", "type": "nominal"},
+            "detail": [{"field": name, "type": "nominal"} for name in ("library", "asked")],
             "tooltip": [
                 {"field": "implementation", "title": "implementation"},
+                {"field": "asked", "title": "asked"},
                 {"field": "time", "type": "temporal", "title": "at", "format": "%Y-%m-%d %H:%M"},
                 {"field": trend.column, "title": trend.title, "format": ".4~g"},
                 {"field": "runs", "title": "runs"},
@@ -172,20 +173,16 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
     """Describe each backend on a product, with one library, by its content (``digest``, empty where no run tells).
 
     ``squares`` are by operator and dtype the counts of a square with its page and its paint, ``totals`` their sums;
-    ``changes`` is what its newest run changed, None where there is no earlier run of the same plan; ``case_pages`` are
+    ``changes`` is what its newest run changed, None where no earlier run was asked alike; ``case_pages`` are
     the pages of its failing cases, by case id; ``narrowed`` says what narrowed runs have left of their plans.
     """
-    narrowed = dict(zip(entries.runs["run"], entries.runs["narrowed"], strict=True))
     found: dict[MatrixCell, Record] = {}
     changes = _changes(entries, trends.last_two)
     for line in records(trends.current):
         square, key = _square_of(line), _implementation_of(line)
         about = dict(zip(("backend", "product", "digest"), key, strict=True)) | {"label": label_of(*key)}
         one = found.setdefault(key, about | {"squares": {}, "changes": changes[key], "case_pages": {}})
-        painted = line | {"page": f"squares/{page_name(*square)}", "kind": paint(line)}
-        painted["narrowed"] = narrowed[line["run"]]
-        if painted["narrowed"] and painted["kind"] == "good":
-            painted["kind"] = "incomplete"
+        painted = line | {"page": f"squares/{page_name(*square)}", "kind": _paint(line)}
         one["squares"].setdefault(line["operator"], {})[line["dtype"]] = painted
         one["case_pages"].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
     for one in found.values():
@@ -198,8 +195,14 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
     return list(found.values())
 
 
+def _paint(line: Record) -> str:
+    """Choose the colour of a square: what is good in a narrowed run is so in part."""
+    kind = paint(line)
+    return "incomplete" if kind == "good" and is_narrowed(line["narrowed"]) else kind
+
+
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
-    """Compare per implementation the newest run with the one before it; None where its plan has no earlier run."""
+    """Compare per implementation the newest run with the one before it; None where none was asked alike."""
     compared = cache(compare)
     changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
@@ -235,7 +238,7 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
         site / about["page"],
         "square.html.j2",
         square=about,
-        kind=paint(line),
+        kind=_paint(line),
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
         cases=cases[:MAX_CASES],
         more_cases=len(cases[MAX_CASES:]),
@@ -289,15 +292,19 @@ def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
 def _points(points: pd.DataFrame) -> list[Record]:
     """Return points of a trend for the charts: time in milliseconds, numbers no longer than they are exact.
 
-    Each library has a colour of its own while there are colours enough; then those of a backend and product share one.
+    Each library has a colour, and one for narrowed runs, while there are enough; then those of a backend and product
+    share one. Lines of runs that were not asked alike are apart, whatever their colour.
     """
     lines, measured = [], records(points)
-    named = 3 if len({_implementation_of(point) for point in measured}) <= COLOURS else 2
+    are_alike = len({point["asked"] for point in measured}) == 1
+    has_colours = len({(*_implementation_of(point), " " in point["asked"]) for point in measured}) <= COLOURS
     for point in measured:
         values = {name: point[name] for name in ("passed", "exact", "margin", "microseconds")}
         names = _implementation_of(point)
+        plan, _, options = point["asked"].partition(" ")
+        own = (names[2], "" if are_alike else f"({plan}{', narrowed' if options else ''})") if has_colours else ()
         lines.append(
-            {"time": round(point["started"] * 1000), "series": label_of(*names[:named])}
+            {"time": round(point["started"] * 1000), "series": label_of(*names[:2], *own), "asked": point["asked"]}
             | {"implementation": label_of(*names), "library": names[2], "runs": point["runs"]}
             | {name: float(f"{value:.5g}") for name, value in values.items() if value is not None}
         )

@@ -25,6 +25,8 @@ MAX_CELLS = 12
 
 MAX_PLANES = 256
 _PLANES_ACROSS, _PLANE = 16, 9.0
+_ROW, _OUTSIDE = 16, 2
+"""Squares in a row of memory, and what the array ``written`` has for a byte that was written outside."""
 
 _CELL = 22.0
 _MAX_ARROWS = 24
@@ -139,9 +141,15 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
         drawings.append((title, crop.svg(title, marks)))
     if windows := _windows(crop):
         drawings.append((_SENDERS, crop.svg(_SENDERS, windows)))
-    if len(evidence.rejected_per_plane) > 1:
+    if len(evidence.rejected_per_plane) > 1 and evidence.rejected.any():
         drawings.append(("wrong planes", _planes(evidence.rejected_per_plane)))
-    return Picture(_caption(crop), drawings)
+    caption = _caption(crop)
+    if "written" in evidence.arrays:
+        name, written = evidence.meta.get("written", "the output"), evidence.arrays["written"]
+        drawings.append((f"memory of {name}", _memory(written, f"memory of {name}")))
+        count = count_of(int((written == _OUTSIDE).sum()), "byte")
+        caption += f" Red in the memory of {name}: {count} written outside of its elements, which are blue."
+    return Picture(caption, drawings)
 
 
 def worst_element(evidence: Evidence) -> tuple[int, ...]:
@@ -268,6 +276,25 @@ def _planes(wrong: NDArray[np.int64]) -> Markup:
         title = f"{name}: {count_of(int(group.sum()), 'wrong cell')}"
         marks.append(_rect("count", x, y, _PLANE, _PLANE, title, ink))
     return _drawing("wrong planes", across * _PLANE, -(-len(groups) // across) * _PLANE, marks)
+
+
+def _memory(kinds: NDArray[np.uint8], title: str) -> Markup:
+    """Draw a square for each byte from the first to the last that is an element or was written, or for as many as fit.
+
+    Rows are read from left to right; squares of bytes that are untouched, before and behind, are blank.
+    """
+    touched = np.flatnonzero(kinds)
+    first, last = max(int(touched[0]) // _ROW - 1, 0) * _ROW, min((int(touched[-1]) // _ROW + 2) * _ROW, len(kinds))
+    together = -(-(last - first) // MAX_PLANES)
+    marks = []
+    for number, start in enumerate(range(first, last, together)):
+        part, x, y = kinds[start : start + together], number % _ROW * _PLANE, number // _ROW * _PLANE
+        outside, elements = (int((part == kind).sum()) for kind in (_OUTSIDE, 1))
+        what = f"{outside} written outside" if outside else f"{elements} of elements"
+        name = f"{count_of(len(part), 'byte')} from byte {start - int(np.flatnonzero(kinds == 1)[0])}: {what}"
+        kind, ink = ("count", 1.0) if outside else ("high", 0.5) if elements else ("blank", None)
+        marks.append(_rect(kind, x, y, _PLANE, _PLANE, name, ink))
+    return _drawing(title, _ROW * _PLANE, -(-len(marks) // _ROW) * _PLANE, marks)
 
 
 def _arrow(start: Point, end: Point, title: str) -> str:

@@ -82,6 +82,8 @@ _MAX_LABELS = 7
 
 def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Markup:
     """Draw largest errors as bars and largest bounds as lines above them, per number of gradients; logarithmic."""
+    if not any(one.error > 0.0 or one.bound > 0.0 for one in classes):
+        return Markup('<p class="faint">No sum has an error, nor room for one.</p>')
     marks = _marks([value for one in classes for value in (one.error, one.bound)])
     lowest, highest = marks[0], marks[-1]
     step = (WIDTH - _LEFT) / max(len(classes), 1)

@@ -145,14 +145,21 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None =
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},
+        given=digest.given,
+        loaded=("library ", "wheel "),
         suite=digest.run["suite"],
-        judged=[_identity(name, said) for name, said in digest.run["backends"].items()],
+        judged=[_identity(name, said, digest.given.get(name, ())) for name, said in digest.run["backends"].items()],
     )
 
 
-def _identity(name: str, said: Mapping[str, str]) -> str:
+def _identity(name: str, said: Mapping[str, str], given: Sequence[str]) -> str:
     library = library_of(said)
-    known = [said.get("product"), said.get("soc"), library and f"library {library}"]
+    known = [
+        said.get("product"),
+        said.get("soc"),
+        library and f"library {library}",
+        *(f"given {text}" for text in given),
+    ]
     return f"{name} ({', '.join(filter(None, known))})" if any(known) else name
 
 

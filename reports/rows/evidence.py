@@ -15,6 +15,8 @@
     memory_grad_output,          uint8    (bytes,)    the storage of each input of the call, as the call got it
     memory_self, memory_indices
                 (optional)
+    written     (optional)       uint8    (bytes,)    the memory of an output with its guards: 1 its elements, 2 written
+                                                      outside of them, 0 as it was
     meta                         str      ()          JSON object, see `Meta`
 
 The last axes of ``got`` are the spatial ones; all axes before them count planes. The floating-point formats of all
@@ -28,8 +30,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -41,10 +44,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.reports.rows.failures import assignments
 from poolproof.reports.rows.io_errors import replacing
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
-from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import having, read_rows, read_run
 from poolproof.reports.rows.verdicts import BadInput
 
 MAX_ARRAY = 64 << 20
@@ -64,7 +69,10 @@ _DTYPES = {
     "memory_grad_output": "uint8",
     "memory_self": "uint8",
     "memory_indices": "uint8",
+    "written": "uint8",
 }
+
+_EMULATED, _EMULATED_PRODUCT = "emulator-", "POOLPROOF_EMULATOR_PRODUCT"
 
 PROGRAMS = ("rejudge.py", "call.py")
 """Files of this folder that lie beside evidence."""
@@ -83,6 +91,8 @@ class Meta(TypedDict, total=False):
         How many of the last axes are spatial.
     element
         Coordinates of the worst element.
+    written
+        Name of the output that ``written`` is about.
     limit
         Magnitude to which a saturating cast may clamp; exempt from the lattice.
     faults
@@ -100,6 +110,7 @@ class Meta(TypedDict, total=False):
     tensor: str
     spatial_rank: int
     element: list[int]
+    written: str
     limit: float
     faults: list[dict[str, Any]]
     checks: list[str]
@@ -235,8 +246,23 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
     if not evidence.exists():
         return []
     smallest = shrunk if shrunk.exists() else evidence
-    lines = (("call.py", smallest), ("rejudge.py", evidence))
-    return [f"python evidence/{name} {path.relative_to(run).as_posix()}" for name, path in lines]
+    row, libraries = {"backend": backend}, []
+    if backend.startswith(_EMULATED):
+        wanted = having("case_id", [case_id]) & having("backend", [backend])
+        row, *_ = read_rows(run, ["backend", "product", "given"], wanted).to_pylist()
+        said = read_run(run)["backends"].get(backend, {}).items()
+        libraries = [text.partition(", ")[2] for name, text in said if name.startswith("library libpoolproof_")]
+    call = call_line("evidence/call.py", smallest.relative_to(run).as_posix(), row, libraries)
+    return [call, f"python evidence/rejudge.py {evidence.relative_to(run).as_posix()}"]
+
+
+def call_line(program: str, evidence: str, row: Row, libraries: Iterable[object]) -> str:
+    """Return the command that makes the call of evidence, on an emulator with its libraries and all that they read."""
+    words, variables = ["python", program, evidence], list[str]()
+    if row["backend"].startswith(_EMULATED):
+        words += [word for library in libraries for word in ("--library", str(library))]
+        variables = [f"{_EMULATED_PRODUCT}={row['product']}", *(row.get("given") or ())]
+    return " ".join([*assignments(variables), *map(shlex.quote, words)])
 
 
 def file_name(backend: str) -> str:

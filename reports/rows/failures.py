@@ -57,11 +57,15 @@ def replay_line(row: Row) -> str:
     """Return the shell command that judges the case again, with what the backend was given."""
     arguments = row.get("given")
     words = [] if arguments is None else list(arguments)
-    variables = [word for word in words if _VARIABLE.fullmatch(word)]
-    options = [word for word in words if word not in variables]
-    assigned = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in variables)]
+    options = [word for word in words if not _VARIABLE.fullmatch(word)]
     command = ["poolproof", "replay", "--backend", row["backend"], *options, smallest_case(row)]
-    return " ".join([*assigned, *map(shlex.quote, command)])
+    return " ".join([*assignments(words), *map(shlex.quote, command)])
+
+
+def assignments(given: Iterable[str]) -> list[str]:
+    """Spell the variables among what a backend was given as a shell assigns them."""
+    variables = (word.partition("=") for word in given if _VARIABLE.fullmatch(word))
+    return [f"{name}={shlex.quote(value)}" for name, _, value in variables]
 
 
 _VARIABLE = re.compile(r"POOLPROOF_[A-Z_]+=.*", re.DOTALL)

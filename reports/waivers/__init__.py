@@ -30,6 +30,9 @@ from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
 """Columns that a scope may name: all that hold one value."""
 
+_WORDS = "data"
+"""Column of words, one of which has to match: a condition that no recipe is one for one."""
+
 _NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (ColumnType.COUNT, ColumnType.REAL))
 """Columns of numbers, whose patterns may be bounds."""
 
@@ -48,7 +51,7 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     scope
         Column name -> shell-style pattern, or list of patterns of which one must match; of a column of numbers also a
-        bound, such as ``">= 50000"``.
+        bound, such as ``">= 50000"``; of ``data`` for one of its words.
     checks
         Check ids it covers; empty for all but those of `GRAVE`. Crashes and time-outs are the check ``survival``.
     versions
@@ -163,7 +166,7 @@ def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,
             bound(pattern)
     except ValueError as error:
         raise WaiverError(f"{where}: {error}; {_WANTED}") from error
-    foreign = sorted(set(waiver.scope) - set(SCOPE_COLUMNS))
+    foreign = sorted(set(waiver.scope) - {*SCOPE_COLUMNS, _WORDS})
     if foreign or not waiver.scope:
         raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
     if foreign := sorted(set(waiver.checks) - CHECK_IDS):
@@ -206,7 +209,9 @@ def matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
 
 
 def matches_any(value: Any, patterns: Sequence[str]) -> bool:
-    """Return whether a value lies within one of the bounds, or its text, empty for None, matches another pattern."""
+    """Return whether a value, or one of several, lies within a bound, or its text, empty for None, matches another."""
+    if isinstance(value, list):
+        return any(matches_any(word, patterns) for word in value)
     text = "" if value is None else str(value)
     if any(fnmatchcase(text, pattern) for pattern in patterns):
         return True
@@ -229,6 +234,7 @@ def waiver_for(
 ) -> Waiver:
     """Make the narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope given.
 
+    Its id has the case's, or the scope where that is of no single case.
     ``scope`` names columns to take from the row; ``accepted`` is what a person adds: reason, owner, expires, issue.
     """
     foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
@@ -236,8 +242,11 @@ def waiver_for(
         known = ", ".join(SCOPE_COLUMNS)
         raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
     checks = tuple(row["checks_violated"] or (SURVIVAL,))
+    named = (row["operator"], *checks, row["case_id"])
+    if "case_id" not in scope:
+        named = (*checks, *(f"{name}={row[name]}" for name in scope))
     return Waiver(
-        id=f"{row['operator']}-{'-'.join(checks)}-{row['case_id']}",
+        id="-".join(named),
         scope={name: (_literal("" if row[name] is None else str(row[name])),) for name in ("backend", *scope)},
         checks=checks,
         versions={name: (_literal(value),) for name, value in environment.items() if _VERSION.match(value)},

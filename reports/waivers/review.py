@@ -107,6 +107,8 @@ def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
 
 def _matching(column: pa.ChunkedArray, patterns: tuple[str, ...]) -> NDArray[np.bool_]:
     """Select the values that match; each distinct value is looked at once."""
+    if pa.types.is_list(column.type):
+        return np.array([matches_any(words, patterns) for words in column.to_pylist()], bool)
     encoded = column.combine_chunks().dictionary_encode("encode")
     matching = np.array([matches_any(value, patterns) for value in encoded.dictionary.to_pylist()], bool)
     return matching[encoded.indices.to_numpy()]

@@ -21,9 +21,10 @@ from poolproof.reports.rows.evidence import Evidence, Meta, evidence_path, shrun
 from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.memory import POISONS, allocate, guard_and_gap_mask
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import needs_producer
+from poolproof.suites.judging.comparing import is_written_out_of_bounds, out_of_bounds_writes
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.measure import digest, look_at_data
 from poolproof.suites.judging.trial import Trial
@@ -127,7 +128,7 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
         different = [name for name, array in derived.items() if not _is_same(array, evidence.arrays.get(name))]
         if not different:
             break
-    if different or evidence.arrays.keys() - derived.keys():
+    if different or evidence.arrays.keys() - derived.keys() - {"written"}:
         return f"has another array {next(iter(different), 'besides')!r} than follows from its case"
     return (
         "" if evidence.meta.get("call") == json.loads(json.dumps(meta["call"])) else "makes another call than its case"
@@ -159,6 +160,12 @@ def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta
         meta["element"] = list(fitting[0])
     if findings and trial.case.api.is_backward:
         meta["faults"] = trial.fault_records
+    if any(finding.check == "memory_untouched" for finding in findings):
+        tensors = trial.baseline.call.tensors
+        for name in filter(lambda name: is_written_out_of_bounds(tensors[name]), trial.case.api.outputs):
+            is_element = ~guard_and_gap_mask(tensors[name])
+            arrays["written"] = np.where(is_element, 1, 2 * out_of_bounds_writes(tensors[name])).astype(np.uint8)
+            meta["written"] = name
     call = allocate(trial.operands, POISONS[0])
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
     return arrays | memory, meta | Meta(spatial_rank=trial.case.api.spatial_rank, call=describe_call(call))

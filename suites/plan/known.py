@@ -82,6 +82,8 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
             yield f"the run was started with --{name} {', '.join(typed)}, and asked {', '.join(map(str, values))}"
     if not set(_typed("--case", run["arguments"])) <= {*selection.lines}:
         yield "the run was started with a --case that was not asked"
+    if run["selection"].get("options") != selection.options:
+        yield "run.json names other options that leave less of the plan than what was asked"
     if "--strict-waivers" in run["arguments"] and not run["strict_waivers"]:
         yield "the run was started with --strict-waivers, and is said not to be strict"
 

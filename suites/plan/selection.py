@@ -66,9 +66,19 @@ class Selection:
             "operators": list(self.operators),
             "dtypes": list(self.dtypes),
             "lines": list(self.lines),
+            "options": self.options,
             **({"shard": str(self.shard)} if self.shard else {}),
             "backends": {name: survey.to_record() for name, survey in self.surveys.items()},
         }
+
+    @property
+    def options(self) -> list[str]:
+        """Return the options that leave less of the plan."""
+        chosen = {"operator": self.operators, "dtype": self.dtypes}
+        chosen |= {"aspect": self.aspects} if {*self.aspects} < {*ASPECTS} else {}
+        is_less = self.plan.cases < PLANS.get(self.plan.name, self.plan).cases
+        words = [f"--{name} {value}" for name, values in chosen.items() for value in values]
+        return words + [f"--cases {self.plan.cases}"] * is_less
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:

@@ -138,6 +138,7 @@ def test_a_merged_run_ends_is_packed_and_goes_on_like_another(runs: Path, tmp_pa
     """It is resumed without the shards, and finds that nothing is left to do."""
     ended = CliRunner().invoke(command, [*map(str, parts(runs)), "-o", str(tmp_path / "run")])
     assert (ended.exit_code, (tmp_path / "run" / "index.html").exists()) == (Overall.VIOLATES, True), ended.output
+    assert ended.output.splitlines()[-1].startswith("VIOLATES (exit status 1): ")
     for folder in (tmp_path / "run", runs / "2"):
         package(folder, tmp_path / "bundle.zip")
         checked = verify(tmp_path / "bundle.zip", draw=REDRAW)

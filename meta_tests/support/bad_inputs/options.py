@@ -109,7 +109,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "--reason": ("", " "),
     "--repeat": _COUNTS,
     "--report": ("a-file", *_OUTPUTS, ""),
-    "--require": ("nonsense", "", "plan="),
+    "--require": ("nonsense", "", "plan=", "conforms-in"),
     "--sample": _COUNTS,
     "--scope": ("beauty", "checks_violated", ""),
     "--seed": ("x", "1.5"),
