@@ -19,6 +19,9 @@ struct VectorFunction {
 namespace AscendC {
 constexpr uint32_t VECTOR_REG_WIDTH = model::repeat_bytes;
 constexpr uint32_t GetVecLen() { return VECTOR_REG_WIDTH; }
+// [SetCtrlSpr: tables 1 and 6]: what float16 is beyond its range, where it is computed; the model has it as an assumption.
+template <int8_t first, int8_t last> int64_t GetCtrlSpr() { return 0; }
+template <int8_t first, int8_t last> void SetCtrlSpr(int64_t) { static_assert(first == 48 && last == 48, "only CTRL[48]"); }
 
 namespace MicroAPI {
 enum class RegLayout { UNKNOWN = -1, ZERO, ONE, TWO, THREE };
@@ -140,12 +143,16 @@ void Compare(MaskReg& to, const RegTensor<T, trait>& a, const RegTensor<T, trait
 template <class Register> void Select(Register& to, const Register& a, const Register& b, const MaskReg& mask) {
     to = model::select<Register::step>(mask, a, b);
 }
-// [Compares]
+// [Compares]; CompareScalar, MaskAnd, MaskXor, ReduceMax and ReduceMin until CANN 8.5
 template <class T, CMPMODE mode = CMPMODE::EQ, const RegTrait& trait>
 void Compares(MaskReg& to, const RegTensor<T, trait>& from, model::Same<T> scalar, const MaskReg& mask) {
     RegTensor<T, trait> all;
     Duplicate(all, scalar);
     Compare<T, mode>(to, from, all, mask);
+}
+template <class T, CMPMODE mode = CMPMODE::EQ, const RegTrait& trait>
+void CompareScalar(MaskReg& to, const RegTensor<T, trait>& from, model::Same<T> scalar, const MaskReg& mask) {
+    Compares<T, mode>(to, from, scalar, mask);
 }
 // [Move]: lanes that the mask has not stay as they are.
 template <class Register> void Move(Register& to, const Register& from, const MaskReg& mask) { Select(to, from, to, mask); }
@@ -173,6 +180,7 @@ MODEL_MASKS(MaskAnd, x & y)
 MODEL_MASKS(And, x & y)
 MODEL_MASKS(Or, x | y)
 MODEL_MASKS(Xor, x ^ y)
+MODEL_MASKS(MaskXor, x ^ y)
 #undef MODEL_MASKS
 inline void Not(MaskReg& to, const MaskReg& from, const MaskReg& mask) { Xor(to, from, mask, mask); }
 inline void Move(MaskReg& to, const MaskReg& from, const MaskReg& mask) { And(to, from, mask, mask); }
@@ -222,6 +230,8 @@ template <ReduceType type, class T> void Reduce(RegTensor<T>& to, const RegTenso
     result.set(0, best, is_known), result.set(1, model::bits_of<T>(place), is_known);
     static_cast<model::Lanes<T>&>(to) = result;
 }
+template <class T> void ReduceMax(RegTensor<T>& to, const RegTensor<T>& from, const MaskReg& mask) { Reduce<ReduceType::MAX>(to, from, mask); }
+template <class T> void ReduceMin(RegTensor<T>& to, const RegTensor<T>& from, const MaskReg& mask) { Reduce<ReduceType::MIN>(to, from, mask); }
 
 // [Cast: RegLayout]: the narrow side uses every second (fourth) element; the mask is that of the source.
 template <class To, class From, const CastTrait& trait>
@@ -369,9 +379,29 @@ template <class T, class Index> void Scatter(T* base, const RegTensor<T>& from, 
 }
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
 void DataCopy(RegTensor<T, trait>& to, const T* from, model::Site site = {}) { LoadAlign<T, dist>(to, from, site); }
+template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
+void DataCopy(RegTensor<T, trait>& to, const T* from, AddrReg address, model::Site site = {}) {
+    LoadAlign<T, dist>(to, from, address, site);
+}
 template <class T, StoreDist dist = StoreDist::DIST_NORM>
 void DataCopy(T* to, const RegTensor<T>& from, const MaskReg& mask, model::Site site = {}) {
     StoreAlign<T, dist>(to, from, mask, site);
+}
+template <class T, StoreDist dist = StoreDist::DIST_NORM>
+void DataCopy(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg& mask, model::Site site = {}) {
+    StoreAlign<T, dist>(to, from, address, mask, site);
+}
+template <class T> void DataCopyUnAlignPre(UnalignRegForLoad& buffer, const T* from) { LoadUnAlignPre(buffer, from); }
+template <class T>
+void DataCopyUnAlign(RegTensor<T>& to, UnalignRegForLoad& buffer, T*& from, uint32_t step, model::Site site = {}) {
+    LoadUnAlign(to, buffer, from, step, site);
+}
+template <class T>
+void DataCopyUnAlign(T*& to, const RegTensor<T>& from, UnalignRegForStore& buffer, uint32_t count, model::Site site = {}) {
+    StoreUnAlign(to, from, buffer, count, site);
+}
+template <class T> void DataCopyUnAlignPost(T*& to, UnalignRegForStore& buffer, int32_t step, model::Site site = {}) {
+    StoreUnAlignPost(to, buffer, step, site);
 }
 template <class To, class T, class Index>
 void DataCopyGather(To& to, const T* base, const Index& index, const MaskReg& mask, model::Site site = {}) {
