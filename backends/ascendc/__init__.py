@@ -4,6 +4,8 @@
 manifests of the operator library's kernels. Read in the process that judges and in hosts:
 
 POOLPROOF_ASCENDC_SOURCES    the folder in which paths of ``ops_nn`` and relative paths of manifests begin
+POOLPROOF_ASCENDC_MODEL      ``cann``: the CPU library of CANN in place of ``model``
 """
 
 SOURCES_VARIABLE = "POOLPROOF_ASCENDC_SOURCES"
+MODEL_VARIABLE = "POOLPROOF_ASCENDC_MODEL"

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
 
@@ -341,3 +342,69 @@ def test_a_session_that_cannot_begin_says_why_and_ends_with_3(
     assert ended.returncode == 3, text
     assert "Traceback" not in text
     assert len([line for line in text.splitlines() if said in line]) == 1, text
+
+
+# The CPU library of CANN, in place of which here stands what its documents say of it
+
+CANN = """
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#define __global__
+#define __aicore__
+#define __gm__
+#define GM_ADDR uint8_t*
+enum class KernelMode { MIX_MODE = 0, AIC_MODE, AIV_MODE };
+namespace AscendC {
+inline uint64_t block, blocks, key;
+inline uint64_t GetBlockIdx() { return block; }
+inline uint64_t GetBlockNum() { return blocks; }
+inline void SetKernelMode(KernelMode) {}
+inline void* GmAlloc(size_t bytes) { return malloc(bytes); }
+inline void GmFree(void* memory) { free(memory); }
+template <class T> struct GlobalTensor {
+    T* data;
+    void SetGlobalBuffer(T* memory) { data = memory; }
+    T GetValue(uint64_t i) { return data[i]; }
+    void SetValue(uint64_t i, T value) { data[i] = value; }
+};
+}
+#define TILING_KEY_IS(asked) (AscendC::key == asked)
+#define ICPU_SET_TILING_KEY(asked) AscendC::key = asked
+#define ICPU_RUN_KF(function, count, ...) \\
+    for (AscendC::blocks = count, AscendC::block = 0; AscendC::block < count; ++AscendC::block) function(__VA_ARGS__)
+"""
+TARGET = """
+add_library(tikicpulib::Ascend910B1 INTERFACE IMPORTED)
+target_include_directories(tikicpulib::Ascend910B1 INTERFACE ${CMAKE_CURRENT_LIST_DIR})
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
+def test_a_kernel_is_judged_on_cann(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the page; its replay line says on what it runs, and what the model sees is not claimed to be seen."""
+    page = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    for name in ("naive.cpp", "naive_tiling.py", "naive.toml"):
+        text = page.partition(f"`{name}`:\n")[2].split("```")[1].partition("\n")[2]
+        (kernel / name).write_text(dedent(text), encoding="utf-8")
+    home = kernel / "tools" / "tikicpulib" / "lib" / "cmake"
+    home.mkdir(parents=True)
+    for name, text in (("kernel_operator.h", CANN), ("tikicpulib-config.cmake", TARGET)):
+        (home / name).write_text(text, encoding="utf-8")
+    (home / "tikicpulib.h").write_text('#include "kernel_operator.h"\n', encoding="utf-8")
+    line = json.dumps(
+        {"operator": BACKWARD, "shape": [2, 3, 9, 9], "index_dtype": "int32", "kernel_size": [3], "stride": [2]}
+    )
+    asked = f"poolproof replay --backend ascendc:naive.toml --sources {kernel} --model cann '{line}'"
+    lacking = sessions.replay(asked, kernel)
+    assert "--model cann needs the toolkit of CANN: source its set_env.sh" in lacking.stderr
+    environment = sessions.bare() | {"ASCEND_HOME_PATH": str(kernel)}
+    monkeypatch.setattr(sessions, "bare", lambda: environment)
+    right = sessions.replay(asked, kernel)
+    assert "conforms (ascendc:naive.toml" in right.stdout, right.stdout + right.stderr
+    assert "sanitizer" not in right.stdout
+    changed(kernel / "naive.cpp", ("yGm.GetValue(at) + ", ""))
+    wrong = sessions.replay(asked, kernel)
+    assert "violates: interval" in wrong.stdout, wrong.stdout + wrong.stderr
+    assert asked.partition(" '")[0] in wrong.stdout
