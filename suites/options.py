@@ -16,7 +16,7 @@ import pytest
 from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_model, set_sources
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_time
@@ -241,7 +241,7 @@ def _folder(text: str) -> str:
 
 def _take_sources(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
     try:
-        set_sources(None if value is None else _folder(value))
+        set_kernels(None if value is None else _folder(value))
     except argparse.ArgumentTypeError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -249,5 +249,5 @@ def _take_sources(_context: click.Context, _option: click.Parameter, value: str 
 def kernel_options(command: _Command) -> _Command:
     """Add to a command of click the options that say where sources of kernels lie, and what they run on."""
     add = partial(click.option, expose_value=False)
-    model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_model(given[2]), help=_MODEL)
+    model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_kernels(model=given[2]), help=_MODEL)
     return model(add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)(command))

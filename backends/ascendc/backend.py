@@ -100,9 +100,8 @@ class AscendC(Backend):
         return not call.operator.is_backward or said == "always" or (said == "asked" and call.deterministic)
 
     def environment(self) -> Mapping[str, str]:
-        model = {"model": "CANN's CPU library"} if MODEL_VARIABLE in os.environ else {}
         about = {"kernel": self.manifest.entry, "product": self.manifest.product, "sources": self.kernel.digest()}
-        return about | model
+        return about | ({"model": "CANN's CPU library"} if MODEL_VARIABLE in os.environ else {})
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         self._route = ""

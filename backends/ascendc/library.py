@@ -75,11 +75,12 @@ def _cann_program(kernel: Kernel, dtypes: tuple[str, str], tell: Tell) -> Path:
     if not (home := os.environ.get("ASCEND_HOME_PATH")):
         raise BackendUnavailable("--model cann needs the toolkit of CANN: source its set_env.sh")
     defines = [flag for flag in _defines(kernel, dtypes) if not flag.startswith("-DDT_")]  # CANN's headers have these
-    flags = [*defines, *_includes(kernel, {"kernel_tiling/kernel_tiling.h": cann.TILING_MACROS})]
+    includes = _includes(kernel, {"kernel_tiling/kernel_tiling.h": cann.TILING_MACROS})
+    flags = [*defines, *includes, f"-DARGUMENT_COUNT={len(kernel.arguments)}"]
     units, product = _launchers(kernel), kernel.manifest.product
     tell(f"{kernel.manifest.entry} for {' and '.join(dtypes)} is compiled with CANN's CPU library where it is new")
     made = cache_folder("ascendc") / "cann" / _digest([home, kernel.digest(), *flags, *units])
-    return once(made, lambda folder: cann.build(folder, product, len(kernel.arguments), flags, units)) / "launch"
+    return once(made, lambda folder: cann.build(folder, home, product, flags, units)) / "launch"
 
 
 def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:

@@ -57,16 +57,12 @@ def set_libraries(paths: Iterable[object]) -> None:
         os.environ[LIBRARY_VARIABLE] = named
 
 
-def set_sources(folder: object) -> None:
-    """Say where sources of kernels lie, if it is said."""
-    if folder is not None:
-        os.environ[SOURCES_VARIABLE] = str(Path(str(folder)).absolute())
-
-
-def set_model(name: object) -> None:
-    """Say what kernels run on, if it is said."""
-    if name is not None:
-        os.environ[MODEL_VARIABLE] = str(name)
+def set_kernels(sources: object = None, model: object = None) -> None:
+    """Say where sources of kernels lie, and what these run on, where it is said."""
+    if sources is not None:
+        os.environ[SOURCES_VARIABLE] = str(Path(str(sources)).absolute())
+    if model is not None:
+        os.environ[MODEL_VARIABLE] = str(model)
 
 
 def set_import_folders(folders: Iterable[object]) -> None:
