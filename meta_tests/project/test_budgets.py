@@ -17,17 +17,17 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_473,
-    "backends": 5_484,
-    "suites": 16_050,
-    "suites/cases": 5_102,
+    "backends": 5_566,
+    "suites": 16_053,
+    "suites/cases": 5_103,
     "suites/judging": 3_321,
     "suites/plan": 1_586,
-    "suites/isolation": 1_550,
+    "suites/isolation": 1_553,
     "suites/run": 1_058,
     "suites/probe": 951,
     "suites/fleet": 510,
     "reports": 10_976,
-    "meta_tests": 24_731,
+    "meta_tests": 24_800,
 }
 
 CLASSES, FRAMES = 24, 17
