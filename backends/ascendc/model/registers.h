@@ -3,6 +3,15 @@
 #pragma once
 #include "vector.h"
 
+// What functions were called until CANN 8.5; below are those whose former names are those of several.
+#define CompareScalar Compares
+#define DataCopyGather Gather
+#define DataCopyScatter Scatter
+#define DataCopyUnAlignPost StoreUnAlignPost
+#define DataCopyUnAlignPre LoadUnAlignPre
+#define MaskAnd And
+#define MaskXor Xor
+
 #define __VEC_SCOPE__ if (const ::model::VectorFunction function{}; true)
 
 namespace model {
@@ -143,16 +152,12 @@ void Compare(MaskReg& to, const RegTensor<T, trait>& a, const RegTensor<T, trait
 template <class Register> void Select(Register& to, const Register& a, const Register& b, const MaskReg& mask) {
     to = model::select<Register::step>(mask, a, b);
 }
-// [Compares]; CompareScalar, MaskAnd, MaskXor, ReduceMax and ReduceMin until CANN 8.5
+// [Compares]
 template <class T, CMPMODE mode = CMPMODE::EQ, const RegTrait& trait>
 void Compares(MaskReg& to, const RegTensor<T, trait>& from, model::Same<T> scalar, const MaskReg& mask) {
     RegTensor<T, trait> all;
     Duplicate(all, scalar);
     Compare<T, mode>(to, from, all, mask);
-}
-template <class T, CMPMODE mode = CMPMODE::EQ, const RegTrait& trait>
-void CompareScalar(MaskReg& to, const RegTensor<T, trait>& from, model::Same<T> scalar, const MaskReg& mask) {
-    Compares<T, mode>(to, from, scalar, mask);
 }
 // [Move]: lanes that the mask has not stay as they are.
 template <class Register> void Move(Register& to, const Register& from, const MaskReg& mask) { Select(to, from, to, mask); }
@@ -176,11 +181,9 @@ template <class Function> void map(MaskReg& to, const MaskReg& mask, Function f,
     inline void Name(MaskReg& to, const MaskReg& a, const MaskReg& b, const MaskReg& mask) {            \
         map(to, mask, [](uint64_t x, uint64_t y) { return operation; }, a, b);                          \
     }
-MODEL_MASKS(MaskAnd, x & y)
 MODEL_MASKS(And, x & y)
 MODEL_MASKS(Or, x | y)
 MODEL_MASKS(Xor, x ^ y)
-MODEL_MASKS(MaskXor, x ^ y)
 #undef MODEL_MASKS
 inline void Not(MaskReg& to, const MaskReg& from, const MaskReg& mask) { Xor(to, from, mask, mask); }
 inline void Move(MaskReg& to, const MaskReg& from, const MaskReg& mask) { And(to, from, mask, mask); }
@@ -342,8 +345,7 @@ template <class T> void StoreUnAlignPost(T*& to, UnalignRegForStore& buffer, int
     to += step;
 }
 
-// [Gather], [Scatter]; DataCopyGather and DataCopyScatter until CANN 8.5. Of equal indices of a Scatter one value is kept,
-// and none knows which; here the last lane's.
+// [Gather], [Scatter]. Of equal indices of a Scatter one value is kept, and none knows which; here the last lane's.
 constexpr const char* address_is_undefined = "an address is computed from what was never written";
 template <class T, const RegTrait& trait, class Index> void Gather(
     RegTensor<T, trait>& to, const T* base, const RegTensor<Index>& index, const MaskReg& mask, model::Site site = {}) {
@@ -378,9 +380,7 @@ template <class T, class Index> void Scatter(T* base, const RegTensor<T>& from, 
     }
 }
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
-void DataCopy(RegTensor<T, trait>& to, const T* from, model::Site site = {}) { LoadAlign<T, dist>(to, from, site); }
-template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
-void DataCopy(RegTensor<T, trait>& to, const T* from, AddrReg address, model::Site site = {}) {
+void DataCopy(RegTensor<T, trait>& to, const T* from, AddrReg address = {0}, model::Site site = {}) {
     LoadAlign<T, dist>(to, from, address, site);
 }
 template <class T, StoreDist dist = StoreDist::DIST_NORM>
@@ -391,7 +391,6 @@ template <class T, StoreDist dist = StoreDist::DIST_NORM>
 void DataCopy(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg& mask, model::Site site = {}) {
     StoreAlign<T, dist>(to, from, address, mask, site);
 }
-template <class T> void DataCopyUnAlignPre(UnalignRegForLoad& buffer, const T* from) { LoadUnAlignPre(buffer, from); }
 template <class T>
 void DataCopyUnAlign(RegTensor<T>& to, UnalignRegForLoad& buffer, T*& from, uint32_t step, model::Site site = {}) {
     LoadUnAlign(to, buffer, from, step, site);
@@ -399,17 +398,6 @@ void DataCopyUnAlign(RegTensor<T>& to, UnalignRegForLoad& buffer, T*& from, uint
 template <class T>
 void DataCopyUnAlign(T*& to, const RegTensor<T>& from, UnalignRegForStore& buffer, uint32_t count, model::Site site = {}) {
     StoreUnAlign(to, from, buffer, count, site);
-}
-template <class T> void DataCopyUnAlignPost(T*& to, UnalignRegForStore& buffer, int32_t step, model::Site site = {}) {
-    StoreUnAlignPost(to, buffer, step, site);
-}
-template <class To, class T, class Index>
-void DataCopyGather(To& to, const T* base, const Index& index, const MaskReg& mask, model::Site site = {}) {
-    Gather(to, base, index, mask, site);
-}
-template <class T, class From, class Index>
-void DataCopyScatter(T* base, const From& from, const Index& index, const MaskReg& mask, model::Site site = {}) {
-    Scatter(base, from, index, mask, site);
 }
 
 // Names that headers shared between kernels need: a kernel that calls one of these functions does not link.
