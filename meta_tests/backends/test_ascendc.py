@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 import sys
@@ -319,6 +320,15 @@ def test_sources_of_the_library_have_to_be_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv(SOURCES_VARIABLE, raising=False)
     with pytest.raises(BackendUnavailable, match="needs a checkout of ops-nn: name its folder by --sources"):
         create("ascendc:ops-nn/max_pool3d_grad_with_argmax-a2")
+
+
+def test_every_manifest_of_the_library_is_read_and_in_its_sample_of_ci(kernel: Path) -> None:
+    names = {path.stem for path in (ROOT / "backends" / "ascendc" / "ops_nn").glob("*.toml")}
+    assert all(Kernel(f"ascendc:ops-nn/{name}").operators for name in names)
+    sample = (ROOT / "docs" / "ci" / "kernels-github.yml").read_text(encoding="utf-8")
+    assert {*re.findall(r"^ {10}- (\w+-\w+)$", sample, re.MULTILINE)} == {
+        it for it in names if "experimental" not in it
+    }
 
 
 @pytest.mark.parametrize("wrong", ["source", "compiler", "manifest"])
