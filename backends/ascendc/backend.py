@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Mapping
 from ctypes import c_char_p, c_uint32, c_uint64, c_void_p
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ class AscendC(Backend):
         self.manifest = self.kernel.manifest
         self.tags = self.manifest.tags
         self._tiling_of = tilings_of(self.kernel)
+        self._program_of = lru_cache(None)(partial(kernel_library, self.kernel))
         self._last_call, self._route = (0, 0), ""
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -113,7 +114,7 @@ class AscendC(Backend):
         except NoTiling as error:
             return Outcome(Status.REFUSED if error.is_refused else Status.UNAVAILABLE, message=str(error))
         self._route = f"tiling key {tiling.key}"
-        program = kernel_library(self.kernel, (call.dtype, call.index_dtype))
+        program = self._program_of((call.dtype, call.index_dtype))
         started = time.perf_counter()
         findings = self._launch(program, call, arrays, tiling, self._seed(call, arrays, mode))
         seconds = time.perf_counter() - started

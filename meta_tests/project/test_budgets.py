@@ -17,7 +17,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_473,
-    "backends": 5_566,
+    "backends": 5_567,
     "suites": 16_053,
     "suites/cases": 5_103,
     "suites/judging": 3_321,
