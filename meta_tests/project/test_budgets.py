@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_473,
     "backends": 5_567,
-    "suites": 16_053,
-    "suites/cases": 5_103,
+    "suites": 16_055,
+    "suites/cases": 5_105,
     "suites/judging": 3_321,
     "suites/plan": 1_586,
     "suites/isolation": 1_553,

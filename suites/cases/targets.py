@@ -217,6 +217,8 @@ def _long_planes(rank: int, rows: Windows, columns: Windows, windows: Windows) -
 def _adaptive_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     flat = (1,) * (rank - 2)
     yield from _long_planes(rank, *(Adaptive((*flat, *out)) for out in ((3, 32_770), (2050, 5), (1, 2))))
+    deep = {"shape": (1, 1, *(3,) * (rank - 2), 3, 16), "attributes": Adaptive((*flat, 2, 16)), "values": "all_nan"}
+    yield "windows of NaN, of several slices and rows, a whole block side by side", deep
 
 
 def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
