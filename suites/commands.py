@@ -50,7 +50,7 @@ from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.options import OneSentence, add_options, sources_option
+from poolproof.suites.options import OneSentence, add_options, kernel_options
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
@@ -111,7 +111,7 @@ LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {
 
 
 @click.command(name="list")
-@sources_option
+@kernel_options
 @click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
@@ -167,7 +167,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
-@sources_option
+@kernel_options
 @click.option(
     "--pythonpath",
     "folders",
@@ -304,7 +304,7 @@ _PLAN_OPTIONS = (
         type=completion.BACKEND,
         help="Backend whose plan it is: what it has is drawn.",
     ),
-    sources_option,
+    kernel_options,
     click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True),
     click.option(
         "--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest."

@@ -16,7 +16,7 @@ import pytest
 from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_sources
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_time
@@ -32,6 +32,8 @@ MOST_WORKERS = 1_000
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
+_MODELS = ("cann",)
+_MODEL = "for --backend ascendc:...: cann takes the CPU library of an installed CANN in place of our model"
 _SOURCES = "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)"
 
 
@@ -147,6 +149,7 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         "variables name",
     )
     add("--sources", metavar="DIR", type=_folder, help=_SOURCES)
+    add("--model", choices=_MODELS, help=_MODEL)
     add(
         "--ray",
         metavar="ADDRESS",
@@ -238,17 +241,13 @@ def _folder(text: str) -> str:
 
 def _take_sources(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
     try:
-        set_sources(None if value is None else _folder(value))
+        set_kernels(None if value is None else _folder(value))
     except argparse.ArgumentTypeError as error:
         raise click.BadParameter(str(error)) from None
 
 
-def sources_option(command: _Command) -> _Command:
-    """Add to a command of click the option that says where sources of kernels lie."""
-    return click.option(
-        "--sources",
-        metavar="DIR",
-        expose_value=False,
-        callback=_take_sources,
-        help=_SOURCES,
-    )(command)
+def kernel_options(command: _Command) -> _Command:
+    """Add to a command of click the options that say where sources of kernels lie, and what they run on."""
+    add = partial(click.option, expose_value=False)
+    model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_kernels(model=given[2]), help=_MODEL)
+    return model(add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)(command))

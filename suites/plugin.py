@@ -30,7 +30,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
-from poolproof.suites.isolation.environment import set_libraries, set_sources
+from poolproof.suites.isolation.environment import set_kernels, set_libraries
 from poolproof.suites.isolation.guardian import die_with
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.budget import share
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     keep_interrupts()
     set_libraries(config.getoption("aclnn_library") or ())
-    set_sources(config.getoption("sources"))
+    set_kernels(config.getoption("sources"), config.getoption("model"))
     loaded: Mapping[str, Sandbox] = {}
     if worker is not None:
         _stay_with(*worker["poolproof_controller"])

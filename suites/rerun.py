@@ -48,7 +48,7 @@ from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
-from poolproof.suites.options import sources_option
+from poolproof.suites.options import kernel_options
 from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
@@ -221,7 +221,7 @@ def _verdict_text(row: Row) -> str:
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", type=completion.BACKEND, help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
-@sources_option
+@kernel_options
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
 def rerun(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import random
 import time
 import zlib
 from collections.abc import Mapping
 from ctypes import c_char_p, c_uint32, c_uint64, c_void_p
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
+from poolproof.backends.ascendc import MODEL_VARIABLE, cann
 from poolproof.backends.ascendc.library import host_library, kernel_library
 from poolproof.backends.ascendc.manifest import Kernel
 from poolproof.backends.ascendc.tilings import KernelCall, KernelTiling, NoTiling, tilings_of
@@ -72,6 +74,7 @@ class AscendC(Backend):
         self.manifest = self.kernel.manifest
         self.tags = self.manifest.tags
         self._tiling_of = tilings_of(self.kernel)
+        self._program_of = lru_cache(None)(partial(kernel_library, self.kernel))
         self._last_call, self._route = (0, 0), ""
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -98,7 +101,8 @@ class AscendC(Backend):
         return not call.operator.is_backward or said == "always" or (said == "asked" and call.deterministic)
 
     def environment(self) -> Mapping[str, str]:
-        return {"kernel": self.manifest.entry, "product": self.manifest.product, "sources": self.kernel.digest()}
+        about = {"kernel": self.manifest.entry, "product": self.manifest.product, "sources": self.kernel.digest()}
+        return about | ({"model": "CANN's CPU library"} if MODEL_VARIABLE in os.environ else {})
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         self._route = ""
@@ -110,13 +114,13 @@ class AscendC(Backend):
         except NoTiling as error:
             return Outcome(Status.REFUSED if error.is_refused else Status.UNAVAILABLE, message=str(error))
         self._route = f"tiling key {tiling.key}"
-        library = _load(kernel_library(self.kernel, (call.dtype, call.index_dtype)))
+        program = self._program_of((call.dtype, call.index_dtype))
         started = time.perf_counter()
-        findings = self._launch(library, call, arrays, tiling, self._seed(call, arrays, mode))
+        findings = self._launch(program, call, arrays, tiling, self._seed(call, arrays, mode))
         seconds = time.perf_counter() - started
         for name in call.operator.outputs:
             self._axes(call, call.tensors[name].array)[...] = arrays[name]
-        said = tuple(_sentence(finding, arrays) for finding in findings)
+        said = None if findings is None else tuple(_sentence(finding, arrays) for finding in findings)
         return Outcome(Status.COMPLETED, seconds=seconds, sanitizer=said)
 
     def _axes(self, call: Call, array: NDArray) -> NDArray:
@@ -160,11 +164,14 @@ class AscendC(Backend):
         self._last_call = checksum, times + 1 if checksum == last else 0
         return self._last_call[1]
 
-    def _launch(self, library: Any, call: Call, arrays: Arrays, tiling: KernelTiling, seed: int) -> list[Any]:
-        """Launch the kernel on arrays; return what the model saw it do wrong."""
+    def _launch(self, program: Path, call: Call, arrays: Arrays, tiling: KernelTiling, seed: int) -> list[Any] | None:
+        """Launch the kernel on arrays; return what the model saw it do wrong, None where it is CANN's."""
         poison = _POISONS[seed % len(_POISONS)]
         workspace = _aligned(np.full(max(tiling.workspace, 32), poison, np.uint8))
         memory = {**arrays, "workspace": workspace, "tiling": _aligned(np.frombuffer(tiling.data, np.uint8))}
+        if MODEL_VARIABLE in os.environ:
+            cann.launch(program, [memory[name] for name in self.kernel.arguments.values()], tiling.blocks, tiling.key)
+            return None
         roles = {"workspace": _WORKSPACE, "tiling": _TILING, **dict.fromkeys(call.operator.outputs, _OUTPUT)}
         buffers = (_Buffer * len(self.kernel.arguments))()
         smallest = min(array.itemsize for array in arrays.values())  # cores may share a workspace element by element
@@ -175,6 +182,7 @@ class AscendC(Backend):
         order = random.Random(seed).sample(range(tiling.blocks), tiling.blocks)
         numbers = (c_uint32 * tiling.blocks)(*order) if seed else None
         given = tiling.blocks, numbers, seed, tiling.key, self.kernel.ub_bytes, poison, len(buffers)
+        library = _load(program)
         library.ascendc_launch(ctypes.byref(_Launch(*given, buffers)))
         return json.loads(library.ascendc_findings())
 

@@ -7,14 +7,17 @@ names.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from poolproof.backends.ascendc import MODEL_VARIABLE, cann
 from poolproof.backends.ascendc.manifest import Kernel
 from poolproof.backends.ascendc.structs import TilingStructs
+from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.building import (
     BuildFailed,
     Tell,
@@ -55,13 +58,29 @@ Unit = tuple[Sequence[str], str]
 
 def kernel_library(kernel: Kernel, dtypes: tuple[str, str], tell: Tell = lambda _: None) -> Path:
     """Build the library of a kernel for a pair of dtypes; `BuildFailed` with the compiler's first error."""
+    if MODEL_VARIABLE in os.environ:
+        return _cann_program(kernel, dtypes, tell)
     architecture = f"-D__CCE_AICORE__={kernel.architecture}"
-    usual = (*_FLAGS, architecture, "-I", str(_MODEL))
-    flags = (*usual, *_defines(kernel, dtypes), *_includes(kernel))
+    usual = (*_FLAGS, architecture, f"-I{_MODEL}")
+    headers = dict.fromkeys(_cann_headers(), '#include "kernel_operator.h"\n')
+    headers["ascendc/host_api/tiling/template_argument.h"] += _TEMPLATES
+    flags = (*usual, *_defines(kernel, dtypes), *_includes(kernel, headers))
     flags += _WATCHES_THREADS if kernel.architecture == 310 else ()
     units = {f"part {number}": (flags, text) for number, text in enumerate(_launchers(kernel))}
     units |= {path.stem: (usual, path.read_text()) for path in sorted(_MODEL.glob("*.cpp"))}
     return build(kernel, f"{kernel.manifest.entry} for {' and '.join(dtypes)}", units, tell)
+
+
+def _cann_program(kernel: Kernel, dtypes: tuple[str, str], tell: Tell) -> Path:
+    if not (home := os.environ.get("ASCEND_HOME_PATH")):
+        raise BackendUnavailable("--model cann needs the toolkit of CANN: source its set_env.sh")
+    defines = [flag for flag in _defines(kernel, dtypes) if not flag.startswith("-DDT_")]  # CANN's headers have these
+    includes = _includes(kernel, {"kernel_tiling/kernel_tiling.h": cann.TILING_MACROS})
+    flags = [*defines, *includes, f"-DARGUMENT_COUNT={len(kernel.arguments)}"]
+    units, product = _launchers(kernel), kernel.manifest.product
+    tell(f"{kernel.manifest.entry} for {' and '.join(dtypes)} is compiled with CANN's CPU library where it is new")
+    made = cache_folder("ascendc") / "cann" / _digest([home, kernel.digest(), *flags, *units])
+    return once(made, lambda folder: cann.build(folder, home, product, flags, units)) / "launch"
 
 
 def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:
@@ -69,7 +88,7 @@ def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:
     tiling = kernel.manifest.tiling
     headers = dict.fromkeys(_cann_headers(), '#include "host.h"\n')
     folders = [HOST_STUB, _header_folder(headers, {}), *kernel.files(*tiling.include)]
-    flags = (*_FLAGS, *(word for path in folders for word in ("-I", str(path))))
+    flags = (*_FLAGS, *(f"-I{path}" for path in folders))
     units = {str(path): (flags, f'#include "{path}"\n') for path in kernel.files(*tiling.host)}
     units["stub"] = flags, (HOST_STUB / "host.cpp").read_text()
     return build(kernel, f"the host code of {tiling.operator}", units, tell)
@@ -140,15 +159,13 @@ def _defines(kernel: Kernel, dtypes: tuple[str, str]) -> list[str]:
     return [f"-D{name}={value}" for name, value in defines.items()]
 
 
-def _includes(kernel: Kernel) -> list[str]:
+def _includes(kernel: Kernel, headers: dict[str, str]) -> list[str]:
     """Name the folders of headers: those that are made for the kernel, the manifest's, and those of its sources."""
     manifest, structs = kernel.manifest, tiling_structs(kernel)
-    headers = dict.fromkeys(_cann_headers(), '#include "kernel_operator.h"\n')
-    headers["ascendc/host_api/tiling/template_argument.h"] += _TEMPLATES
     headers["kernel_tiling/kernel_tiling.h"] += structs.declarations() if structs else ""
     made = _header_folder(headers, {name: kernel.files(path)[0] for name, path in manifest.links.items()})
     given = [*kernel.files(*manifest.include), *(path.parent for path in kernel.files(*manifest.sources))]
-    return [word for path in (made / "links", made, *given) for word in ("-I", str(path))]
+    return [f"-I{path}" for path in (made / "links", made, *given)]
 
 
 def _cann_headers() -> list[str]:

@@ -117,6 +117,8 @@ void arithmetic() {
            Adds(y, x, h(0x1000), 2);)
     VALUES("bits", uint16_t, uint16_t, LIST(1, 6), LIST(0xfffa, 0xfff9),
            Duplicate(z, 4, 2); Or(y, x, z, 2); Not(y, y, 2);)
+    VALUES("Or with ones and And with zeros hang on nothing else", uint16_t, uint16_t, LIST(0xffff, 0xffff), LIST(0xffff, 0xffff),
+           Or(y, x, z, 2); And(y[16], x[16], z, 2);)
     VALUES("Max: NaN, and +0.0 above -0.0", float, float, LIST(1, nan, 0.0f, -0.0f, 2, 0, 0, 0, 2, 1, -0.0f, 0.0f, nan),
            LIST(2, nan, 0.0f, 0.0f, nan), Max(y, x, x[8], 5);)
     VALUES("Min: NaN, and +0.0 above -0.0", float, float, LIST(1, nan, 0.0f, -0.0f, 2, 0, 0, 0, 2, 1, -0.0f, 0.0f, nan),
@@ -229,6 +231,9 @@ void copies() {
     VALUES("rows of a compact DataCopyPad follow each other", float, float, {}, LIST(1, 2, 3, 6, 7, 8, 9, 9),
            const DataCopyPadExtParams<float> padding(true, 0, 2, 9.0f);
            DataCopyPad<float, PaddingMode::Compact>(y, gx, DataCopyExtParams(2, 12, 8, 0, 0), padding);)
+    VALUES("DataCopyPadParams hold the bits of a value", float, float, {}, LIST(9, 1, 2, 9, 9, 9, 9, 9),
+           const DataCopyPadParams padding{true, 1, 1, model::Bits_of<float>{0x41100000}};
+           DataCopyPad(y, gx, DataCopyParams(1, 8, 0, 0), padding);)
     VALUES("DataCopyPad to GM", float, float, {}, LIST(1, 0, 17), DataCopy(gw, y, 8); all();
            DataCopyPad(gw, x, DataCopyExtParams(2, 4, 1, 4, 0)); all(); DataCopy(y, gw, 8);)
     atomics<float>("float is added atomically", {1.5f, -0.0f}, {3, 0.0f});
@@ -285,21 +290,21 @@ void registers() {
            0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1), REGISTERS(
            const MaskReg three = CreateMask<float, MaskPattern::VL3>(); const MaskReg four = CreateMask<float, MaskPattern::VL4>();
            RegTensor<float> a; MaskReg mask; MaskReg not_two; LoadAlign(a, raw(x));
-           Compares<float, CMPMODE::NE>(not_two, a, 2.0f, four);
+           CompareScalar<float, CMPMODE::NE>(not_two, a, 2.0f, four);
            const auto store = [&](int row) {
                Duplicate(a, 1.0f, mask); StoreAlign(raw(y) + row * 8, a, CreateMask<float, MaskPattern::VL8>());
            };
            And(mask, three, not_two, four); store(0); Or(mask, three, not_two, four); store(1);
-           Xor(mask, three, not_two, four); store(2); Not(mask, three, four); Move(mask, mask, four); store(3);))
+           MaskXor(mask, three, not_two, four); store(2); Not(mask, three, four); Move(mask, mask, four); store(3);))
     VALUES("masks are unpacked and packed", float, float, {}, LIST(1, 1, 1), REGISTERS(
            RegTensor<float> a; MaskReg mask = CreateMask<half, MaskPattern::VL3>();
            UnPack(mask, mask); Pack(mask, mask); UnPack(mask, mask);
            Duplicate(a, 1.0f, mask); StoreAlign(raw(y), a, CreateMask<float>());))
     VALUES("Reduce to a maximum and its first place", float, float, LIST(-4, 7, 3, 7, 9), LIST(7, model::bits_of<float>(1)), REGISTERS(
-           RegTensor<float> a; LoadAlign(a, raw(x)); Reduce<ReduceType::MAX>(a, a, CreateMask<float, MaskPattern::VL4>());
+           RegTensor<float> a; LoadAlign(a, raw(x)); ReduceMax(a, a, CreateMask<float, MaskPattern::VL4>());
            StoreAlign(raw(y), a, CreateMask<float>());))
     VALUES("Reduce to a minimum and its first place", int16_t, int16_t, LIST(5, -2, -2, -9), LIST(-2, 1), REGISTERS(
-           RegTensor<int16_t> a; LoadAlign(a, raw(x)); Reduce<ReduceType::MIN>(a, a, CreateMask<int16_t, MaskPattern::VL3>());
+           RegTensor<int16_t> a; LoadAlign(a, raw(x)); ReduceMin(a, a, CreateMask<int16_t, MaskPattern::VL3>());
            StoreAlign(raw(y), a, CreateMask<int16_t>());))
     VALUES("Reduce to the first NaN, and of no lanes", half, half, LIST(1, nan, 9, nan), LIST(nan, h(1), h(0xfc00)), REGISTERS(
            RegTensor<half> a; RegTensor<half> none; LoadAlign(a, raw(x)); UnalignRegForStore buffer; auto* to = raw(y);
@@ -319,11 +324,14 @@ void registers() {
                LoadAlign<float, PostLiteral::POST_MODE_UPDATE>(a, from, 64);
                StoreAlign<float, PostLiteral::POST_MODE_UPDATE>(to, a, 8, two);
            }))
+    VALUES("an address register counts elements", float, float, {}, LIST(0, 0, 0, 0, 0, 0, 0, 0, 17), REGISTERS(
+           RegTensor<float> a; const auto row = [](uint16_t i) { return CreateAddrReg<float>(i, 8); };
+           DataCopy(a, raw(x), row(2)); DataCopy(raw(y), a, row(1), CreateMask<float, MaskPattern::VL1>());))
     VALUES("unaligned loads and stores go on", float, float, {}, LIST(0, 0, 0, 4, 5, 6, 7, 8), REGISTERS(
            RegTensor<float> a; auto* from = raw(x) + 3; auto* to = from; UnalignRegForLoad in; UnalignRegForStore out;
-           to = raw(y) + 3; LoadUnAlignPre(in, from);
-           LoadUnAlign(a, in, from, 2); StoreUnAlign(to, a, out, 2);
-           LoadUnAlign(a, in, from, 2); StoreUnAlign(to, a, out, 3); StoreUnAlignPost(to, out, 0);))
+           to = raw(y) + 3; DataCopyUnAlignPre(in, from);
+           DataCopyUnAlign(a, in, from, 2); DataCopyUnAlign(to, a, out, 2);
+           DataCopyUnAlign(a, in, from, 2); DataCopyUnAlign(to, a, out, 3); DataCopyUnAlignPost(to, out, 0);))
     VALUES("a block that is not full waits for StoreUnAlignPost", float, float, {}, LIST(0, 0, 0, 1, 2, 3, 4, 5), REGISTERS(
            RegTensor<float> a; auto* to = raw(y) + 3; UnalignRegForStore out; LoadAlign(a, raw(x)); StoreUnAlign(to, a, out, 6);))
     VALUES("registers divide subnormals as zeros", float, float, LIST(0x1p-127f, -6), LIST(0, -6), REGISTERS(

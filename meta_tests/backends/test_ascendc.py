@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
 
@@ -320,6 +322,15 @@ def test_sources_of_the_library_have_to_be_named(monkeypatch: pytest.MonkeyPatch
         create("ascendc:ops-nn/max_pool3d_grad_with_argmax-a2")
 
 
+def test_every_manifest_of_the_library_is_read_and_in_its_sample_of_ci(kernel: Path) -> None:
+    names = {path.stem for path in (ROOT / "backends" / "ascendc" / "ops_nn").glob("*.toml")}
+    assert all(Kernel(f"ascendc:ops-nn/{name}").operators for name in names)
+    sample = (ROOT / "docs" / "ci" / "kernels-github.yml").read_text(encoding="utf-8")
+    assert {*re.findall(r"^ {10}- (\w+-\w+)$", sample, re.MULTILINE)} == {
+        it for it in names if "experimental" not in it
+    }
+
+
 @pytest.mark.parametrize("wrong", ["source", "compiler", "manifest"])
 def test_a_session_that_cannot_begin_says_why_and_ends_with_3(
     wrong: str, kernel: Path, monkeypatch: pytest.MonkeyPatch
@@ -341,3 +352,69 @@ def test_a_session_that_cannot_begin_says_why_and_ends_with_3(
     assert ended.returncode == 3, text
     assert "Traceback" not in text
     assert len([line for line in text.splitlines() if said in line]) == 1, text
+
+
+# The CPU library of CANN, in place of which here stands what its documents say of it
+
+CANN = """
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#define __global__
+#define __aicore__
+#define __gm__
+#define GM_ADDR uint8_t*
+enum class KernelMode { MIX_MODE = 0, AIC_MODE, AIV_MODE };
+namespace AscendC {
+inline uint64_t block, blocks, key;
+inline uint64_t GetBlockIdx() { return block; }
+inline uint64_t GetBlockNum() { return blocks; }
+inline void SetKernelMode(KernelMode) {}
+inline void* GmAlloc(size_t bytes) { return malloc(bytes); }
+inline void GmFree(void* memory) { free(memory); }
+template <class T> struct GlobalTensor {
+    T* data;
+    void SetGlobalBuffer(T* memory) { data = memory; }
+    T GetValue(uint64_t i) { return data[i]; }
+    void SetValue(uint64_t i, T value) { data[i] = value; }
+};
+}
+#define TILING_KEY_IS(asked) (AscendC::key == asked)
+#define ICPU_SET_TILING_KEY(asked) AscendC::key = asked
+#define ICPU_RUN_KF(function, count, ...) \\
+    for (AscendC::blocks = count, AscendC::block = 0; AscendC::block < count; ++AscendC::block) function(__VA_ARGS__)
+"""
+TARGET = """
+add_library(tikicpulib::Ascend910B1 INTERFACE IMPORTED)
+target_include_directories(tikicpulib::Ascend910B1 INTERFACE ${CMAKE_CURRENT_LIST_DIR})
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
+def test_a_kernel_is_judged_on_cann(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the page; its replay line says on what it runs, and what the model sees is not claimed to be seen."""
+    page = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    for name in ("naive.cpp", "naive_tiling.py", "naive.toml"):
+        text = page.partition(f"`{name}`:\n")[2].split("```")[1].partition("\n")[2]
+        (kernel / name).write_text(dedent(text), encoding="utf-8")
+    home = kernel / "tools" / "tikicpulib" / "lib" / "cmake"
+    home.mkdir(parents=True)
+    for name, text in (("kernel_operator.h", CANN), ("tikicpulib-config.cmake", TARGET)):
+        (home / name).write_text(text, encoding="utf-8")
+    (home / "tikicpulib.h").write_text('#include "kernel_operator.h"\n', encoding="utf-8")
+    line = json.dumps(
+        {"operator": BACKWARD, "shape": [2, 3, 9, 9], "index_dtype": "int32", "kernel_size": [3], "stride": [2]}
+    )
+    asked = f"poolproof replay --backend ascendc:naive.toml --sources {kernel} --model cann '{line}'"
+    lacking = sessions.replay(asked, kernel)
+    assert "--model cann needs the toolkit of CANN: source its set_env.sh" in lacking.stderr
+    environment = sessions.bare() | {"ASCEND_HOME_PATH": str(kernel)}
+    monkeypatch.setattr(sessions, "bare", lambda: environment)
+    right = sessions.replay(asked, kernel)
+    assert "conforms (ascendc:naive.toml" in right.stdout, right.stdout + right.stderr
+    assert "sanitizer" not in right.stdout
+    changed(kernel / "naive.cpp", ("yGm.GetValue(at) + ", ""))
+    wrong = sessions.replay(asked, kernel)
+    assert "violates: interval" in wrong.stdout, wrong.stdout + wrong.stderr
+    assert asked.partition(" '")[0] in wrong.stdout

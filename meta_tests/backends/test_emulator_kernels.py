@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from emulated_calls import current_products, prepared_case
 from emulator_driver import Emulator, dense, fresh
 from holding import holding
+from places import ROOT
 from poolproof.backends.emulator import library
 from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import adaptive_axis
@@ -229,3 +232,20 @@ def test_only_determinism_fixes_the_order_of_additions(
     emulator.call("aclrtSetSysParamOpt", 0, 0)
     assert len(results[False]) > 1
     assert len(results[True]) == 1
+
+
+_FINDINGS = (ROOT / "FINDINGS.md").read_text(encoding="utf-8")
+FAULTS = re.findall(r"\*\*V\d+\. (A2|950)(?:(?!\*\*V).)*?seeded as\s+`(\w+)`.*?\n\s+({.*?})\n", _FINDINGS, re.DOTALL)
+
+
+@pytest.mark.parametrize(("product", "defect", "line"), FAULTS, ids=[defect for _, defect, _ in FAULTS])
+def test_a_fault_of_the_vendors_kernels_that_is_seeded_is_found_by_its_case(
+    product: str, defect: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", defect)
+    sandbox = Sandbox(f"emulator-{product.lower()}", tmp_path, "kernels", 60.0)
+    try:
+        (row,) = sandbox.judge([CaseQuestion(Case.from_json(line), holding(*USUAL))])
+    finally:
+        sandbox.close()
+    assert (row["verdict"], len(FAULTS)) == (Verdict.VIOLATES, 12)

@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_473,
-    "backends": 5_484,
-    "suites": 16_069,
-    "suites/cases": 5_102,
-    "suites/judging": 3_328,
+    "references": 7_475,
+    "backends": 5_576,
+    "suites": 16_121,
+    "suites/cases": 5_105,
+    "suites/judging": 3_363,
     "suites/plan": 1_598,
-    "suites/isolation": 1_550,
-    "suites/run": 1_058,
+    "suites/isolation": 1_553,
+    "suites/run": 1_069,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 11_141,
-    "meta_tests": 24_890,
+    "reports": 11_247,
+    "meta_tests": 25_121,
 }
 
 CLASSES, FRAMES = 24, 17

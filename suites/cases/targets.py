@@ -200,7 +200,8 @@ def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from _long_planes(rank, rows, columns, Windowed((*flat, 1, 4200), (*flat, 1, 1050)))
     cut = Windowed((*flat, 32, 32), (*flat, 32, 32), ceil_mode=True)
     yield "few large windows, cut off by ceil_mode", {"shape": (1, 2, *flat, 40, 32), "attributes": cut}
-    parts = {"shape": (1, 1, *flat, 171, 172), "attributes": Windowed((*flat, 171, 172)), "values": "negative_infinity"}
+    large = Windowed((*flat, 171, 172), padding=(0,) * (rank - 1) + (1,))  # unpadded, cores share it on 950
+    parts = {"shape": (1, 1, *flat, 171, 172), "attributes": large, "values": "negative_infinity"}
     yield "a window of negative infinities, taken in parts", parts
 
 
@@ -216,6 +217,8 @@ def _long_planes(rank: int, rows: Windows, columns: Windows, windows: Windows) -
 def _adaptive_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     flat = (1,) * (rank - 2)
     yield from _long_planes(rank, *(Adaptive((*flat, *out)) for out in ((3, 32_770), (2050, 5), (1, 2))))
+    deep = {"shape": (1, 1, *(3,) * (rank - 2), 3, 16), "attributes": Adaptive((*flat, 2, 16)), "values": "all_nan"}
+    yield "windows of NaN, of several slices and rows, a whole block side by side", deep
 
 
 def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:

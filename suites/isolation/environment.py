@@ -15,7 +15,7 @@ from pathlib import Path
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.ascendc import SOURCES_VARIABLE
+from poolproof.backends.ascendc import MODEL_VARIABLE, SOURCES_VARIABLE
 from poolproof.backends.registry import KERNELS, is_python_variable
 from poolproof.reports.rows.text import visible
 
@@ -40,7 +40,8 @@ def replay_arguments(backend: str, environment: Mapping[str, str], import_folder
     libraries = _options("--aclnn-library", _entries(environment, LIBRARY_VARIABLE))
     if backend.startswith(KERNELS):
         sources = _options("--sources", [str(Path(environment.get(SOURCES_VARIABLE, "")).absolute())])
-        return tuple(map(visible, (*variables, *libraries, *sources)))
+        model = _options("--model", ["cann"] if MODEL_VARIABLE in environment else [])
+        return tuple(map(visible, (*variables, *libraries, *sources, *model)))
     folders = _options("--pythonpath", import_folders if ":" in backend else ())
     return tuple(map(visible, (*variables, *libraries, *folders)))
 
@@ -56,10 +57,12 @@ def set_libraries(paths: Iterable[object]) -> None:
         os.environ[LIBRARY_VARIABLE] = named
 
 
-def set_sources(folder: object) -> None:
-    """Say where sources of kernels lie, if it is said."""
-    if folder is not None:
-        os.environ[SOURCES_VARIABLE] = str(Path(str(folder)).absolute())
+def set_kernels(sources: object = None, model: object = None) -> None:
+    """Say where sources of kernels lie, and what these run on, where it is said."""
+    if sources is not None:
+        os.environ[SOURCES_VARIABLE] = str(Path(str(sources)).absolute())
+    if model is not None:
+        os.environ[MODEL_VARIABLE] = str(model)
 
 
 def set_import_folders(folders: Iterable[object]) -> None:

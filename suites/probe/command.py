@@ -18,7 +18,7 @@ from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites import completion
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.options import sources_option
+from poolproof.suites.options import kernel_options
 from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 
@@ -51,7 +51,7 @@ def all_accounts(name: str) -> list[Account]:
 @click.option(
     "--backend", "name", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to probe."
 )
-@sources_option
+@kernel_options
 @click.option(
     "--operator",
     "operators",

@@ -20,6 +20,9 @@
 #include <type_traits>
 #include <vector>
 
+constexpr int EOK = 0;
+inline int memset_s(void* to, size_t, int value, size_t count) { memset(to, value, count); return EOK; }
+
 // ---- graph: statuses, types and formats, by their numbers
 
 namespace ge {

@@ -155,6 +155,17 @@ void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const Da
     const int64_t row = (bytes + 31) / 32 * 32 + int64_t{p.dstStride} * 32;
     model::rows_in(to, from, {p.blockCount, p.blockLen, p.blockLen + int64_t{p.srcStride}, row}, padding);
 }
+struct DataCopyPadParams {
+    bool isPad = false;
+    uint8_t leftPadding = 0, rightPadding = 0;
+    uint64_t paddingValue = 0;  // in the bits of the type
+};
+template <class T> void DataCopyPad(const LocalTensor<T>& to, const GlobalTensor<T>& from, const DataCopyParams& p,
+                                    const DataCopyPadParams& padding, model::Site site = {}) {
+    const T value = model::bits_of<T>(static_cast<model::Bits_of<T>>(padding.paddingValue));
+    DataCopyPad(to, from, DataCopyExtParams(p.blockCount, p.blockLen, p.srcStride, p.dstStride, 0),
+                DataCopyPadExtParams<T>(padding.isPad, padding.leftPadding, padding.rightPadding, value), site);
+}
 // [DataCopy(GM and UB, sliced)], [DataCopy(GM and UB, continuous)]: a count is rounded down to whole blocks.
 inline model::Rows rows_of(const DataCopyParams& p) {
     return {p.blockCount, p.blockLen * 32u, (p.blockLen + p.srcStride) * 32, (p.blockLen + p.dstStride) * 32};

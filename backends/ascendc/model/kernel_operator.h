@@ -53,6 +53,7 @@ template <class T, class U> constexpr uint64_t AlignUp(T value, U unit) {
     return unit ? (static_cast<uint64_t>(value) + unit - 1) / unit * unit : value;
 }
 constexpr int32_t CeilDivision(int32_t value, int32_t unit) { return (value + unit - 1) / unit; }  // [CeilDivision]
+constexpr uint32_t Ceil(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit; }  // as CeilDivision, in no document
 constexpr uint32_t F32_NEG_INF = 0xff800000;
 inline uint8_t* GetUserWorkspace(uint8_t* workspace) { return workspace; }
 }  // namespace AscendC

@@ -3,6 +3,15 @@
 #pragma once
 #include "vector.h"
 
+// What functions were called until CANN 8.5; below are those whose former names are those of several.
+#define CompareScalar Compares
+#define DataCopyGather Gather
+#define DataCopyScatter Scatter
+#define DataCopyUnAlignPost StoreUnAlignPost
+#define DataCopyUnAlignPre LoadUnAlignPre
+#define MaskAnd And
+#define MaskXor Xor
+
 #define __VEC_SCOPE__ if (const ::model::VectorFunction function{}; true)
 
 namespace model {
@@ -19,6 +28,9 @@ struct VectorFunction {
 namespace AscendC {
 constexpr uint32_t VECTOR_REG_WIDTH = model::repeat_bytes;
 constexpr uint32_t GetVecLen() { return VECTOR_REG_WIDTH; }
+// [SetCtrlSpr: tables 1 and 6]: what float16 is beyond its range, where it is computed; the model has it as an assumption.
+template <int8_t first, int8_t last> int64_t GetCtrlSpr() { return 0; }
+template <int8_t first, int8_t last> void SetCtrlSpr(int64_t) { static_assert(first == 48 && last == 48, "only CTRL[48]"); }
 
 namespace MicroAPI {
 enum class RegLayout { UNKNOWN = -1, ZERO, ONE, TWO, THREE };
@@ -169,7 +181,6 @@ template <class Function> void map(MaskReg& to, const MaskReg& mask, Function f,
     inline void Name(MaskReg& to, const MaskReg& a, const MaskReg& b, const MaskReg& mask) {            \
         map(to, mask, [](uint64_t x, uint64_t y) { return operation; }, a, b);                          \
     }
-MODEL_MASKS(MaskAnd, x & y)
 MODEL_MASKS(And, x & y)
 MODEL_MASKS(Or, x | y)
 MODEL_MASKS(Xor, x ^ y)
@@ -222,6 +233,8 @@ template <ReduceType type, class T> void Reduce(RegTensor<T>& to, const RegTenso
     result.set(0, best, is_known), result.set(1, model::bits_of<T>(place), is_known);
     static_cast<model::Lanes<T>&>(to) = result;
 }
+template <class T> void ReduceMax(RegTensor<T>& to, const RegTensor<T>& from, const MaskReg& mask) { Reduce<ReduceType::MAX>(to, from, mask); }
+template <class T> void ReduceMin(RegTensor<T>& to, const RegTensor<T>& from, const MaskReg& mask) { Reduce<ReduceType::MIN>(to, from, mask); }
 
 // [Cast: RegLayout]: the narrow side uses every second (fourth) element; the mask is that of the source.
 template <class To, class From, const CastTrait& trait>
@@ -332,8 +345,7 @@ template <class T> void StoreUnAlignPost(T*& to, UnalignRegForStore& buffer, int
     to += step;
 }
 
-// [Gather], [Scatter]; DataCopyGather and DataCopyScatter until CANN 8.5. Of equal indices of a Scatter one value is kept,
-// and none knows which; here the last lane's.
+// [Gather], [Scatter]. Of equal indices of a Scatter one value is kept, and none knows which; here the last lane's.
 constexpr const char* address_is_undefined = "an address is computed from what was never written";
 template <class T, const RegTrait& trait, class Index> void Gather(
     RegTensor<T, trait>& to, const T* base, const RegTensor<Index>& index, const MaskReg& mask, model::Site site = {}) {
@@ -368,18 +380,24 @@ template <class T, class Index> void Scatter(T* base, const RegTensor<T>& from, 
     }
 }
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
-void DataCopy(RegTensor<T, trait>& to, const T* from, model::Site site = {}) { LoadAlign<T, dist>(to, from, site); }
+void DataCopy(RegTensor<T, trait>& to, const T* from, AddrReg address = {0}, model::Site site = {}) {
+    LoadAlign<T, dist>(to, from, address, site);
+}
 template <class T, StoreDist dist = StoreDist::DIST_NORM>
 void DataCopy(T* to, const RegTensor<T>& from, const MaskReg& mask, model::Site site = {}) {
     StoreAlign<T, dist>(to, from, mask, site);
 }
-template <class To, class T, class Index>
-void DataCopyGather(To& to, const T* base, const Index& index, const MaskReg& mask, model::Site site = {}) {
-    Gather(to, base, index, mask, site);
+template <class T, StoreDist dist = StoreDist::DIST_NORM>
+void DataCopy(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg& mask, model::Site site = {}) {
+    StoreAlign<T, dist>(to, from, address, mask, site);
 }
-template <class T, class From, class Index>
-void DataCopyScatter(T* base, const From& from, const Index& index, const MaskReg& mask, model::Site site = {}) {
-    Scatter(base, from, index, mask, site);
+template <class T>
+void DataCopyUnAlign(RegTensor<T>& to, UnalignRegForLoad& buffer, T*& from, uint32_t step, model::Site site = {}) {
+    LoadUnAlign(to, buffer, from, step, site);
+}
+template <class T>
+void DataCopyUnAlign(T*& to, const RegTensor<T>& from, UnalignRegForStore& buffer, uint32_t count, model::Site site = {}) {
+    StoreUnAlign(to, from, buffer, count, site);
 }
 
 // Names that headers shared between kernels need: a kernel that calls one of these functions does not link.

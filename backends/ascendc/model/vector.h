@@ -120,22 +120,34 @@ void each_repeat(const char* name, const Plan& plan, Compute compute, const Oper
     for (uint32_t repeat = 0; repeat < plan.repeats; ++repeat) compute(repeat, plan[repeat]);
 }
 // to[lane] = f(from[lane]...) in the lanes of each repeat. Undefined is a lane that hangs on an undefined one; of functions
-// bit by bit, a byte that hangs on such a byte.
+// bit by bit, a byte that is another where undefined ones hold zeros than where they hold ones.
 enum class Spread { lanes, bytes };
+template <class T> Lanes<T> filled(Lanes<T> lanes, uint8_t fill) {
+    for (uint32_t byte = 0; byte < repeat_bytes; ++byte) if (lanes.unknown[byte]) lanes.value[byte] = fill;
+    return lanes;
+}
 template <Spread spread = Spread::lanes, class To, class Function, class... From>
 void map(const char* name, const Plan& plan, Function f, const View<To>& to, const View<From>&... from) {
     constexpr uint32_t count = std::min({Lanes<To>::count, Lanes<From>::count...});
-    const auto compute = [&](const Bits& mask, Lanes<To> result, const Lanes<From>&... lanes) {
+    const auto all = [&](const Bits& mask, Lanes<To> result, const Lanes<From>&... lanes) {
         for (uint32_t lane = 0; lane < count; ++lane) if (mask[lane]) result.set(lane, f(lanes.get(lane)...));
-        if (spread == Spread::bytes) (result.unknown.add(lanes.unknown), ...);
-        if (spread == Spread::bytes || !(lanes.unknown.any() || ...)) return result;
+        return result;
+    };
+    const auto compute = [&](const Bits& mask, const Lanes<From>&... lanes) {
+        Lanes<To> result = all(mask, Lanes<To>(), lanes...);
+        if (!(lanes.unknown.any() || ...)) return result;
+        if constexpr (spread == Spread::bytes) {
+            const Lanes<To> ones = all(mask, result, filled(lanes, 0xff)...), zeros = all(mask, result, filled(lanes, 0)...);
+            for (uint32_t i = 0; i < repeat_bytes; ++i) result.unknown.set(i, 1, ones.value[i] != zeros.value[i]);
+            return result;
+        }
         for (uint32_t lane = 0; lane < count; ++lane) {
             result.unknown.set(lane * sizeof(To), sizeof(To), !(lanes.knows(lane) && ...));
         }
         return result;
     };
     const auto one = [&](uint32_t repeat, const Bits& mask) {
-        to.store(repeat, mask, compute(mask, Lanes<To>(), from.load(repeat, mask)...));
+        to.store(repeat, mask, compute(mask, from.load(repeat, mask)...));
     };
     each_repeat(name, plan, one, to.tensor, from.tensor...);
 }
@@ -426,14 +438,5 @@ struct BrcbRepeatParams {
 template <class T>
 void Brcb(const LocalTensor<T>&, const LocalTensor<T>&, uint8_t, const BrcbRepeatParams&, model::Site site = {}) {
     model::not_modelled("Brcb", site);
-}
-struct DataCopyPadParams {
-    bool isPad = false;
-    uint8_t leftPadding = 0, rightPadding = 0;
-    uint64_t paddingValue = 0;
-};
-template <class T> void DataCopyPad(const LocalTensor<T>&, const GlobalTensor<T>&, const DataCopyParams&,
-                                    const DataCopyPadParams&, model::Site site = {}) {
-    model::not_modelled("DataCopyPad with DataCopyPadParams", site);
 }
 }  // namespace AscendC

@@ -71,7 +71,8 @@ class ForwardKernel {
             return true;
         }
         const bool is_planar = problem_.spatial_rank == 2 && !problem_.channels_last;
-        const bool is_unset = seeded(Defect::part_index_unset) && is_planar && taps() > 29184;
+        const bool is_in_parts = is_planar && taps() > 29184 && !shares_windows();
+        const bool is_unset = seeded(Defect::part_index_unset) && is_in_parts;
         const bool is_zero = seeded(Defect::part_index_begins_at_zero) && has_many_channels_last() && taps() >= 512;
         if (!(is_unset || is_zero) || !is_minus_infinity(plane, winner)) return false;
         if (is_zero) memory_.indices.store(target, 0);

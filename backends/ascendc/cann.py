@@ -1,0 +1,56 @@
+"""A kernel on CANN's own CPU library (tikicpulib): a program that CMake builds and that launches it once, on files.
+
+Written to public documents, which ``cann_launch`` names, and tried on a stand-in alone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.building import BuildFailed
+
+_PRODUCTS = {"A2": "Ascend910B1", "A3": "Ascend910_9391", "950": "Ascend950PR_9599"}
+"""Targets of the library (asc-tools, cpudebug/cmake/tikicpulib-config.cmake.in)."""
+
+TILING_MACROS = """#include <cstring>
+#define GET_TILING_DATA_WITH_STRUCT(Type, name, address) Type name; std::memcpy(&name, address, sizeof name)
+#define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ASCENDC_TILING_STRUCT, name, address)
+"""
+"""What the toolkit's build defines of tiling data."""
+
+
+def build(folder: Path, home: str, product: str, flags: Sequence[str], units: Sequence[str]) -> None:
+    """Build the program ``launch`` of units, one of which has the entry."""
+    paths = [folder / f"unit{number}.cpp" for number in range(len(units))]
+    for path, text in zip(paths, units):
+        path.write_text(text, encoding="utf-8")
+    given = {"HOME": home, "PRODUCT": _PRODUCTS[product], "FLAGS": ";".join(flags), "UNITS": ";".join(map(str, paths))}
+    source = str(Path(__file__).with_name("cann_launch"))
+    _run("cmake", "-S", source, "-B", str(folder), *(f"-D{name}={value}" for name, value in given.items()))
+    _run("cmake", "--build", str(folder))
+
+
+def launch(program: Path, memory: Sequence[NDArray], blocks: int, key: int) -> None:
+    """Launch a kernel on its arguments, which hold afterwards what is in memory then."""
+    with TemporaryDirectory() as folder:
+        for number, array in enumerate(memory):
+            array.tofile(f"{folder}/{number}")
+        _run(str(program), f"{folder}/", str(blocks), str(key))
+        for number, array in enumerate(memory):
+            array[...] = np.fromfile(f"{folder}/{number}", array.dtype).reshape(array.shape)
+
+
+def _run(*command: str) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise BackendUnavailable(f"--model cann needs CMake: there is no {error.filename}") from None
+    except subprocess.CalledProcessError as error:
+        raise BuildFailed(f"{' '.join(command)}: {error.stdout}{error.stderr}") from None
