@@ -163,7 +163,7 @@ def test_a_run_that_is_resumed_owes_the_whole_plan_and_goes_on_as_it_was_begun(t
         require_same_run(begun.folder, record | {"plugins": [theirs]})
     first, *others = record["waivers"]
     for waivers, said in (
-        (others, f"begun with waiver '{first['id']}', which is not given now: go on"),
+        (others, f"begun with waiver '{first['id']}', which is not given now: begin in"),
         ([*others, first, first | {"id": "new"}], "begun without waiver 'new', which is given now"),
         ([first | {"owner": "somebody"}, *others], f"begun with another waiver '{first['id']}' than is given now"),
     ):
