@@ -91,6 +91,7 @@ def test_what_changed_is_told_by_kind(tmp_path: Path) -> None:
     comparison = against(tmp_path / "failures", before, after)
     assert comparison.newly_failing[["verdict", "cases"]].values.tolist() == [["violates", 2], ["crashed", 1]]
     assert comparison.fixed["cases"].to_list() == [1]
+    assert against(tmp_path / "waived", before, replace(BASE, verdicts={OTHER: ["waived"]})).fixed.empty
     gone = against(tmp_path / "gone", BASE, replace(BASE, operators=OPERATORS[:-1]))
     assert gone.overall is Overall.INCOMPLETE
     assert set(gone.newly_unjudged["operator"]) == {OPERATORS[-1]}

@@ -147,7 +147,7 @@ def compare(before: Path, after: Path) -> Comparison:
         unasked=int((newly_failing.merge(asked_before, on=key, how="left", indicator=True)["_merge"] != "both").sum()),
         transitions=_transitions(cases),
         newly_failing=_kinds(newly_failing),
-        fixed=_kinds(was_failing[~was_failing["state_after"].isin([FAILING, *_NOTHING_LEARNED])]),
+        fixed=_kinds(was_failing[~was_failing["state_after"].isin([FAILING, Verdict.WAIVED, *_NOTHING_LEARNED])]),
         newly_unjudged=_newly_unjudged(cases, after, runs),
         precision=precision_drift(_precision(before, ids), _precision(after, ids)),
         time=time_drift(conforming),
