@@ -44,12 +44,13 @@ def measure_replays(sizes: Sequence[int], rounds: int) -> Iterator[Figure]:
             alone, began = torch_alone(large), [_replayed(backend, small) for _ in range(rounds)]
             alone()
             taken = [(_replayed(backend, large), seconds_of(alone)) for _ in range(rounds)]
-            yield from _figures(f"{kind}, {elements:,} elements", kind, large, began, taken)
+            bounds = (_MOST_TIME.get(kind, "<= 6"), "<= 4") if elements == 10**7 else ("", "")
+            yield from _figures(f"{kind}, {elements:,} elements", bounds, large, began, taken)
 
 
 def _figures(
     what: str,
-    kind: str,
+    bounds: tuple[str, str],
     case: Case,
     small: Sequence[tuple[float, int]],
     large: Sequence[tuple[tuple[float, int], float]],
@@ -57,13 +58,10 @@ def _figures(
     begun, before = (statistics.median(figures) for figures in zip(*small, strict=True))
     ours = statistics.median(seconds for (seconds, _), _ in large) - begun
     theirs = statistics.median(seconds for _, seconds in large)
-    is_bound = "10,000,000" in what
-    bound = _MOST_TIME.get(kind, "<= 6") if is_bound else ""
-    yield Figure("replays", what, "s", ours, "torch's forward and backward", theirs, ours / theirs, bound)
+    yield Figure("replays", what, "s", ours, "torch's forward and backward", theirs, ours / theirs, bounds[0])
     peak = (max(peak for (_, peak), _ in large) - before) / 2**20
     tensors = case.memory_bytes() / 2**20
-    bound = "<= 4" if is_bound else ""
-    yield Figure("replays", what, "MiB", peak, "the case's tensors", tensors, peak / tensors, bound)
+    yield Figure("replays", what, "MiB", peak, "the case's tensors", tensors, peak / tensors, bounds[1])
 
 
 def _replayed(backend: str, case: Case) -> tuple[float, int]:
