@@ -177,11 +177,16 @@ def test_a_narrowed_run_speaks_of_no_more_than_it_asked() -> None:
 @pytest.mark.parametrize(
     ("row_of", "wrong", "said"),
     [
-        (lambda size, _: size[-2] - 1, 1, "the worst element lies in the last row of grad_input in {0} of {0} cases"),
+        (
+            lambda size, _: size[-2] - 1,
+            1,
+            "the wrong element that is named lies in the last row of grad_input in {0} of {0} cases",
+        ),
         (lambda _, number: number % 5, 1, ""),
+        (lambda *_: 0, 1, ""),
         (lambda size, _: size[-2] - 1, 10**6, ""),
     ],
-    ids=["in the last row", "anywhere", "everywhere"],
+    ids=["in the last row", "anywhere", "in the first row", "everywhere"],
 )
 def test_an_end_where_all_that_is_wrong_lies_is_said(
     row_of: Callable[[list[int], int], int], wrong: int, said: str

@@ -68,7 +68,7 @@ class FailureCluster:
     astray
         What became of gradients, with the number of decodable cases in which it did, the most frequent first.
     ends
-        (end of an axis, whether the worst element lies there), with the number of failing cases of which that is true.
+        (end of an axis, whether the element that is named lies there), with the number of failing cases like that.
     scope
         (column, value) of what all cases of the plan have in common that were compared: of others it says nothing.
     probed
@@ -223,7 +223,7 @@ def _failing(number: int) -> str:
 
 
 def symptoms(cluster: FailureCluster) -> list[str]:
-    """List what the probe found, what became of gradients as far as they can be read, and where the worst ones lie."""
+    """List what the probe found, what became of gradients as far as they can be read, and where elements are wrong."""
     lines = [*cluster.probed[:1]]
     if cluster.astray:
         (way, number), cases = cluster.astray[0], sum(count for _, count in cluster.astray)

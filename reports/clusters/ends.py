@@ -1,4 +1,4 @@
-"""Where wrong elements lie: in the first or the last row, column or slice, as what a kernel does at its ends shows."""
+"""Where wrong elements lie: in the last row, column or slice, as where a kernel goes wrong in its tails."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import count_of
 
 LiesAt = tuple[str, bool]
-"""One end of an axis of a tensor ("the last row of grad_input"), and whether the worst element of a case lies there."""
+"""The end of an axis of a tensor ("the last row of grad_input"), and whether the element that a case names lies there.
+
+That is the worst, or the first of equally bad ones: nothing follows from its lying at the beginning of an axis.
+"""
 
 _MOST = 0.9
-_FEWEST = 5
+_FEWEST = 10
 _AXES = ("column", "row", "slice")
 """Of the innermost axis first."""
 
 
 def ends_of(row: Row) -> Iterator[LiesAt]:
-    """Tell of both ends of each axis longer than one whether the worst element of the gravest finding lies there.
+    """Tell of the end of each axis longer than one whether the element of the gravest finding lies there.
 
     It does not where more elements are wrong than there are at that end.
     """
@@ -36,16 +39,15 @@ def ends_of(row: Row) -> Iterator[LiesAt]:
     for axis, length, at in zip(_AXES, reversed(lengths), reversed(element), strict=False):
         if call and length > 1:
             fit = 0 < wrong <= call.planes * prod(lengths) // length
-            yield f"the first {axis} of {tensor}", fit and at == 0
             yield f"the last {axis} of {tensor}", fit and at == length - 1
 
 
 def told(ends: Sequence[tuple[LiesAt, int]]) -> list[str]:
-    """Say at which ends the worst element lies in nearly all cases; nothing where at none, or in few cases."""
+    """Say at which ends the wrong element lies in nearly all cases; nothing where at none, or in few cases."""
     counts = Counter(dict(ends))
     known = {end: (counts[end, True], counts[end, True] + counts[end, False]) for (end, _), _ in ends}
     return [
-        f"the worst element lies in {end} in {at:,} of {count_of(of, 'case')}"
+        f"the wrong element that is named lies in {end} in {at:,} of {count_of(of, 'case')}"
         for end, (at, of) in known.items()
         if at >= _FEWEST and at >= _MOST * of
     ]
