@@ -13,8 +13,8 @@ from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.compiled import argument
-from poolproof.references.kernels.criterion import AccumulationParameters, Admissible, admissible_of_cells
-from poolproof.references.kernels.sums import ExactSums, sums_of_plane
+from poolproof.references.kernels.criterion import AccumulationParameters, Admissible, bound_cells, limit_of
+from poolproof.references.kernels.sums import ExactSums, empty_sums, sum_plane
 
 
 def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
@@ -24,12 +24,17 @@ def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
     dropped. IndexError for a cell beyond; OverflowError where the finite terms of a cell add up to 2**960 or more, so
     that bounds on their sums have no place in float64.
     """
-    return sums_of_plane(argument(cells, np.int64), argument(terms, np.float64), size)
+    sums = empty_sums.py_func(size)
+    sum_plane(argument(cells, np.int64), argument(terms, np.float64), sums)
+    return sums
 
 
 def admissible(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -> Admissible:
     """Derive what a kernel of that model may write into tensors of format ``output`` from the exact sums."""
-    return admissible_of_cells(sums, accumulation_parameters(output, model))
+    cells, parameters = sums.k.size, accumulation_parameters(output, model)
+    low, high, specials = np.empty(cells), np.empty(cells), np.empty(cells, np.uint8)
+    bound_cells(sums, parameters, low, high, specials)
+    return Admissible(low, high, sums.lattice, specials, limit_of.py_func(parameters))
 
 
 @lru_cache(maxsize=256)

@@ -60,7 +60,7 @@ def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat
     for chunk in chunks:
         if chunk.outputs.size:
             size = min(plane_size, chunk.outputs.size)
-            tally = judge_planes(*chunk, numbers, RELATIVE_GUARD, size, tally, classes)
+            tally = Tally._make(judge_planes(*chunk, numbers, RELATIVE_GUARD, size, tally, classes))
     used = int(classes.k_cells.nonzero()[0].max(initial=-1)) + 1
     by_class = (tuple(column[:used].tolist()) for column in classes[1:])
     return Summary(tally, tuple(classes.ulps.tolist()), *by_class)

@@ -16,7 +16,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_475,
+    "references": 7_487,
     "backends": 5_576,
     "suites": 16_121,
     "suites/cases": 5_105,
@@ -26,8 +26,8 @@ LINES = {
     "suites/run": 1_069,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 11_249,
-    "meta_tests": 25_113,
+    "reports": 11_261,
+    "meta_tests": 25_152,
 }
 
 CLASSES, FRAMES = 24, 17

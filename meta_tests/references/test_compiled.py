@@ -88,6 +88,41 @@ def test_of_processes_that_want_it_at_once_one_compiles_and_later_ones_find_it_u
     assert not end(start(tmp_path))
 
 
+def test_an_interrupt_while_it_runs_is_raised_behind_it() -> None:
+    """As soon as the compiled code is left Python calls the handler, and before, numba makes the results."""
+    program = """if True:
+        import signal
+        import numpy as np
+        from poolproof.references.accumulation import ACC32
+        from poolproof.references.criterion import admissible, scatter_sums
+        from poolproof.references.formats import FLOAT32
+        from poolproof.references.summary import PlaneChunk, summarise
+
+        size = 1_000_000
+        cells, ones = np.arange(size), np.ones(size)
+        sums = scatter_sums(cells, ones, size)
+        for call in (
+            lambda: summarise([PlaneChunk(cells, ones, ones)], size, FLOAT32, ACC32),
+            lambda: scatter_sums(cells, ones, size),
+            lambda: admissible(sums, FLOAT32, ACC32).accepts(ones),
+        ):
+            call()  # which may compile
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.002)
+                call()
+            except KeyboardInterrupt:
+                print("interrupted")
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, ["interrupted"] * 3), done.stderr
+    with pytest.raises(TypeError, match="returns_a_step returns what numba makes"):
+
+        @compiled
+        def returns_a_step(width: float) -> Step:
+            return Step(width, 1)
+
+
 def test_without_a_place_to_write_code_is_compiled_in_memory(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")

@@ -199,6 +199,10 @@ def test_an_end_where_all_that_is_wrong_lies_is_said(
 
     (suspect,) = found(failing([located(row, number) for number, row in enumerate(made_up())], dilated))
     assert symptoms(suspect) == ([said.format(suspect.failing)] if said else [])
+    place = ", in the last row of grad_input" if said else ""
+    assert suspect.sentence.startswith(
+        f"every case with dilation > 1 fails ({suspect.failing} of {suspect.failing}){place}; "
+    )
 
 
 def test_all_none_and_too_few() -> None:

@@ -80,11 +80,20 @@ class Compiled(Generic[P, R]):
         return numba.typeof(self.dispatcher)
 
 
+_RETURNED = (type(None), bool, int, float, tuple[float, ...])
+
 _ENTRIES: list[Compiled[..., Any]] = []
 
 
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
-    """Mark a function that Python calls: compiled for its annotated types, cached on disk."""
+    """Mark a function that Python calls: compiled for its annotated types, cached on disk.
+
+    It returns numbers; TypeError otherwise. Arrays it fills, and of a named tuple it returns a slice: numba makes both
+    by running Python, in which the handler of a signal that has come meanwhile may raise. Numba does not look, and the
+    exception is lost with the process (SIGSEGV) or in a SystemError.
+    """
+    if typing.get_type_hints(function)["return"] not in _RETURNED:
+        raise TypeError(f"{function.__name__} returns what numba makes in Python")
     entry = Compiled(function, is_entry=True)
     _ENTRIES.append(entry)
     return entry

@@ -81,26 +81,26 @@ class Admissible(NamedTuple):
 
     def accepts(self, outputs: Floats) -> Flags:
         """Check which of ``outputs`` (the kernel's results as float64, shape (cells,)) are admissible."""
-        return accepted_cells(self, argument(outputs, np.float64))
+        accepted = np.empty(outputs.size, np.bool_)
+        accept_cells(self, argument(outputs, np.float64), accepted)
+        return accepted
 
 
 @compiled
-def admissible_of_cells(sums: ExactSums, parameters: AccumulationParameters) -> Admissible:
-    cells = sums.k.size
-    low, high, specials = np.empty(cells), np.empty(cells), np.empty(cells, np.uint8)
-    for i in range(cells):
+def bound_cells(
+    sums: ExactSums, parameters: AccumulationParameters, low: Floats, high: Floats, specials: Bytes
+) -> None:
+    """Fill the bounds and specials of `Admissible`."""
+    for i in range(low.size):
         low[i], high[i], specials[i] = admissible(cell_of(sums, i), parameters)
-    return Admissible(low, high, sums.lattice, specials, limit_of(parameters))
 
 
 @compiled
-def accepted_cells(bounds: Admissible, outputs: Floats) -> Flags:
-    """Check whether each output is admissible."""
-    accepted = np.empty(outputs.size, np.bool_)
+def accept_cells(bounds: Admissible, outputs: Floats, accepted: Flags) -> None:
+    """Fill whether each output is admissible."""
     for i in range(outputs.size):
         low, high, specials = bounds.low[i], bounds.high[i], bounds.specials[i]
         accepted[i] = accepts(low, high, bounds.lattice[i], specials, bounds.limit, outputs[i])
-    return accepted
 
 
 @helper

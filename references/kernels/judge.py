@@ -122,7 +122,7 @@ def judge_planes(
     size: int,
     tally: Tally,
     classes: Classes,
-) -> Tally:
+) -> tuple[float, ...]:
     """Judge the ``outputs`` of consecutive planes of ``size`` cells; return their tally with the given one.
 
     ``cells`` and ``terms`` are those of the planes' windows, in their order; a term with a negative cell is dropped.
@@ -139,7 +139,7 @@ def judge_planes(
         sent, open_here = terms[first : first + windows].sum(), open_cells[start : start + size]
         found = _judge_cells(plane_of_outputs, open_here, parameters, guard, sums, sent, classes)
         tally = _merged(tally, found)
-    return tally
+    return tally[:]
 
 
 @helper

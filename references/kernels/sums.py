@@ -84,11 +84,9 @@ def cell_of(sums: ExactSums, i: int) -> Cell:
 
 
 @compiled
-def sums_of_plane(cells: Ints, terms: Floats, size: int) -> ExactSums:
-    """Return the sums of one plane of ``size`` cells; see `gather`."""
-    sums = empty_sums(size)
+def sum_plane(cells: Ints, terms: Floats, sums: ExactSums) -> None:
+    """Fill the facts of one plane; see `gather`."""
     gather(cells, terms, 0, cells.size, sums)
-    return sums
 
 
 @helper

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from poolproof.reports.clusters.conditions import MIN_FAILING
-from poolproof.reports.clusters.ends import LiesAt, told
+from poolproof.reports.clusters.ends import LiesAt, place_of, told
 from poolproof.reports.clusters.terms import Term, feature_column
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.features import Value, features_of
@@ -163,7 +163,8 @@ class FailureCluster:
 
         "every case with A and B fails (2 of 2, and 12 of 12 further ones); otherwise alike, 4 with not A and 9 with not
         B conform". Further ones, which were made from failing cases, are counted apart. What a narrowed run has only
-        one of stands first: "MaxPool3dWithArgmaxBackward, aspect precision: every case ...".
+        one of stands first: "MaxPool3dWithArgmaxBackward, aspect precision: every case ...". Behind the numbers stands
+        the end of an axis where elements are wrong, if there is one: ", in the last row of grad_input".
         """
         if not self.has_condition:
             return _unexplained(self)
@@ -174,7 +175,7 @@ class FailureCluster:
         planned, made = (_share(*ends) for ends in ((self.failing, self.conforming), self.further))
         counts = [planned] if planned else []
         counts += [f"{made} further ones"] if made else []
-        lines = [f"{subject} ({', and '.join(counts)})"]
+        lines = [f"{subject} ({', and '.join(counts)}){place_of(self.ends)}"]
         if self.terms:
             pairs = zip(self.terms, self.contrast, strict=True)
             alike = "" if len(self.terms) == 1 else "otherwise alike, "

@@ -44,10 +44,21 @@ def ends_of(row: Row) -> Iterator[LiesAt]:
 
 def told(ends: Sequence[tuple[LiesAt, int]]) -> list[str]:
     """Say at which ends the wrong element lies in nearly all cases; nothing where at none, or in few cases."""
-    counts = Counter(dict(ends))
-    known = {end: (counts[end, True], counts[end, True] + counts[end, False]) for (end, _), _ in ends}
     return [
         f"the wrong element that is named lies in {end} in {at:,} of {count_of(of, 'case')}"
-        for end, (at, of) in known.items()
-        if at >= _FEWEST and at >= _MOST * of
+        for end, at, of in _common(ends)
     ]
+
+
+def place_of(ends: Sequence[tuple[LiesAt, int]]) -> str:
+    """Spell the same for a sentence: ", in the last row of grad_input"."""
+    return "".join(f", {'' if at == of else 'nearly always '}in {end}" for end, at, of in _common(ends))
+
+
+def _common(ends: Sequence[tuple[LiesAt, int]]) -> Iterator[tuple[str, int, int]]:
+    """List the ends at which the wrong element lies in nearly all cases: in how many, of how many."""
+    counts = Counter(dict(ends))
+    for end in dict.fromkeys(end for (end, _), _ in ends):
+        at, of = counts[end, True], counts[end, True] + counts[end, False]
+        if at >= _FEWEST and at >= _MOST * of:
+            yield end, at, of
