@@ -23,7 +23,8 @@ from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
 HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
 ALONE = {(OPERATORS[0], "float32", "values"): ["crashed"]}
 SENTENCE = (
-    "every case with dtype = float16 fails (36 of 36); 35 with dtype other than float16 conform; 1 other case fails"
+    "every case with dtype = float16 fails (36 of 36, by interval); 35 with dtype other than float16 conform; "
+    "1 other case fails"
 )
 
 
@@ -53,7 +54,7 @@ def test_a_digest_knows_the_suspects_with_the_whole_row_of_the_smallest(digest: 
 def test_the_terminal_begins_with_them(digest: Digest, width: int) -> None:
     lines = shown(digest, width).splitlines()
     assert lines[1] == "One thing is wrong, and one case fails that this does not explain"
-    assert lines[3].startswith(" 1 every case with dtype = float16 fails (36 of 36)")
+    assert lines[3].startswith(" 1 every case with dtype = float16 fails (36 of 36, by interval)")
     above = lines[: lines.index(f"   {replay_line(digest.root_causes[0].smallest)}")]
     assert max(map(len, above)) <= width
     assert "one thing is wrong" in lines[-1]

@@ -74,7 +74,7 @@ def test_a_cause_is_named_and_counted(fails: Callable[[Row], bool], terms: list[
     assert len(terms) > 1 or suspect.contrast == (300 - number,)
     pairs = [f"{beside} with {term.contrary}" for term, beside in zip(suspect.terms, suspect.contrast, strict=True)]
     assert suspect.sentence == (
-        f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}); "
+        f"every case with {' and '.join(map(str, suspect.terms))} fails ({number} of {number}, by interval); "
         f"{'otherwise alike, ' if len(terms) > 1 else ''}{' and '.join(pairs)} conform"
     )
     assert suspect.sentence.count("scatter") <= 1, "a list is said once"
@@ -114,7 +114,7 @@ def test_not_all_that_meet_it_fail() -> None:
     assert suspect.conforming > 0 and not suspect.is_exact
     assert headline([suspect]) == "At least one thing is wrong"
     assert "some cases with gradients with NaN fail" in suspect.sentence
-    assert f"({suspect.failing} of {suspect.failing + suspect.conforming})" in suspect.sentence
+    assert f"({suspect.failing} of {suspect.failing + suspect.conforming}, by interval)" in suspect.sentence
 
 
 def test_several_checks_that_one_cause_breaks_are_one_suspect_and_two_causes_two() -> None:
@@ -144,7 +144,7 @@ def test_a_term_takes_contrast_that_diagnosis_did_not_make() -> None:
     (suspect,) = found(made)
     number = sum(dilated(row) and row["aspect"] != "diagnosis" for row in made)
     further = sum(map(dilated, made)) - number
-    counts = f"({number} of {number}, and {further} of {further} further ones)"
+    counts = f"({number} of {number}, and {further} of {further} further ones, by interval)"
     assert suspect.sentence.startswith(f"every case with dilation > 1 fails {counts}; ")
 
 
@@ -201,7 +201,7 @@ def test_an_end_where_all_that_is_wrong_lies_is_said(
     assert symptoms(suspect) == ([said.format(suspect.failing)] if said else [])
     place = ", in the last row of grad_input" if said else ""
     assert suspect.sentence.startswith(
-        f"every case with dilation > 1 fails ({suspect.failing} of {suspect.failing}){place}; "
+        f"every case with dilation > 1 fails ({suspect.failing} of {suspect.failing}, by interval){place}; "
     )
 
 

@@ -161,10 +161,10 @@ class FailureCluster:
     def sentence(self) -> str:
         """Say what fails, when, and what speaks for each term.
 
-        "every case with A and B fails (2 of 2, and 12 of 12 further ones); otherwise alike, 4 with not A and 9 with not
-        B conform". Further ones, which were made from failing cases, are counted apart. What a narrowed run has only
-        one of stands first: "MaxPool3dWithArgmaxBackward, aspect precision: every case ...". Behind the numbers stands
-        the end of an axis where elements are wrong, if there is one: ", in the last row of grad_input".
+        "every case with A and B fails (2 of 2, and 12 of 12 further ones, by interval), in the last row of grad_input;
+        otherwise alike, 4 with not A and 9 with not B conform". Further ones, which were made from failing cases, are
+        counted apart. What a narrowed run has only one of stands first: "MaxPool3dWithArgmaxBackward, aspect precision:
+        every case ...".
         """
         if not self.has_condition:
             return _unexplained(self)
@@ -175,7 +175,8 @@ class FailureCluster:
         planned, made = (_share(*ends) for ends in ((self.failing, self.conforming), self.further))
         counts = [planned] if planned else []
         counts += [f"{made} further ones"] if made else []
-        lines = [f"{subject} ({', and '.join(counts)}){place_of(self.ends)}"]
+        by = f", {_mostly(self.kinds)}" if self.terms else ""
+        lines = [f"{subject} ({', and '.join(counts)}{by}){place_of(self.ends)}"]
         if self.terms:
             pairs = zip(self.terms, self.contrast, strict=True)
             alike = "" if len(self.terms) == 1 else "otherwise alike, "
@@ -254,6 +255,14 @@ def kinds_of(cluster: FailureCluster) -> str:
 def _ends(kinds: Iterable[tuple[FailureKind, int]]) -> str:
     endings = [(check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in kinds]
     return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
+
+
+def _mostly(kinds: Sequence[tuple[FailureKind, int]]) -> str:
+    """Say how most of the cases end: "by interval", "most by a crash"."""
+    (verdict, check), number = kinds[0]
+    by = {Verdict.CRASHED: "a crash", Verdict.TIMED_OUT: "a time-out"}.get(Verdict(verdict), check)
+    whole = sum(number for _, number in kinds)
+    return f"{'' if number == whole else 'most ' if 2 * number > whole else 'more than otherwise '}by {by}"
 
 
 def _unexplained(cluster: FailureCluster) -> str:

@@ -28,7 +28,7 @@ ENOUGH, MOST = 3, 10
 Ask = Callable[[Question], Row]
 """Judges a question in a fresh process of the backend, and returns its row with waivers applied."""
 
-_DEATHS = (Verdict.CRASHED, Verdict.TIMED_OUT)
+DEATHS = (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def deviates(row: Row) -> bool:
 def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
     """Return the question's final row, followed by that of the auxiliary call that is blamed instead, if one is."""
     is_found_late = row["verdict"] in FAILED and {*CALLS_AUXILIARIES, REFUSAL} & {*(row["checks_violated"] or ())}
-    auxiliary = question.auxiliary_calls() if row["verdict"] in _DEATHS or is_found_late else ()
+    auxiliary = question.auxiliary_calls() if row["verdict"] in DEATHS or is_found_late else ()
     if not auxiliary:
         return (row,)
     alone = question.without_auxiliary([call.id for call in auxiliary])
-    if row["verdict"] in _DEATHS and ask(alone)["verdict"] in _DEATHS:
+    if row["verdict"] in DEATHS and ask(alone)["verdict"] in DEATHS:
         return (row,)
     blamed = [(call, found) for call in auxiliary if deviates(found := ask(call))]
     if not blamed:

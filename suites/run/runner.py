@@ -21,7 +21,7 @@ from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.run.interrupts import raise_lost_interrupt
-from poolproof.suites.run.repetition import SECONDS, Repetition, attribute, deviates, repeat
+from poolproof.suites.run.repetition import DEATHS, SECONDS, Repetition, attribute, deviates, repeat
 
 SHRINK_SECONDS = 20.0
 """Seconds for which one failure is shrunk."""
@@ -245,14 +245,18 @@ class Runner:
         if kind_of(row) in self._kinds:
             return Repetition()
         self._kinds.add(kind_of(row))
-        again = repeat(question, partial(self._alone, row["backend"]), min(SECONDS, self._left))
+        again = repeat(question, partial(self._alone, row["backend"], row["verdict"]), min(SECONDS, self._left))
         row |= again.columns
         return again
 
-    def _alone(self, backend: str, question: Question) -> Row:
-        """Judge a question, and its auxiliary calls, each in a fresh process."""
+    def _alone(self, backend: str, ending: str, question: Question) -> Row:
+        """Judge a question, and its auxiliary calls, each in a fresh process.
+
+        Whose death it is that ended it is known where it has been found out once: a hang takes its whole time-out.
+        """
         ask = partial(self._judge_fresh, backend)
-        return attribute(question, ask(question), ask)[0]
+        row = ask(question)
+        return row if row["verdict"] == ending in DEATHS else attribute(question, row, ask)[0]
 
     def _shrink(self, block: Block, question: Question, row: Row, again: Repetition) -> None:
         """Add the columns with the smallest question that fails alike and as often, if the failure ever repeats.
@@ -271,7 +275,8 @@ class Runner:
         if smaller is None:
             return
         evidence = EvidenceFolder(self.folder, backend, shrunk_from=case_id)
-        repeated = repeat(smaller.with_evidence_dir(evidence), partial(self._alone, backend), min(SECONDS, self._left))
+        ask = partial(self._alone, backend, row["verdict"])
+        repeated = repeat(smaller.with_evidence_dir(evidence), ask, min(SECONDS, self._left))
         alike = [other for other in repeated.failures if _fails_like(row, other)]
         if not alike or not repeated.fails_as_often_as(again):
             shrunk_path(self.folder, case_id, backend).unlink(missing_ok=True)
