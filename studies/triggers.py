@@ -4,7 +4,7 @@ They were written down from the table of defects, before the first sentence abou
 table says less than the switch does, which the sentences told: `stride_field_wraps` moves adaptive windows, too,
 `compares_rounded_data` compares every dtype so, `output_strides_ignored` and `gaps_overwritten` are about the outputs
 of forwards as well. A defect that is not here is brought about by what no row tells: a gradient in one cell, a race,
-what an earlier call has left behind.
+what an earlier call has left behind. Four that any call shows are named by the check that they break.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from dataclasses import dataclass
 
 _HALF = "half precision|float16|dtype"
 _FORWARD = "a forward|operator|maximum|index_rule|index_points"
+_KEPT, _STREAMS, _MODES = "memory_kept", "streams", "modes"
+_CHECKS = (_FORWARD, _KEPT, _STREAMS, _MODES)
+"""Parts that the checks which fail may say as well."""
+
 _PLANES = r"N\*C|\bN\b|\bC\b|planes|elements"
 
 
@@ -28,10 +32,10 @@ class Trigger:
     def is_named_by(self, terms: Sequence[str], fails: str) -> bool:
         """Tell whether the terms of a condition have one of the words for each part.
 
-        That a call is a forward is said as well by a check that only forwards have, of those that ``fails`` names.
+        What only a check shows, ``fails`` may name as well, as that a call is a forward: it lists those that fail.
         """
         said = ", ".join(terms)
-        return all(re.search(part, f"{said}, {fails}" if part == _FORWARD else said) for part in self.parts)
+        return all(re.search(part, f"{said}, {fails}" if part in _CHECKS else said) for part in self.parts)
 
 
 def _when(condition: str, *parts: str) -> Trigger:
@@ -114,6 +118,18 @@ TRIGGERS = {
     "zero_stride_accepted": _when("a stride of 0", "clause|stride"),
     "null_result_as_invalid": _when("a null gradInput", "clause|null"),
     "uint32_indices_accepted": _when("UINT32 indices", "clause|dtype of indices"),
+    "leak_per_call": _when("any call", _KEPT),
+    "first_stream_kept": _when("a second stream with work on it", _STREAMS),
+    "workspace_address_kept": _when("a repeated executor with another workspace", _MODES),
+    "index_taken_as_window_local": _when("a window of several cells", "kernel|window"),
+    "batch_gap_ignored": _when("a gap behind each batch of an input", "gap|layout|strided|contiguous"),
+    "infinity_saturated": _when("an infinite float16 gradient", "float16", "infinit"),
+    "cut_kernel_last_slab_lost": _when("the geometry of the cut kernel template", "cut kernel|route|kernel cells"),
+    "adaptive_window_in_float": _when("adaptive, lengths whose ratio float32 rounds", "adaptive|output"),
+    "planes_lost_past_2_20": _when("2^20 elements before a plane", "elements|cells|N"),
+    "hang_on_idle_core": _when(
+        "a scratch area and fewer tiles than cores", "scratch|route", r"tiles|N\*C|planes|cores"
+    ),
     "dilation_accepted": _when("dilation 2 in 2-D", "clause|dilation"),
 }
 """By the id of the defect."""

@@ -258,11 +258,11 @@ def _ends(kinds: Iterable[tuple[FailureKind, int]]) -> str:
 
 
 def _mostly(kinds: Sequence[tuple[FailureKind, int]]) -> str:
-    """Say how most of the cases end: "by interval", "most by a crash"."""
+    """Say how most of the cases end: "by interval", "most by a crash", "by written and others"."""
     (verdict, check), number = kinds[0]
     by = {Verdict.CRASHED: "a crash", Verdict.TIMED_OUT: "a time-out"}.get(Verdict(verdict), check)
-    whole = sum(number for _, number in kinds)
-    return f"{'' if number == whole else 'most ' if 2 * number > whole else 'more than otherwise '}by {by}"
+    others = sum(number for _, number in kinds) - number
+    return f"most by {by}" if 0 < others < number else f"by {by}{' and others' if others else ''}"
 
 
 def _unexplained(cluster: FailureCluster) -> str:
