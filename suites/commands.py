@@ -28,7 +28,7 @@ from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
 from poolproof.reports.rows.environment import library_of
-from poolproof.reports.rows.evidence import call_line, evidence_path
+from poolproof.reports.rows.evidence import call_lines, evidence_path
 from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
@@ -289,8 +289,10 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     if path.exists():
         _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
         libraries = [library()] if row["backend"].startswith("emulator-") else []
-        line = call_line(str(path.with_name("call.py")), str(path), row, libraries)
-        _console.print(f"the call, without poolproof: {line}", style="dim")
+        call, *stack = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
+        _console.print(f"the call, without poolproof: {call}", style="dim")
+        if stack:
+            _console.print(f"where it is then, if gdb is there: {stack[0]}", style="dim")
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from datetime import date, timedelta
@@ -113,6 +115,19 @@ def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, sha
         said = ended.stdout + ended.stderr
         assert "not admissible" in said or "may not write" in said, said
         assert ended.returncode in ((1, 2) if "rejudge" in line else (1,)), said
+
+
+@pytest.mark.skipif(not shutil.which("gdb"), reason="without gdb there is no stack")
+@pytest.mark.parametrize("real", FAILING[12:14], ids=lambda real: real.name)
+def test_a_crash_and_a_hang_have_a_stack(real: RealRun, shared: Path) -> None:
+    run = run_of(real, shared)
+    left = next((run / "evidence").glob("*.npz"))
+    _, line, _ = program_lines(run, left.stem.rpartition("-")[2], real.backend)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    ended = subprocess.run(
+        ["sh", "-c", line.replace("INT 60", "INT 6")], cwd=run, env={"PATH": path}, capture_output=True, text=True
+    )
+    assert re.search(r"#\d+ .*emulator::run_plan", ended.stdout), ended.stdout + ended.stderr
 
 
 def test_memory_that_was_written_is_drawn_and_counted(shared: Path) -> None:

@@ -50,7 +50,7 @@ from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.rejudge import rejected
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows, read_run
-from poolproof.reports.rows.verdicts import BadInput
+from poolproof.reports.rows.verdicts import BadInput, Verdict
 
 MAX_ARRAY = 64 << 20
 """Bytes of one array. Cases of more than a million cells or windows leave no evidence."""
@@ -246,23 +246,30 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
     if not evidence.exists():
         return []
     smallest = shrunk if shrunk.exists() else evidence
-    row, libraries = {"backend": backend}, []
-    if backend.startswith(_EMULATED):
-        wanted = having("case_id", [case_id]) & having("backend", [backend])
-        row, *_ = read_rows(run, ["backend", "product", "given"], wanted).to_pylist()
-        said = read_run(run)["backends"].get(backend, {}).items()
-        libraries = [text.partition(", ")[2] for name, text in said if name.startswith("library libpoolproof_")]
-    call = call_line("evidence/call.py", smallest.relative_to(run).as_posix(), row, libraries)
-    return [call, f"python evidence/rejudge.py {evidence.relative_to(run).as_posix()}"]
+    wanted = having("case_id", [case_id]) & having("backend", [backend])
+    row, *_ = read_rows(run, ["backend", "product", "given", "verdict"], wanted).to_pylist()
+    said = read_run(run)["backends"].get(backend, {}).items() if backend.startswith(_EMULATED) else ()
+    libraries = [text.partition(", ")[2] for name, text in said if name.startswith("library libpoolproof_")]
+    calls = call_lines("evidence/call.py", smallest.relative_to(run).as_posix(), row, libraries)
+    return [*calls, f"python evidence/rejudge.py {evidence.relative_to(run).as_posix()}"]
 
 
-def call_line(program: str, evidence: str, row: Row, libraries: Iterable[object]) -> str:
-    """Return the command that makes the call of evidence, on an emulator with its libraries and all that they read."""
+_STACK = "gdb -q -batch -ex run -ex 'thread apply all bt 12' --args "
+_STACKS = {Verdict.CRASHED: _STACK, Verdict.TIMED_OUT: f"timeout --foreground -s INT 60 {_STACK}"}
+"""What stands before a call that ends its process, or never ends, to see where it is then."""
+
+
+def call_lines(program: str, evidence: str, row: Row, libraries: Iterable[object]) -> list[str]:
+    """Return the command that makes the call of evidence, and, of one that crashes or hangs, that which tells where.
+
+    It is made on an emulator with its libraries and all that they read.
+    """
     words, variables = ["python", program, evidence], list[str]()
     if row["backend"].startswith(_EMULATED):
         words += [word for library in libraries for word in ("--library", str(library))]
         variables = [f"{_EMULATED_PRODUCT}={row['product']}", *(row.get("given") or ())]
-    return " ".join([*assignments(variables), *map(shlex.quote, words)])
+    befores = ["", *filter(None, [_STACKS.get(row["verdict"])])]
+    return [" ".join([*assignments(variables), before + shlex.join(words)]) for before in befores]
 
 
 def file_name(backend: str) -> str:
