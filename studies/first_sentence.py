@@ -153,7 +153,7 @@ def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, s
     if first.is_sharp:
         false = both * 2 < covered
     else:
-        false = both * 2 < failing or both * (held - covered) <= (failing - both) * covered
+        false = failing > 0 and (both * 2 < failing or both * (held - covered) <= (failing - both) * covered)
     counts = f"{both} of {failing} failing ones covered, {both} of {covered} covered ones fail"
     print(f"    of {held} fresh cases {counts}{': FALSE' if false else ''}", flush=True)
     return false

@@ -236,6 +236,9 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_evi
     assert stored.rejected.any()
     assert stored.arrays["got"].shape == smallest.shape
     assert stored.meta["call"]["tensors"]["indices"]["shape"] == list(smallest.pooled_shape)
+    writer = RowWriter(tmp_path, "main")
+    writer.append(row)
+    writer.close()
     assert "shrunk/" in program_lines(tmp_path, row["case_id"], LOST)[0]
 
 
