@@ -20,7 +20,7 @@ from poolproof.references.criterion import accumulation_parameters
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.compiled import Flags, Floats, Ints
-from poolproof.references.kernels.judge import MOST_CLASSES, NOTHING, ULP_EDGES, Classes, Tally, judge_planes
+from poolproof.references.kernels.judge import MOST_CLASSES, NOTHING, ULP_EDGES, CellTally, Classes, judge_planes
 from poolproof.references.standards.ecosystem import RELATIVE_GUARD
 
 NOWHERE_OPEN = np.empty(0, bool)
@@ -42,7 +42,7 @@ class PlaneChunk(NamedTuple):
 class Summary(NamedTuple):
     """The tally of all planes, and the `Classes` up to the last that has a cell."""
 
-    tally: Tally
+    tally: CellTally
     ulps: tuple[int, ...]
     k_cells: tuple[int, ...]
     k_error: tuple[float, ...]
@@ -60,7 +60,7 @@ def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat
     for chunk in chunks:
         if chunk.outputs.size:
             size = min(plane_size, chunk.outputs.size)
-            tally = Tally._make(judge_planes(*chunk, numbers, RELATIVE_GUARD, size, tally, classes))
+            tally = CellTally._make(judge_planes(*chunk, numbers, RELATIVE_GUARD, size, tally, classes))
     used = int(classes.k_cells.nonzero()[0].max(initial=-1)) + 1
     by_class = (tuple(column[:used].tolist()) for column in classes[1:])
     return Summary(tally, tuple(classes.ulps.tolist()), *by_class)

@@ -45,7 +45,8 @@ def check_out(folder: Path) -> Path:
 
 def unpack(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
+        files.extraction_filter = getattr(tarfile, "data_filter", None)  # which Python 3.11.2 has not
+        files.extractall(folder)
 
 
 def level(sdist: Path, date: int) -> None:

@@ -190,8 +190,8 @@ class JudgingPlugin:
             )
 
     @pytest.fixture
-    def examine(self, rows: RowWriter, count_cases: CountCases) -> Examiner:
-        return Examiner(self._session, self._runner, self._allotment, rows, count_cases)
+    def judge(self, rows: RowWriter, count_cases: CountCases) -> BlockTest:
+        return BlockTest(self._session, self._runner, self._allotment, rows, count_cases)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -201,7 +201,7 @@ class JudgingPlugin:
 
 
 @dataclass(frozen=True)
-class Examiner:
+class BlockTest:
     """Judges what a test is about: the test fails with the reproducers of failures, or is skipped with the reason."""
 
     session: Session

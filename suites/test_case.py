@@ -1,8 +1,8 @@
 """The single cases, or low-level calls, named by --case."""
 
 from poolproof.suites.plan.lines import SingleBlock
-from poolproof.suites.plugin import Examiner
+from poolproof.suites.plugin import BlockTest
 
 
-def test_case(single: SingleBlock, examine: Examiner) -> None:
-    examine.single(single)
+def test_case(single: SingleBlock, judge: BlockTest) -> None:
+    judge.single(single)

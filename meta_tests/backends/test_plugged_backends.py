@@ -83,7 +83,7 @@ NONE_RETURNED = "the adapter returned None from run, not an Outcome"
         ("CrashesAlways", 3, Verdict.CRASHED, f"VIOLATES (exit status 1): {DEVIATING}", "ended by signal SIGABRT"),
         ("RaisesAlways", 3, Verdict.ADAPTER_ERROR, f"INCOMPLETE (exit status 2): {NO_OUTCOME}", RAISED),
         ("GivesNoOutcome", 3, Verdict.ADAPTER_ERROR, f"INCOMPLETE (exit status 2): {NO_OUTCOME}", NONE_RETURNED),
-        ("killed_once", 12, Verdict.CONFORMS, "CONFORMS (exit status 0): 24 of 24 planned cases judged", ""),
+        ("killed_once", 12, Verdict.CONFORMS, "CONFORMS IN PART (exit status 0): 24 of 24 planned cases judged", ""),
     ],
 )
 def test_whose_fault_a_death_or_an_exception_is(

@@ -30,7 +30,7 @@ from poolproof.references.kernels.sums import (
 )
 
 
-class Tally(NamedTuple):
+class CellTally(NamedTuple):
     """Counts of cells, and extremes and sums over them.
 
     cells, reached, finite
@@ -85,7 +85,7 @@ class Tally(NamedTuple):
         return self.rejected_reached + self.rejected_unreached
 
 
-NOTHING = Tally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NO_LATTICE, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, 0.0, 0.0)
+NOTHING = CellTally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NO_LATTICE, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, 0.0, 0.0)
 
 MOST_CLASSES = 64
 """Classes ceil(log2 k) of an int64 k."""
@@ -120,7 +120,7 @@ def judge_planes(
     parameters: AccumulationParameters,
     guard: float,
     size: int,
-    tally: Tally,
+    tally: CellTally,
     classes: Classes,
 ) -> tuple[float, ...]:
     """Judge the ``outputs`` of consecutive planes of ``size`` cells; return their tally with the given one.
@@ -143,8 +143,8 @@ def judge_planes(
 
 
 @helper
-def _merged(one: Tally, other: Tally) -> Tally:
-    return Tally(
+def _merged(one: CellTally, other: CellTally) -> CellTally:
+    return CellTally(
         one.cells + other.cells,
         one.reached + other.reached,
         one.rejected_reached + other.rejected_reached,
@@ -178,7 +178,7 @@ def _judge_cells(
     sums: ExactSums,
     sent: float,
     classes: Classes,
-) -> Tally:
+) -> CellTally:
     """Check every cell against its admissible outputs, and measure its error.
 
     Cells that nothing reaches and that are zero are only counted. ``sent`` is the sum of the plane's gradients.
@@ -194,14 +194,14 @@ def _judge_cells(
     single, is_off = idle if is_single_valued(low, high, specials) else 0, int(outputs.sum() != sent)
     classes.ulps[0] += idle
     zeros = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    others = Tally(idle, 0, 0, 0, single, 0, 0, idle, idle, 0, is_off, NO_LATTICE, *zeros, math.inf, 0.0, 0.0)
+    others = CellTally(idle, 0, 0, 0, single, 0, 0, idle, idle, 0, is_off, NO_LATTICE, *zeros, math.inf, 0.0, 0.0)
     return _merged(tally, others)
 
 
 @helper
 def _judge_cell(
     cell: Cell, output: float, is_open: bool, parameters: AccumulationParameters, guard: float, classes: Classes
-) -> Tally:
+) -> CellTally:
     low, high, specials = admissible(cell, parameters)
     is_right = is_open or accepts(low, high, cell.lattice, specials, limit_of(parameters), output)
     right = _correctly_rounded(cell, parameters)
@@ -217,7 +217,7 @@ def _judge_cell(
         if cell.k > 0 and cell.kinds == 0:
             margin = _classify(cell, error, low, high, parameters, classes)
     is_reached, is_inexact = cell.k > 0, error != 0.0 and cell.sum != 0.0
-    return Tally(
+    return CellTally(
         1,
         int(is_reached),
         int(is_reached and not is_right),

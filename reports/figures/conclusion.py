@@ -36,6 +36,11 @@ class Conclusion:
     waivers: int = 0
 
     @property
+    def shown(self) -> tuple[str, Overall]:
+        """The word for people, and what it is shown as: of a narrowed run "conforms in part"."""
+        return in_part(self.overall.word, self.overall, self.narrowed)
+
+    @property
     def conforming_text(self) -> str:
         """Say how many cases conform, and how many deviate and are waived."""
         waived = self.totals["waived"]

@@ -179,7 +179,7 @@ def _common(digest: Digest) -> dict[str, Any]:
         "run": digest.run,
         "products": digest.products,
         "conclusion": digest.conclusion,
-        "verdict_class": VERDICT_CLASSES[digest.conclusion.overall],
+        "verdict_class": VERDICT_CLASSES[digest.conclusion.shown[1]],
         "headline": headline(digest.clusters),
         "failures": [
             row | {"evidence": path.relative_to(digest.folder).as_posix() if path.exists() else ""}

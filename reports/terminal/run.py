@@ -136,7 +136,7 @@ def _conclusion(conclusion: Conclusion, wrong: str, status: int) -> Text:
     notes += filter(None, [conclusion.narrowed, conclusion.further_text])
     if status != conclusion.overall:
         notes.append(f"{status} is pytest's own status, of an interrupt or of other tests")
-    return ending(conclusion.overall.word, conclusion.overall, "; ".join(notes), status)
+    return ending(*conclusion.shown, "; ".join(notes), status)
 
 
 def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
