@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -288,7 +288,8 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     path = evidence_path(there, row["case_id"], row["backend"])
     if path.exists():
         _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
-        libraries = [library()] if row["backend"].startswith("emulator-") else []
+        named = (Path(word) for option, word in pairwise(row["given"] or ()) if option == "--aclnn-library")
+        libraries = [library()] if row["backend"].startswith("emulator-") else [*filter(Path.is_file, named)]
         call, *stack = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
         _console.print(f"the call, without poolproof: {call}", style="dim")
         if stack:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE, discover
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
 from poolproof.backends.emulator import library
+from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.products import PRODUCTS
+from poolproof.reports.rows.evidence import program_lines
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
@@ -189,3 +192,19 @@ def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(
     assert recorded["product"] == "A2"
     assert recorded["soc"] == "Ascend910B1"
     assert {"runtime", "driver", "acl"} & set(recorded), "versions of what was judged"
+
+
+def test_the_call_of_a_failing_case_is_made_with_the_libraries_that_an_option_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in CLEAN:
+        monkeypatch.delenv(name, raising=False)
+    chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "3"]
+    named = ["--aclnn-library", str(library()), "--no-shrink", "--diagnose", "0"]
+    wrong = {VARIABLE: "assign_not_accumulate"}
+    run = run_session(tmp_path / "out", "aclnn", *named, asked=chosen, variables=wrong).folder
+    left = next((run / "evidence").glob("*.npz"))
+    call, _ = program_lines(run, left.stem.rpartition("-")[2], "aclnn")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    ended = subprocess.run(["sh", "-c", call], cwd=run, env={"PATH": path}, capture_output=True, text=True)
+    assert ended.returncode == 1 and "not admissible" in ended.stdout, ended.stdout + ended.stderr

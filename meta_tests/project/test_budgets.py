@@ -18,7 +18,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_487,
     "backends": 5_576,
-    "suites": 16_128,
+    "suites": 16_129,
     "suites/cases": 5_105,
     "suites/judging": 3_363,
     "suites/plan": 1_598,
@@ -26,8 +26,8 @@ LINES = {
     "suites/run": 1_074,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 11_282,
-    "meta_tests": 25_172,
+    "reports": 11_288,
+    "meta_tests": 25_191,
 }
 
 CLASSES, FRAMES = 24, 17

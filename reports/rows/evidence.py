@@ -248,8 +248,9 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
     smallest = shrunk if shrunk.exists() else evidence
     wanted = having("case_id", [case_id]) & having("backend", [backend])
     row, *_ = read_rows(run, ["backend", "product", "given", "verdict"], wanted).to_pylist()
-    said = read_run(run)["backends"].get(backend, {}).items() if backend.startswith(_EMULATED) else ()
-    libraries = [text.partition(", ")[2] for name, text in said if name.startswith("library libpoolproof_")]
+    said = read_run(run)["backends"].get(backend, {}) if _has_libraries(row) else {}
+    loaded = [said.get(f"library {name}", "") for name in said.get("libraries", "").split(", ")]
+    libraries = [text.partition(", ")[2] for text in loaded if text]
     calls = call_lines("evidence/call.py", smallest.relative_to(run).as_posix(), row, libraries)
     return [*calls, f"python evidence/rejudge.py {evidence.relative_to(run).as_posix()}"]
 
@@ -262,14 +263,19 @@ _STACKS = {Verdict.CRASHED: _STACK, Verdict.TIMED_OUT: f"timeout --foreground -s
 def call_lines(program: str, evidence: str, row: Row, libraries: Iterable[object]) -> list[str]:
     """Return the command that makes the call of evidence, and, of one that crashes or hangs, that which tells where.
 
-    It is made on an emulator with its libraries and all that they read.
+    On an emulator, and with libraries that an option named, it is made with these and all that they read.
     """
     words, variables = ["python", program, evidence], list[str]()
-    if row["backend"].startswith(_EMULATED):
+    if _has_libraries(row):
         words += [word for library in libraries for word in ("--library", str(library))]
-        variables = [f"{_EMULATED_PRODUCT}={row['product']}", *(row.get("given") or ())]
+        is_emulated = row["backend"].startswith(_EMULATED)
+        variables = [f"{_EMULATED_PRODUCT}={row['product']}"] * is_emulated + [*(row.get("given") or ())]
     befores = ["", *filter(None, [_STACKS.get(row["verdict"])])]
     return [" ".join([*assignments(variables), before + shlex.join(words)]) for before in befores]
+
+
+def _has_libraries(row: Row) -> bool:
+    return row["backend"].startswith(_EMULATED) or "--aclnn-library" in (row.get("given") or ())
 
 
 def file_name(backend: str) -> str:
