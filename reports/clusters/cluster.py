@@ -225,12 +225,12 @@ def _failing(number: int) -> str:
 
 
 def symptoms(cluster: FailureCluster) -> list[str]:
-    """List what the probe found, what became of gradients as far as they can be read, and where elements are wrong."""
-    lines = [*cluster.probed[:1]]
+    """List what became of gradients as far as they can be read, where elements are wrong, and what the probe found."""
+    lines = []
     if cluster.astray:
         (way, number), cases = cluster.astray[0], sum(count for _, count in cluster.astray)
         lines.append(f"in {number:,} of {count_of(cases, 'decodable case')} {way}")
-    return [*lines, *told(cluster.ends)]
+    return [*lines, *told(cluster.ends), *cluster.probed[:1]]
 
 
 def asides(cluster: FailureCluster) -> list[str]:
