@@ -178,6 +178,20 @@ def test_a_fault_in_phase_two_costs_one_case(
     assert said in rows[1]["reason"]
 
 
+def test_a_call_that_is_refused_has_no_route(tmp_path: Path) -> None:
+    """That of a call before it would depend on who judged what."""
+    refused = Case.from_json(
+        '{"operator":"MaxPool3dWithArgmax","shape":[1,5,5,7,1],"dtype":"bfloat16","index_dtype":"int32",'
+        '"kernel_size":[7,7,1],"stride":[9,6,6],"padding":[3,2,0],"dilation":[3,1,1],"ceil_mode":true}'
+    )
+    sandbox = Sandbox("emulator-a2", tmp_path, "routes", 20.0)
+    try:
+        taken, row = sandbox.judge([CaseQuestion(each, holding(*USUAL)) for each in (asked((1, 2, 4, 4)), refused)])
+    finally:
+        sandbox.close()
+    assert taken["route"] and row["verdict"] == Verdict.REFUSED and not row["route"]
+
+
 def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,7 +161,8 @@ class CaseQuestion(Question):
         """Return the columns that say what came of the call."""
         backend, (call, outcome) = trial.backend, (trial.baseline.call, trial.baseline.outcome)
         row: Row = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
-        row |= {"route": backend.route(call)} | look_at_data(trial.operands)
+        has_run = outcome.status is Status.COMPLETED  # else a route would be that of a call before it
+        row |= {"route": backend.route(call) if has_run else ""} | look_at_data(trial.operands)
         refusal = expected.refusal(backend, self.case, call)
         if refusal and refusal.allows(outcome):
             return row | verdict(Verdict.REFUSED, refusal.reason)
