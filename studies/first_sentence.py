@@ -6,13 +6,11 @@
 A defect is asked one aspect of one operator at a time, --cases cases in each pair of dtypes, in an order that is drawn,
 until three fail: as somebody sees it who tries a kernel. Further cases are asked, as at the end of a session. The
 condition of the first sentence is then held against fresh cases of all that it speaks of, of another seed: those that
-fail with the defect and not without it, and those that conform though they were held to a check that it breaks. Told
-are the share of the failing ones that the condition covers, and of the covered ones that fail. A sentence of (nearly)
-every case is false if most of the covered ones conform; one of some cases, if it covers less than half of the failing
-ones, or if those that it does not cover fail as often as those that it covers. Told is besides whether it names what
-brings the defect about (`triggers`). Without names as many defects are drawn as --defects says. Of --runs the first
-sentence of a finished run is held to them instead, which lies in a folder named as its defect. Exits with 1 if one is
-false.
+fail with the defect and not without it, and those that conform though they were held to a check that it breaks.
+Told are the share of the failing ones that the condition covers, and of the covered ones that fail; a sentence is false
+if most of these conform. Told is besides whether it names what brings the defect about (`triggers`). Without names as
+many defects are drawn as --defects says. Of --runs the first sentence of a finished run is held to them instead, which
+lies in a folder named as its defect. Exits with 1 if one is false.
 """
 
 from __future__ import annotations
@@ -103,8 +101,8 @@ def covers(cluster: FailureCluster, row: Row) -> bool:
     )
 
 
-def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str]) -> tuple[int, int, int, int]:
-    """Count the fresh cases that were held to what fails, that fail, that are covered, and that do both."""
+def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str]) -> tuple[int, int, int]:
+    """Count the fresh cases that fail, those that the condition covers, and those that do both."""
     broken = {check for (_, check), _ in cluster.kinds}
     failing = [row for row in rows if row["verdict"] in FAILED and row["case_id"] not in without]
     conforming = [
@@ -114,8 +112,7 @@ def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str
         and (SURVIVAL in broken or not broken.isdisjoint(row["checks_judged"] or ()))
     ]
     met = sum(covers(cluster, row) for row in failing)
-    covered = met + sum(covers(cluster, row) for row in conforming)
-    return len(failing) + len(conforming), len(failing), covered, met
+    return len(failing), met + sum(covers(cluster, row) for row in conforming), met
 
 
 def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[str, FailureCluster | None]:
@@ -149,14 +146,11 @@ def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, s
         print("    no condition is claimed", flush=True)
         return False
     rows = answered(product, defect, fresh_cases(product, fresh, seed + 1, first.scope))
-    held, failing, covered, both = shares(first, rows, failing_without(product, fresh, seed + 1, first.scope))
-    if first.is_sharp:
-        false = both * 2 < covered
-    else:
-        false = failing > 0 and (both * 2 < failing or both * (held - covered) <= (failing - both) * covered)
+    failing, covered, both = shares(first, rows, failing_without(product, fresh, seed + 1, first.scope))
+    mostly_conform = both * 2 < covered
     counts = f"{both} of {failing} failing ones covered, {both} of {covered} covered ones fail"
-    print(f"    of {held} fresh cases {counts}{': FALSE' if false else ''}", flush=True)
-    return false
+    print(f"    of {len(rows)} fresh cases {counts}{': FALSE' if mostly_conform else ''}", flush=True)
+    return mostly_conform
 
 
 @click.command()

@@ -4,7 +4,8 @@ They were written down from the table of defects, before the first sentence abou
 table says less than the switch does, which the sentences told: `stride_field_wraps` moves adaptive windows, too,
 `compares_rounded_data` compares every dtype so, `output_strides_ignored` and `gaps_overwritten` are about the outputs
 of forwards as well. A defect that is not here is brought about by what no row tells: a gradient in one cell, a race,
-what an earlier call has left behind. Four that any call shows are named by the check that they break.
+what an earlier call has left behind. Three that any call shows are named by the check that they break. Two patterns
+were widened after sentences were read: "tagged" names NHWC, and a route of adaptive windows those.
 """
 
 from __future__ import annotations
