@@ -252,7 +252,7 @@ class Runner:
     def _alone(self, backend: str, ending: str, question: Question) -> Row:
         """Judge a question, and its auxiliary calls, each in a fresh process.
 
-        Whose death it is that ended it is known where it has been found out once: a hang takes its whole time-out.
+        Where it dies as before, whose death that is was found out then: to ask again costs a hang its whole time-out.
         """
         ask = partial(self._judge_fresh, backend)
         row = ask(question)

@@ -17,8 +17,11 @@ from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.varying import auxiliary_cases, producers
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, EVERYTHING
+from poolproof.suites.run.repetition import ENOUGH
 from poolproof.suites.run.runner import Runner
 from sessions import replay
 
@@ -51,6 +54,20 @@ def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> N
     rows = read_rows(tmp_path, ["block", "verdict"]).to_pylist()
     assert [row["verdict"] for row in rows if not row["block"]] == [Verdict.CRASHED]
     assert [row["verdict"] for row in rows if row["block"]] == [Verdict.CONFORMS] * 2
+
+
+def test_whose_death_it_was_is_not_asked_again_when_it_repeats(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hang takes its whole time-out whenever it is asked: once without the other calls, then `ENOUGH` times."""
+    asked: list[str] = []
+    alone = Sandbox.judge_alone
+
+    def counted(sandbox: Sandbox, question: Question) -> Row:
+        asked.append(question.id)
+        return alone(sandbox, question)
+
+    monkeypatch.setattr(Sandbox, "judge_alone", counted)
+    (row,) = runner.judge_one(CaseQuestion(RIGHT, ASPECTS["state"], "block"), "dying_backends:crashes_always")
+    assert (row["verdict"], row["failed_again"], len(asked)) == (Verdict.CRASHED, ENOUGH, 1 + ENOUGH)
 
 
 def judged(runner: Runner, backend: str, aspect: str = "state") -> tuple[Row, ...]:
