@@ -24,7 +24,7 @@ class Abilities:
     unbatched, empty_batch
         Tensors without a batch axis, and with one of length 0.
     layouts
-        Names of the layouts (`poolproof.suites.cases.layouts`) that reach the implementation: none where an adapter
+        Names of the layouts (`poolproof.references.layouts`) that reach the implementation: none where an adapter
         hands over contiguous copies, so that strides are not tested. None for all of them.
     indices
         A backward takes any legal indices. Otherwise it finds them itself, by its forward rule; where that takes any of

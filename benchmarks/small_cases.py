@@ -243,7 +243,7 @@ STAGES = (
     ("draw", ("suites/cases/generation.py", "suites/cases/strategies.py")),
     ("describe", ("suites/judging/case_question.py:describe",)),
     ("backend", ("backends/",)),
-    ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "suites/cases/layouts.py")),
+    ("operands", ("suites/cases/operands.py", "suites/cases/recipes/", "references/layouts.py")),
     (
         "facts and criterion",
         ("references/forward.py", "references/criterion.py", "references/kernels/"),

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
+from poolproof.references.layouts import AXES, CONTIGUOUS, PLANES, Form, MemoryLayout, storage_form
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.layouts import AXES, CONTIGUOUS, PLANES, Form, MemoryLayout, storage_form
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.spreads import parse_spread

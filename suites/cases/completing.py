@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
 from poolproof.references.geometry import pooled_size
+from poolproof.references.layouts import CONTIGUOUS, DRAWN, TAGS, suitable
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.reports.rows.factors import BY_NAME, LAYOUTS, classes_of
 from poolproof.reports.rows.features import TensorLayout, features_of
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import Draws
-from poolproof.suites.cases.layouts import CONTIGUOUS, DRAWN, TAGS, suitable
 from poolproof.suites.cases.strategies import shortened
 
 MAX_CELLS, MAX_TAPS = 1 << 17, 1 << 23

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
-from poolproof.suites.cases.layouts import BITS, Form, MemoryLayout
+from poolproof.references.layouts import BITS, Form, MemoryLayout
 from poolproof.suites.cases.operands import CaseOperands
 
 GUARD_BYTES = 512

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.geometry import pooled_size, windowed_axis
+from poolproof.references.layouts import DRAWN, TAGS, MemoryLayout, suitable
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, Make
-from poolproof.suites.cases.layouts import DRAWN, TAGS, MemoryLayout, suitable
 from poolproof.suites.cases.targets import known_geometries
 
 

@@ -14,12 +14,12 @@ from poolproof.backends.aclnn.calls import contract_call, smallest_call
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.expectation import expectations, find_clause
+from poolproof.references.layouts import MemoryLayout
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import MemoryLayout
 
 _OF_THE_API = {161, 561}
 """Thousands of the statuses by which aclnn's first phase refuses a call: invalid arguments, and nothing to run it."""

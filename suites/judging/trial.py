@@ -20,11 +20,11 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule, Ties
 from poolproof.references.geometry import Int64
+from poolproof.references.layouts import CONTIGUOUS
 from poolproof.references.sequences import Actions, calls_in
 from poolproof.references.summary import Summary, summarise
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import CONTIGUOUS
 from poolproof.suites.cases.memory import POISONS, SMALL, allocate
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.varying import needs_producer, producers

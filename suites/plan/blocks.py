@@ -16,6 +16,7 @@ from typing import Self, TypeVar, cast
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.vocabulary import SIGNATURES
+from poolproof.references.layouts import CONTIGUOUS, LAYOUTS, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.windows import Windowed
@@ -24,7 +25,6 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, Make, derive_seed, generate
-from poolproof.suites.cases.layouts import CONTIGUOUS, LAYOUTS, TAGS
 from poolproof.suites.cases.sequences import draw_sequence, smaller_sequence
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from poolproof.references.layouts import LAYOUTS, MemoryLayout, extent
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import generate
-from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, extent
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.strategies import Profile, cases

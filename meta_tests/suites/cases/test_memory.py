@@ -13,11 +13,11 @@ import pytest
 
 from holding import holding
 from poolproof.backends.base import Tensor
+from poolproof.references.layouts import DRAWN, LAYOUTS, TAGS, MemoryLayout, suitable
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.score.hunt import HONEST, answers
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, TAGS, MemoryLayout, suitable
 from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion

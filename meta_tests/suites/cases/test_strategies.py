@@ -16,11 +16,11 @@ import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 from poolproof.references.geometry import windowed_axis
+from poolproof.references.layouts import DRAWN, LAYOUTS, MemoryLayout
 from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
-from poolproof.suites.cases.layouts import DRAWN, LAYOUTS, MemoryLayout
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from poolproof.references.layouts import TAGS
 from poolproof.references.operators import OPERATORS, Operator, find_operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import TAGS
 from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, inexpressible_feature
 from poolproof.suites.cases.lists.entry import (
     API_ATTRIBUTES,
