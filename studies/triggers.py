@@ -4,8 +4,9 @@ They were written down from the table of defects, before the first sentence abou
 table says less than the switch does, which the sentences told: `stride_field_wraps` moves adaptive windows, too,
 `compares_rounded_data` compares every dtype so, `output_strides_ignored` and `gaps_overwritten` are about the outputs
 of forwards as well. A defect that is not here is brought about by what no row tells: a gradient in one cell, a race,
-what an earlier call has left behind. Three that any call shows are named by the check that they break. Two patterns
-were widened after sentences were read: "tagged" names NHWC, and a route of adaptive windows those.
+what an earlier call has left behind. Three that any call shows are named by the check that they break. Three patterns
+were widened after sentences were read: "tagged" names NHWC, a route of adaptive windows those, and window bounds that
+float32 rounds the lengths whose ratio it rounds.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ TRIGGERS = {
     "batch_gap_ignored": _when("a gap behind each batch of an input", "gap|layout|strided|contiguous"),
     "infinity_saturated": _when("an infinite float16 gradient", "float16", "infinit"),
     "cut_kernel_last_slab_lost": _when("the geometry of the cut kernel template", "cut kernel|route|kernel cells"),
-    "adaptive_window_in_float": _when("adaptive, lengths whose ratio float32 rounds", "adaptive|output"),
+    "adaptive_window_in_float": _when("adaptive, lengths whose ratio float32 rounds", "adaptive|output|float32 rounds"),
     "planes_lost_past_2_20": _when("2^20 elements before a plane", "elements|cells|N"),
     "hang_on_idle_core": _when(
         "a scratch area and fewer tiles than cores", "scratch|route", r"tiles|N\*C|planes|cores"

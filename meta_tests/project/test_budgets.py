@@ -16,18 +16,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_487,
+    "references": 7_799,
     "backends": 5_576,
-    "suites": 16_130,
-    "suites/cases": 5_105,
+    "suites": 15_820,
+    "suites/cases": 4_793,
     "suites/judging": 3_364,
     "suites/plan": 1_598,
     "suites/isolation": 1_553,
-    "suites/run": 1_074,
+    "suites/run": 1_076,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 11_288,
-    "meta_tests": 25_222,
+    "reports": 11_386,
+    "meta_tests": 25_269,
 }
 
 CLASSES, FRAMES = 24, 17

@@ -10,17 +10,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from poolproof.references.layouts import LAYOUTS, MemoryLayout, _dense, extent
 from poolproof.reports import load
 from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, headline, symptoms
 from poolproof.reports.clusters.cluster import Bound
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import issue_histories
-from poolproof.reports.rows.features import READ, feature_table, geometry_of
+from poolproof.reports.rows.features import READ, feature_table, features_of, geometry_of
 from poolproof.reports.rows.features import TensorLayout as Named
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.layouts import LAYOUTS, MemoryLayout, _dense, extent
 from real_runs import FAILING, RealRun, run_of
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
 from suspect_rows import Row, failing, made_up
@@ -288,6 +288,38 @@ def test_layouts_are_told_by_their_names_and_columns_by_theirs() -> None:
     assert feature_table(rows) == {"operator": ["MaxPool2dWithMask"], "clause": ["c"], "aspect": ["x"]}, "no case"
 
 
+@pytest.mark.parametrize(
+    ("layout", "apart"),
+    [
+        ("contiguous", set()),
+        ("stepped_n2", {"batch items"}),
+        ("narrowed_c", {"batch items"}),
+        ("stepped_c2", {"planes"}),
+        ("narrowed_h", {"slices"}),
+        ("padded_rows", {"rows"}),
+        ("sliced+3", {"cells"}),
+        ("channels_last", {"batch items", "cells"}),
+        ("expanded_n", set()),
+        ("damaged", set()),
+    ],
+)
+def test_gaps_of_inputs_and_outputs_are_told(layout: str, apart: set[str]) -> None:
+    call = {"operator": "MaxPool3dWithArgmax", "shape": [2, 3, 4, 5, 6], "kernel_size": [2]}
+    for tensor, kind in (("self", "an input"), ("out", "an output")):
+        line = json.dumps(call | {"layouts": {tensor: layout}})
+        told = features_of({"operator": call["operator"], "case": line, "dtype": "float32"})
+        assert {name for name, holds in told.items() if name.startswith("a gap between") and holds} == {
+            f"a gap between {word} of {kind}" for word in apart
+        }
+
+
+@pytest.mark.parametrize(("size", "count", "rounds"), [(10, 5, False), (7, 13, True), (64, 1000, True)])
+def test_bounds_of_adaptive_windows_that_float32_rounds_are_told(size: int, count: int, rounds: bool) -> None:
+    case = {"operator": "AdaptiveMaxPool2d", "shape": [1, 1, size], "output_size": [1, count]}
+    row = {"operator": case["operator"], "case": json.dumps(case), "dtype": "float32"}
+    assert features_of(row)["window bounds that float32 rounds"] == rounds
+
+
 @pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
 def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, shared: Path) -> None:
     rows = load(run_of(real, shared)).rows
@@ -297,12 +329,27 @@ def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, sh
     assert {suspect.smallest["case_id"] for suspect in told} <= set(failed["case_id"])
 
 
-def test_of_very_many_conforming_rows_always_the_same_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_conforming_rows_some_are_searched_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering, "MAX_CONFORMING", 100)
-    rows = failing(made_up(), dilated)
+    monkeypatch.setattr(clustering, "CHUNK_ROWS", 64)
+    rows = failing(made_up(), lambda row: dilated(row) and chance(row) < 0.9)
+    exceptions = sum(dilated(row) and row["verdict"] == "conforms" for row in rows)
     (suspect,), (again,) = found(rows), found(rows[::-1])
-    assert counted(suspect) == counted(again) == (sum(map(dilated, rows)), 0, 0, 100)
+    searched = cluster_failures(pd.DataFrame(rows), counts_all=False)
+    assert counted(suspect) == counted(again) == (sum(map(dilated, rows)) - exceptions, exceptions, 0, 169)
+    assert exceptions > 0 and counted(searched[0])[1:] == (0, 0, 100), "those with the least ids have none"
     assert str(suspect.terms[0]) == "dilation > 1"
+
+
+def test_what_makes_a_part_of_many_rows_fail_is_said() -> None:
+    """In half precision some calls wait for others: among all rows, most of which are float32, it hides."""
+
+    def waits(row: Row) -> bool:
+        return row["dtype"] == "float16" and (planes(row) < 30 or chance(row) < 0.4)
+
+    first, *_ = found(failing(made_up(1_000), waits))
+    assert first.is_sharp
+    assert terms_of(first) == ["N*C < 30", "half precision"]
 
 
 def test_of_many_failing_rows_some_are_searched_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from poolproof.reports.clusters.conditions import MIN_FAILING
+from poolproof.reports.clusters.conditions import MIN_FAILING, SHARP
 from poolproof.reports.clusters.ends import LiesAt, place_of, told
 from poolproof.reports.clusters.terms import Term, feature_column
 from poolproof.reports.rows.failures import smallest_case
@@ -20,9 +20,6 @@ FailureKind = tuple[str, str]
 
 SCOPES = {"operator": "{}", "dtype": "{}", "aspect": "aspect {}"}
 """Columns of what a run may be narrowed to, with how that is told."""
-
-_SHARP = 0.9
-"""Share of the cases with a condition that fail where it is the cause."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class FailureCluster:
     def is_sharp(self) -> bool:
         """Return whether hardly a case conforms that meets the condition: it causes failure, not only goes with it."""
         failing = self.failing + self.further[0]
-        return failing >= _SHARP * (failing + self.exceptions)
+        return failing >= SHARP * (failing + self.exceptions)
 
     @property
     def name(self) -> str:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from poolproof.reports.clusters.cluster import SCOPES, Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
 from poolproof.reports.clusters.ends import LiesAt, ends_of
-from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, feature_column
+from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, Term, feature_column
 from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
 from poolproof.reports.rows.faults import way_astray
@@ -47,7 +47,7 @@ NEEDED = tuple(dict.fromkeys((*READ, *_OWN)))
 """Columns that `cluster_failures` reads."""
 
 
-def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
+def clusters_of(folder: Path, counts_all: bool = True) -> tuple[FailureCluster, ...]:
     """Cluster the failing rows of a run, with the whole row of each smallest case; `NotARun` if the folder is none."""
     has_failed = having("verdict", FAILED)
     failing = read_rows(folder, NEEDED, has_failed)
@@ -56,7 +56,7 @@ def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
     conforming = read_rows(folder, NEEDED, having("verdict", [Verdict.CONFORMS]))
     if conforming.num_rows > MAX_READ:  # those with the least ids, which are hashes, so the choice is repeatable
         conforming = conforming.take(pc.sort_indices(conforming["case_id"])[:MAX_READ])
-    found = cluster_failures(pa.concat_tables([failing, conforming]).to_pandas())
+    found = cluster_failures(pa.concat_tables([failing, conforming]).to_pandas(), counts_all)
     chosen = having("case_id", {cluster.smallest["case_id"] for cluster in found})
     identity = itemgetter("backend", "aspect", "case_id")
     whole = {identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()}
@@ -97,28 +97,34 @@ def open_clusters(found: Iterable[FailureCluster]) -> list[FailureCluster]:
     return [cluster for cluster in found if cluster.terms or not cluster.has_condition]
 
 
-def cluster_failures(rows: pd.DataFrame) -> tuple[FailureCluster, ...]:
+def cluster_failures(rows: pd.DataFrame, counts_all: bool = True) -> tuple[FailureCluster, ...]:
     """Cluster the failing rows of each backend; what explains most failing cases comes first.
 
     Rows that are waived, refused or were not judged count for nothing. Conditions are sought among at most
-    `MAX_FAILING` failing rows of a backend, and then all rows are counted; at most `MAX_CONFORMING` conforming rows are
-    looked at.
+    `MAX_FAILING` failing and `MAX_CONFORMING` conforming rows of a backend, and then all rows are counted: of the
+    conforming ones those alone unless it ``counts_all``, which takes longer than the search.
     """
     relevant = rows[rows["verdict"].isin([*FAILED, Verdict.CONFORMS])].reset_index(drop=True)
     failing = relevant[relevant["verdict"].isin(FAILED)]
     backends = failing["backend"].value_counts().index
-    return tuple(cluster for backend in backends for cluster in _of_backend(relevant[relevant["backend"] == backend]))
+    return tuple(
+        cluster for backend in backends for cluster in _of_backend(relevant[relevant["backend"] == backend], counts_all)
+    )
 
 
-def _of_backend(rows: pd.DataFrame) -> list[FailureCluster]:
+def _of_backend(rows: pd.DataFrame, counts_all: bool) -> list[FailureCluster]:
     failing, conforming = rows[rows["verdict"].isin(FAILED)], rows[~rows["verdict"].isin(FAILED)]
     searched, others = least_ids(failing, MAX_FAILING)
     broken = {check for _, check in _kinds(failing)}
-    comparable, _ = least_ids(conforming[conforming["checks_judged"].map(partial(_speaks_of, broken))], MAX_CONFORMING)
+    comparable, unseen = least_ids(
+        conforming[conforming["checks_judged"].map(partial(_speaks_of, broken))], MAX_CONFORMING
+    )
     search = _Search(pd.concat([searched, comparable]).sort_index().reset_index(drop=True))
     found = list(search.cluster_failures())
     for start in range(0, len(others), CHUNK_ROWS):
         found = list(_assign(found, others.iloc[start : start + CHUNK_ROWS]))
+    for start in range(0, len(unseen) if counts_all else 0, CHUNK_ROWS):
+        found = list(_with_conforming(found, unseen.iloc[start : start + CHUNK_ROWS]))
     return sorted(found, key=lambda cluster: (not cluster.has_condition, -len(cluster.cases)))
 
 
@@ -342,6 +348,31 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
     for kind in dict.fromkeys([*without, *kinds]):
         added = rows.loc[kinds.index[[each == kind for each in kinds]]]
         yield _enlarged(without[kind], added) if kind in without else _cluster_of(added, has_condition=False)
+
+
+def _with_conforming(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
+    """Count further conforming rows of the backend for each cluster: a sentence is as good as its exceptions."""
+    columns = {name: feature_column(name, values) for name, values in feature_table(rows).items()}
+    planned, nothing = _are_planned(rows), np.zeros(len(rows), np.bool_)
+    for cluster in found:
+        broken = {check for (_, check), _ in cluster.kinds}
+        speaks = rows["checks_judged"].map(partial(_speaks_of, broken)).to_numpy(bool)
+
+        def met(terms: Iterable[Term], among: Mask = speaks) -> int:
+            held = [term.holds(columns[term.feature]) if term.feature in columns else nothing for term in terms]
+            return int(np.logical_and.reduce([among, *held]).sum())
+
+        terms, further = cluster.terms, cluster.further
+        contrast = [
+            count + met((*terms[:number], terms[number].negated, *terms[number + 1 :]), speaks & planned)
+            for number, count in enumerate(cluster.contrast)
+        ]
+        yield replace(
+            cluster,
+            conforming=cluster.conforming + met(terms, speaks & planned),
+            further=(further[0], further[1] + met(terms, speaks & ~planned)),
+            contrast=tuple(contrast),
+        )
 
 
 def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:

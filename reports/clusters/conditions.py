@@ -34,6 +34,9 @@ MIN_FAILING = 3
 MIN_CONTRAST = 3
 """Rows that are contrast enough for a term."""
 
+SHARP = 0.9
+"""Share of the cases with a condition that fail where it is the cause."""
+
 _MAX_LITERALS, _MAX_PAIRS, _MAX_TIES = 400, 48, 6
 """Literals that are combined with each other; pairs that get a third; ties that are kept."""
 
@@ -70,36 +73,73 @@ class ClusterCondition:
 def best_condition(columns: Sequence[FeatureColumn], failing: Mask, independent: Mask) -> ClusterCondition | None:
     """Return the best condition with contrast; None where none is met by more failing rows than others.
 
-    ``failing``: which rows fail, the others conform. ``independent``: which were drawn independently.
+    Where many rows that meet it conform, the best condition among these alone is added to it: what failing rows have
+    in common is worth most among many others, and hides what makes some of them fail. ``failing``: which rows fail, the
+    others conform. ``independent``: which were drawn independently.
     """
+    groups = _equal_literals(columns, failing, ~failing & independent)
+    chosen = _best_literals(groups, columns, failing, independent, MAX_TERMS)
+    labels, mask = _Labels(failing), _all(chosen)
+    if not chosen:
+        return None
+    if (mask & failing).sum() < SHARP * mask.sum() and len(chosen) < MAX_TERMS:
+        chosen = _narrowed(chosen, mask, columns, failing, independent)
+        mask = _all(chosen)
+    return ClusterCondition(
+        terms=tuple(literal.term for literal in chosen),
+        mask=mask,
+        failing=int((mask & failing).sum()),
+        conforming=int((mask & ~failing).sum()),
+        margin=labels.saved_by(mask) - _bits(chosen),
+        ties=tuple(islice(_ties(chosen, mask, groups), _MAX_TIES)),
+        contrast=tuple(_contrast(chosen, ~failing & independent)),
+    )
+
+
+def _best_literals(
+    groups: list[list[Literal]], columns: Sequence[FeatureColumn], failing: Mask, independent: Mask, most: int
+) -> list[Literal]:
+    """Return at most so many literals, which have contrast, that are the best condition together; none if none is."""
     labels = _Labels(failing)
     contrasting, drawn = ~failing & independent, failing & independent
     least = min(2, int(drawn.sum()))
-    groups = _equal_literals(columns, failing, contrasting)
     kept = _most_promising([cheapest for cheapest, *_ in groups], labels)
     if not kept:
-        return None
+        return []
     found = {
         chosen: margin
-        for chosen, margin in _candidates(kept, labels)
+        for chosen, margin in _candidates(kept, labels, most)
         if min(_contrast([kept[number] for number in chosen], contrasting)) >= MIN_CONTRAST
         and int((_all([kept[number] for number in chosen]) & drawn).sum()) >= least
     }
     if not found:
-        return None
-    chosen = _shortest(found, kept, failing)
-    moved = _at_best_places([kept[number] for number in chosen], columns, labels, contrasting)
-    mask = _all(moved)
-    bits = sum(literal.bits for literal in moved) - log2(factorial(len(moved)))
-    return ClusterCondition(
-        terms=tuple(literal.term for literal in moved),
-        mask=mask,
-        failing=int((mask & failing).sum()),
-        conforming=int((mask & ~failing).sum()),
-        margin=labels.saved_by(mask) - bits,
-        ties=tuple(islice(_ties(moved, mask, groups), _MAX_TIES)),
-        contrast=tuple(_contrast(moved, contrasting)),
-    )
+        return []
+    chosen = _at_best_places([kept[each] for each in _shortest(found, kept, failing)], columns, labels, contrasting)
+    for literal in chosen:  # which a threshold at its best place can make superfluous
+        fewer = _at_best_places([each for each in chosen if each is not literal], columns, labels, contrasting)
+        if fewer and np.array_equal(_all(fewer), _all(chosen)):
+            return fewer
+    return chosen
+
+
+def _narrowed(
+    chosen: list[Literal], mask: Mask, columns: Sequence[FeatureColumn], failing: Mask, independent: Mask
+) -> list[Literal]:
+    """Add the best condition among the rows in ``mask``, if it is significant there and all terms have contrast."""
+    fails, drawn = failing[mask], independent[mask]
+    parts = [part for column in columns if (part := column.at(np.flatnonzero(mask))).varies]
+    groups = _equal_literals(parts, fails, ~fails & drawn)
+    finer = _best_literals(groups, parts, fails, drawn, MAX_TERMS - len(chosen))
+    if not finer or _Labels(fails).saved_by(_all(finer)) - _bits(finer) < MIN_MARGIN:
+        return chosen
+    by_feature = {column.feature: column for column in columns}
+    longer = [*chosen, *(Literal.of(each.term, by_feature[each.term.feature], each.bits) for each in finer)]
+    return longer if min(_contrast(longer, ~failing & independent)) >= MIN_CONTRAST else chosen
+
+
+def _bits(chosen: Sequence[Literal]) -> float:
+    """Return the bits that name a condition, whose terms have no order."""
+    return sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
 
 
 def _contrast(literals: Sequence[Literal], contrasting: Mask) -> Iterator[int]:
@@ -180,12 +220,12 @@ def _most_promising(distinct: list[Literal], labels: _Labels) -> list[Literal]:
     return [distinct[number] for number in list(dict.fromkeys(order))[:_MAX_LITERALS]]
 
 
-def _candidates(kept: list[Literal], labels: _Labels) -> Iterator[tuple[Chosen, float]]:
-    """Yield (numbers of literals, margin): the best of one term, of two, and of three."""
+def _candidates(kept: list[Literal], labels: _Labels, most: int) -> Iterator[tuple[Chosen, float]]:
+    """Yield (numbers of literals, margin): the best of one term, of two, and of three, but at most so many."""
     masks = np.stack([literal.mask for literal in kept]).astype(np.float32)  # a product counts what meets both
     bits = np.array([literal.bits for literal in kept])
     chosen: list[Chosen] = [()]
-    for terms, breadth in enumerate((_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS), 1):
+    for terms, breadth in enumerate((_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS)[:most], 1):
         met = np.stack([masks[list(numbers)].min(axis=0, initial=1.0) for numbers in chosen])
         failing, passing = (
             (met[:, part] @ masks[:, part].T).round().astype(np.int64) for part in (labels.failing, ~labels.failing)

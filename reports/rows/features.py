@@ -19,6 +19,7 @@ import numpy as np
 
 from poolproof.references.formats import FORMATS
 from poolproof.references.geometry import expand, pooled_size
+from poolproof.references.layouts import MemoryLayout
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Adaptive, Lengths
 from poolproof.reports.rows.checks import held_to
@@ -236,7 +237,7 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
         yield from _lengths(windows)
         if width := _bytes(_text(row["dtype"])):
             yield "bytes of self mod 32", windows.planes * prod(windows.size) * width % 32
-        yield from _layouts(operator, case)
+        yield from _layouts(operator, case, windows)
         if isinstance(row["data"], tuple):
             yield from ((word, word in row["data"]) for word in DATA["values"] + DATA[operator.direction])
     yield from ((name, text) for column, name in _WORDS.items() if (text := _text(row[column])))
@@ -276,6 +277,7 @@ def _window_flags(windows: Geometry) -> Iterator[Feature]:
         sizes = list(zip(windows.size, windows.count, strict=True))
         yield "an output longer than the input", any(count > size for size, count in sizes)
         yield "an output that divides the input", all(count and size % count == 0 for size, count in sizes)
+        yield "window bounds that float32 rounds", any(_rounded_in_float32(*axis) for axis in sizes)
         return
     kernel, stride, reach = windows.kernel, windows.stride, windows.reach
     axes = list(zip(kernel, stride, reach, windows.dilation, strict=True))
@@ -301,6 +303,17 @@ def _window_flags(windows: Geometry) -> Iterator[Feature]:
     yield "a kernel that differs by axis", len(set(kernel)) > 1
     yield "a padding that differs by axis", len(set(windows.padding)) > 1
     yield "a dilation that differs by axis", len(set(windows.dilation)) > 1
+
+
+@lru_cache(4096)
+def _rounded_in_float32(size: int, count: int) -> bool:
+    """Tell whether bounds of adaptive windows are others where the ratio of the lengths is a float32, as in kernels."""
+    windows = np.arange(count + 1, dtype=np.int64)
+    products = windows.astype(np.float32) * (np.float32(size) / np.float32(count or 1))
+    first, last = np.floor(products[:-1]), np.ceil(products[1:])
+    return bool(
+        (first != windows[:-1] * size // (count or 1)).any() or (last != -(-windows[1:] * size // (count or 1))).any()
+    )
 
 
 def _lengths(windows: Geometry) -> Iterator[Feature]:
@@ -334,20 +347,37 @@ def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
         yield f"{name}{axis}", length
 
 
-def _layouts(operator: Operator, case: Mapping[str, Any]) -> Iterator[Feature]:
+def _layouts(operator: Operator, case: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:
     layouts = {tensor: TensorLayout(str(text)) for tensor, text in _mapping(case.get("layouts")).items()}
     for tensor in operator.tensors:
         layout = layouts.get(tensor, TensorLayout("contiguous"))
         yield f"a strided {tensor}", layout.has_gaps
         yield f"an offset of {tensor}", layout.has_offset
         yield f"an expanded {tensor}", layout.repeats
-        yield f"layout of {tensor}", layout.name
         yield f"arrangement of {tensor}", layout.kind
     yield "a strided input", any(layouts[tensor].has_gaps for tensor in operator.inputs if tensor in layouts)
     yield "a strided output", any(layouts[tensor].has_gaps for tensor in operator.outputs if tensor in layouts)
     yield "a tensor that is not contiguous", bool(layouts)
     yield "an expanded tensor", any(layout.repeats for layout in layouts.values())
     yield "tensors tagged NHWC", any(layout.name.startswith(_TAGGED) for layout in layouts.values())
+    words = (*_LEADING[-len(windows.leading) :], *_SPATIAL[-len(windows.size) :])
+    for kind, tensors in (("an input", operator.inputs), ("an output", operator.outputs)):
+        apart = [_apart(operator, windows, tensor, layouts[tensor].text) for tensor in tensors if tensor in layouts]
+        yield from ((f"a gap between {word} of {kind}", any(own)) for word, *own in zip(words, *apart, strict=True))
+
+
+_LEADING, _SPATIAL = ("batch items", "planes"), ("slices", "rows", "cells")
+
+
+def _apart(operator: Operator, windows: Geometry, tensor: str, layout: str) -> list[bool]:
+    """Tell for each axis whether two neighbours along it lie further apart than the elements that one has fill."""
+    shape = windows.leading + (windows.count if tensor in (operator.pooled, "indices") else windows.size)
+    try:
+        strides = MemoryLayout.parse(layout).place(shape, operator.spatial_rank).strides
+    except ValueError:  # a damaged line
+        return [False] * len(shape)
+    filled = [size * stride for size, stride in zip((*shape[1:], 1), (*strides[1:], 1), strict=True)]
+    return [size > 1 and step > own for size, step, own in zip(shape, strides, filled, strict=True)]
 
 
 _WORDS = {

@@ -80,7 +80,9 @@ def diagnose(
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
         with environment_errors():
-            narrow_down(lambda: open_clusters(clusters_of(folder)), ask, subjects, seconds, say, known, latest)
+            narrow_down(
+                lambda: open_clusters(clusters_of(folder, counts_all=False)), ask, subjects, seconds, say, known, latest
+            )
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
@@ -94,7 +96,7 @@ def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) 
     It ends at the monotonic time ``latest``; an interrupt ends the probe alone.
     """
     wanted: dict[str, set[tuple[str, str]]] = {}
-    for cluster in clusters_of(folder):
+    for cluster in clusters_of(folder, counts_all=False):
         if cluster.is_about_sums and len(wanted.setdefault(cluster.backend, set())) < _PROBED:
             wanted[cluster.backend].add(cluster.place)
     try:
