@@ -300,6 +300,8 @@ def test_layouts_are_told_by_their_names_and_columns_by_theirs() -> None:
         ("sliced+3", {"cells"}),
         ("channels_last", {"batch items", "cells"}),
         ("expanded_n", set()),
+        ("nhwc", set()),
+        ("nhwc_stepped_c2", {"planes"}),
         ("damaged", set()),
     ],
 )

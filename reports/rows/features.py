@@ -370,14 +370,20 @@ _LEADING, _SPATIAL = ("batch items", "planes"), ("slices", "rows", "cells")
 
 
 def _apart(operator: Operator, windows: Geometry, tensor: str, layout: str) -> list[bool]:
-    """Tell for each axis whether two neighbours along it lie further apart than the elements that one has fill."""
+    """Tell for each axis whether two neighbours along it lie further apart than the elements that one has fill.
+
+    Under a tag these are the axes in its order, channels last.
+    """
     shape = windows.leading + (windows.count if tensor in (operator.pooled, "indices") else windows.size)
     try:
         strides = MemoryLayout.parse(layout).place(shape, operator.spatial_rank).strides
     except ValueError:  # a damaged line
         return [False] * len(shape)
-    filled = [size * stride for size, stride in zip((*shape[1:], 1), (*strides[1:], 1), strict=True)]
-    return [size > 1 and step > own for size, step, own in zip(shape, strides, filled, strict=True)]
+    order = list(range(len(shape)))
+    if layout.startswith(_TAGGED):
+        order.append(order.pop(len(windows.leading) - 1))
+    filled = dict(zip(order, [shape[axis] * strides[axis] for axis in order[1:]] + [1], strict=True))
+    return [shape[axis] > 1 and strides[axis] > filled[axis] for axis in range(len(shape))]
 
 
 _WORDS = {
