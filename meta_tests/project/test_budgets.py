@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_799,
     "backends": 5_576,
-    "suites": 15_821,
+    "suites": 15_823,
     "suites/cases": 4_793,
-    "suites/judging": 3_365,
+    "suites/judging": 3_367,
     "suites/plan": 1_598,
     "suites/isolation": 1_553,
     "suites/run": 1_076,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 11_392,
-    "meta_tests": 25_271,
+    "reports": 11_400,
+    "meta_tests": 25_284,
 }
 
 CLASSES, FRAMES = 24, 15

@@ -289,30 +289,39 @@ def test_layouts_are_told_by_their_names_and_columns_by_theirs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "apart"),
+    ("layout", "gaps", "others"),
     [
-        ("contiguous", set()),
-        ("stepped_n2", {"batch items"}),
-        ("narrowed_c", {"batch items"}),
-        ("stepped_c2", {"planes"}),
-        ("narrowed_h", {"slices"}),
-        ("padded_rows", {"rows"}),
-        ("sliced+3", {"cells"}),
-        ("channels_last", {"batch items", "cells"}),
-        ("expanded_n", set()),
-        ("nhwc", set()),
-        ("nhwc_stepped_c2", {"planes"}),
-        ("damaged", set()),
+        ("contiguous", "", ""),
+        ("stepped_n2", "batch items", ""),
+        ("narrowed_c", "batch items", ""),
+        ("stepped_c2", "planes", ""),
+        ("narrowed_h", "slices", ""),
+        ("padded_rows", "rows", ""),
+        ("sliced+3", "cells", ""),
+        ("channels_last", "batch items, cells", "planes"),
+        ("transposed_nc", "planes", "batch items"),
+        ("expanded_n", "", "batch items"),
+        ("expanded_h", "slices", "rows, repeated"),
+        ("nhwc", "", ""),
+        ("nhwc_stepped_c2", "planes", ""),
+        ("damaged", "", ""),
     ],
 )
-def test_gaps_of_inputs_and_outputs_are_told(layout: str, apart: set[str]) -> None:
+def test_steps_from_neighbour_to_neighbour_are_told(layout: str, gaps: str, others: str) -> None:
+    """``gaps`` are larger than what neighbours fill, ``others`` smaller."""
     call = {"operator": "MaxPool3dWithArgmax", "shape": [2, 3, 4, 5, 6], "kernel_size": [2]}
     for tensor, kind in (("self", "an input"), ("out", "an output")):
         line = json.dumps(call | {"layouts": {tensor: layout}})
         told = features_of({"operator": call["operator"], "case": line, "dtype": "float32"})
-        assert {name for name, holds in told.items() if name.startswith("a gap between") and holds} == {
-            f"a gap between {word} of {kind}" for word in apart
-        }
+        assert {word for word in _WORDS if told[f"a gap between {word} of {kind}"]} == set(
+            filter(None, gaps.split(", "))
+        )
+        uneven = {word for word in _WORDS if told[f"{word} of {kind} not side by side"]}
+        repeated = {"repeated"} if told[f"cells of a plane of {kind} repeated"] else set()
+        assert uneven | repeated == set(filter(None, f"{gaps}, {others}".split(", ")))
+
+
+_WORDS = ("batch items", "planes", "slices", "rows", "cells")
 
 
 @pytest.mark.parametrize(("size", "count", "rounds"), [(10, 5, False), (7, 13, True), (64, 1000, True)])

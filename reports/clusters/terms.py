@@ -82,7 +82,8 @@ class Term:
         if self.relation == HAS:
             return self.feature
         if self.relation == LACKS:
-            return _LACKING.get(self.feature) or f"no {self.feature.removeprefix('a ').removeprefix('an ')}"
+            plain = self.feature.removeprefix("a ").removeprefix("an ")
+            return _LACKING.get(self.feature) or (plain.replace(" not ", " ") if " not " in plain else f"no {plain}")
         values = self.value if self.relation in (AMONG, NOT_AMONG) else (self.value,)
         return f"{self.feature} {self.relation} {', '.join(map(spelled_value, values))}"
 

@@ -50,7 +50,8 @@ DATA: Mapping[str, tuple[str, ...]] = {
     "forward": ("ties",),
     "backward": (
         *(word.format("gradients") for word in _NUMBERS),
-        *("several windows on one cell", "inexact sums", "indices other than the forward's"),
+        *("several windows on one cell", "inexact sums", "opposite infinities in one cell"),
+        "indices other than the forward's",
         *(f"an index past 2^{bits}" for bits in INDEX_BITS),
     ),
 }
@@ -362,28 +363,34 @@ def _layouts(operator: Operator, case: Mapping[str, Any], windows: Geometry) -> 
     yield "tensors tagged NHWC", any(layout.name.startswith(_TAGGED) for layout in layouts.values())
     words = (*_LEADING[-len(windows.leading) :], *_SPATIAL[-len(windows.size) :])
     for kind, tensors in (("an input", operator.inputs), ("an output", operator.outputs)):
-        apart = [_apart(operator, windows, tensor, layouts[tensor].text) for tensor in tensors if tensor in layouts]
-        yield from ((f"a gap between {word} of {kind}", any(own)) for word, *own in zip(words, *apart, strict=True))
+        steps = [_steps(operator, windows, tensor, layouts[tensor].text) for tensor in tensors if tensor in layouts]
+        for word, *own in zip(words, *steps, strict=True):
+            yield f"a gap between {word} of {kind}", any(step > filled for step, filled in own)
+            yield f"{word} of {kind} not side by side", any(step != filled for step, filled in own)
+        yield (
+            f"cells of a plane of {kind} repeated",
+            any(not step for own in steps for step, _ in own[-len(windows.size) :]),
+        )
 
 
 _LEADING, _SPATIAL = ("batch items", "planes"), ("slices", "rows", "cells")
 
 
-def _apart(operator: Operator, windows: Geometry, tensor: str, layout: str) -> list[bool]:
-    """Tell for each axis whether two neighbours along it lie further apart than the elements that one has fill.
+def _steps(operator: Operator, windows: Geometry, tensor: str, layout: str) -> list[tuple[int, int]]:
+    """Return for each axis how far apart neighbours along it lie, and how far the elements of one of them reach.
 
-    Under a tag these are the axes in its order, channels last.
+    Both are 1 where there are no neighbours. Under a tag the axes are in its order, channels last.
     """
     shape = windows.leading + (windows.count if tensor in (operator.pooled, "indices") else windows.size)
     try:
         strides = MemoryLayout.parse(layout).place(shape, operator.spatial_rank).strides
     except ValueError:  # a damaged line
-        return [False] * len(shape)
+        return [(1, 1)] * len(shape)
     order = list(range(len(shape)))
     if layout.startswith(_TAGGED):
         order.append(order.pop(len(windows.leading) - 1))
-    filled = dict(zip(order, [shape[axis] * strides[axis] for axis in order[1:]] + [1], strict=True))
-    return [shape[axis] > 1 and strides[axis] > filled[axis] for axis in range(len(shape))]
+    filled = dict(zip(order, [*(shape[axis] * strides[axis] for axis in order[1:]), 1], strict=True))
+    return [(strides[axis], filled[axis]) if size > 1 else (1, 1) for axis, size in enumerate(shape)]
 
 
 _WORDS = {

@@ -18,6 +18,7 @@ from poolproof.references.deviations import sequential_sums
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_indices
 from poolproof.references.forward_rule import ForwardRule, Ties
+from poolproof.references.kernels.sums import BOTH_INFINITIES
 from poolproof.references.standards import judge_all
 from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.features import DATA, INDEX_BITS
@@ -63,6 +64,7 @@ def look_at_data(operands: CaseOperands) -> Row:
         inexact = (sums.residue != 0) | (fmt.round(sums.sum) != sums.sum)
         forward = None if others else forward_indices(planes, case.axes)
         found += [*_kinds_of_number(operands.terms, fmt), (sums.k > 1).any(), (inexact & (sums.kinds == 0)).any()]
+        found.append((sums.kinds == BOTH_INFINITIES).any())
         found.append(forward is not None and (forward.ravel() != operands.indices.ravel()).any())
         found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
     else:

@@ -46,6 +46,10 @@ OF_SELF = [
 OF_BACKWARD = [
     *numbers("grad_output", PLAIN["MaxPool2dWithIndicesBackward"]["grad_output"], "gradients"),
     ({"indices": (4, 4, 7, 8)}, "several windows on one cell, indices other than the forward's"),
+    (
+        {"indices": (4, 4, 7, 8), "grad_output": (INF, -INF, 1.0, 1.0)},
+        "opposite infinities in one cell, gradients with infinities, several windows on one cell",
+    ),
     ({"indices": (4, 4, 4, 4), "grad_output": (1.0, 2.0**-30, 0.0, 1.0)}, "inexact sums, several windows on one cell"),
 ]
 
