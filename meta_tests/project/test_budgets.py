@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_487,
     "backends": 5_576,
-    "suites": 16_130,
-    "suites/cases": 5_105,
+    "suites": 16_134,
+    "suites/cases": 5_109,
     "suites/judging": 3_364,
     "suites/plan": 1_598,
     "suites/isolation": 1_553,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 951,
     "suites/fleet": 510,
     "reports": 11_288,
-    "meta_tests": 25_222,
+    "meta_tests": 25_223,
 }
 
 CLASSES, FRAMES = 24, 17
