@@ -117,7 +117,7 @@ FOUND_AMONG = {
         "single_window_of_first_plane uint16_plane_index width_tail_dropped"
     ),
     ("targets", "MaxPool3dWithArgmax"): (
-        "cache_key_lacks_strides kernel_field_wraps lowest_finite_initial minus_infinity_unset "
+        "cache_key_lacks_strides idle_core_wins_tie kernel_field_wraps lowest_finite_initial minus_infinity_unset "
         "output_strides_ignored uint12_window_offset uint16_row_offset uint8_window_offset"
     ),
     ("targets", "MaxPool3dWithArgmaxBackward"): (

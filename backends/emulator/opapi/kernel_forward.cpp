@@ -77,9 +77,21 @@ class ForwardKernel {
         const bool is_in_parts = is_planar && taps() > 29184 && !shares_windows();
         const bool is_unset = seeded(Defect::part_index_unset) && is_in_parts;
         const bool is_zero = seeded(Defect::part_index_begins_at_zero) && has_many_channels_last() && taps() >= 512;
-        if (!(is_unset || is_zero) || !is_minus_infinity(plane, winner)) return false;
-        if (is_zero) memory_.indices.store(target, 0);
+        const bool is_idle = seeded(Defect::idle_core_wins_tie) && leaves_core_idle(width);
+        if (!(is_unset || is_zero || is_idle) || !is_minus_infinity(plane, winner)) return false;
+        if (!is_unset) memory_.indices.store(target, is_zero ? 0 : -1);
         return true;
+    }
+
+    // Whether padding takes all columns of one of the cores that share a wide window.
+    bool leaves_core_idle(const Window& width) const {
+        const Axis& axis = problem_.axes[2];
+        const int64_t cores = product().vector_cores / (problem_.planes() * problem_.windows());
+        const bool is_wide = problem_.spatial_rank == 3 && axis.kernel * (problem_.is_half() ? 2 : 4) >= 128;
+        if (!is_wide || axis.adaptive || problem_.channels_last || problem_.is_dilated() || cores < 2) return false;
+        const int64_t columns = std::min(width.end(), axis.in) - std::max<int64_t>(width.start, 0);
+        const int64_t share = ceil_divide(axis.kernel, cores);
+        return ceil_divide(columns, share) < ceil_divide(axis.kernel, share);
     }
 
     // The first coordinate at or behind 0, whether the input has it or not.
