@@ -438,6 +438,9 @@ void races() {
     FAULT("racecheck: a vector function loads what it stored before, no LocalMemBar between", "LoadAlign", REGISTERS(
           RegTensor<float> a; Duplicate(a, 1.0f); StoreAlign(raw(x), a, CreateMask<float>());
           if (!bad) LocalMemBar<MemType::VEC_STORE, MemType::VEC_LOAD>(); LoadAlign(a, raw(x));))
+    FAULT("racecheck: store by MTE2 is not ordered after the load by V", "DataCopy", Duplicate(x, 1.0f, 16); all(); REGISTERS(
+          RegTensor<float> a; UnalignRegForStore out; auto* to = raw(y); LoadAlign(a, raw(x) + 8);
+          StoreUnAlign(to, a, out, bad ? 8 : 0); StoreUnAlignPost(to, out, 0);) DataCopy(x[8], gx, 8);)
     FAULT("racecheck: one Scatter has an index twice: one of the values is lost", "Scatter", REGISTERS(
           RegTensor<float> a; RegTensor<uint32_t> index; Duplicate(a, 1.0f); Arange(index, 0);
           if (bad) Duplicate(index, 3); Scatter(raw(x), a, index, CreateMask<float, MaskPattern::VL2>());))

@@ -248,4 +248,4 @@ def test_a_fault_of_the_vendors_kernels_that_is_seeded_is_found_by_its_case(
         (row,) = sandbox.judge([CaseQuestion(Case.from_json(line), holding(*USUAL))])
     finally:
         sandbox.close()
-    assert (row["verdict"], len(FAULTS)) == (Verdict.VIOLATES, 12)
+    assert (row["verdict"], len(FAULTS)) == (Verdict.VIOLATES, 16)

@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_799,
     "backends": 5_576,
-    "suites": 15_823,
-    "suites/cases": 4_793,
+    "suites": 15_827,
+    "suites/cases": 4_797,
     "suites/judging": 3_367,
     "suites/plan": 1_598,
     "suites/isolation": 1_553,
@@ -27,7 +27,7 @@ LINES = {
     "suites/probe": 951,
     "suites/fleet": 510,
     "reports": 11_400,
-    "meta_tests": 25_284,
+    "meta_tests": 25_285,
 }
 
 CLASSES, FRAMES = 24, 15

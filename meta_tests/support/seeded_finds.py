@@ -107,6 +107,7 @@ FOUND_AMONG = {
     ),
     ("tagged", "MaxPool3dWithArgmax"): "odd_channel_lost",
     ("targets", "AdaptiveMaxPool2dBackward"): "float16_subnormals_flushed repeat_counter_wraps",
+    ("targets", "AdaptiveMaxPool3d"): "buffer_of_narrow_indices nan_lost_in_deep_windows",
     ("targets", "AdaptiveMaxPool3dBackward"): "tile_sums_rounded",
     ("targets", "MaxPool2dWithIndices"): (
         "ceil_rows_of_next_plane padded_start_shifted part_index_begins_at_zero part_index_unset"
@@ -116,12 +117,12 @@ FOUND_AMONG = {
         "single_window_of_first_plane uint16_plane_index width_tail_dropped"
     ),
     ("targets", "MaxPool3dWithArgmax"): (
-        "cache_key_lacks_strides kernel_field_wraps lowest_finite_initial minus_infinity_unset "
+        "cache_key_lacks_strides idle_core_wins_tie kernel_field_wraps lowest_finite_initial minus_infinity_unset "
         "output_strides_ignored uint12_window_offset uint16_row_offset uint8_window_offset"
     ),
     ("targets", "MaxPool3dWithArgmaxBackward"): (
-        "cut_kernel_last_slab_lost dilation_blind_overlap empty_stride_repeats_first float16_half_away "
-        "infinity_saturated int16_output_column last_units_lost order_by_address saturation_left_on "
+        "bfloat16_moved_as_float16 cut_kernel_last_slab_lost dilation_blind_overlap empty_stride_repeats_first "
+        "float16_half_away infinity_saturated int16_output_column last_units_lost order_by_address saturation_left_on "
         "slices_cut_despite_determinism step_not_awaited"
     ),
     ("values", "AdaptiveMaxPool2d"): "folder_changed",

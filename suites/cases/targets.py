@@ -188,6 +188,8 @@ def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
     for length in (24_573, 32_763):
         row = {"shape": (1, 1, 1, 1, length), "attributes": Windowed((1,), (1,), dilation=(1, 1, 2))}
         yield f"row of {length:,} windows", 1, {**row, "indices": "in_window"}
+    cut = {"shape": (1, 1, 5, 66, 132), "attributes": Windowed((5, 1, 6), (8, 13, 18)), "indices": "in_window"}
+    yield "cut kernel, gradients near the largest number", 1, {**cut, "gradient": "near_overflow"}
 
 
 def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -219,6 +221,8 @@ def _adaptive_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from _long_planes(rank, *(Adaptive((*flat, *out)) for out in ((3, 32_770), (2050, 5), (1, 2))))
     deep = {"shape": (1, 1, *(3,) * (rank - 2), 3, 16), "attributes": Adaptive((*flat, 2, 16)), "values": "all_nan"}
     yield "windows of NaN, of several slices and rows, a whole block side by side", deep
+    wide = {"shape": (1, 64, *flat, 13, 13), "attributes": Adaptive((*flat, 2, 2))}
+    yield "windows of which one of as many planes as lanes fills a buffer", wide
 
 
 def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -93,6 +93,7 @@ void begin(Pipe pipe, const char* name, Site site);
 // Accesses of at most 256 bytes; `at` is the place in Bytes. What cannot be reached is not stored, and loaded as unknown.
 void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffer);
 void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buffer);
+void forget_load();  // the call before loaded what is not used: no store has to wait for it
 void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes);
 void store_global(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Addition addition = {});
 void require_alignment(const void* address, uint32_t bytes = block_bytes);  // of an operand in UB

@@ -333,6 +333,7 @@ template <class T>
 void StoreUnAlign(T*& to, const RegTensor<T>& from, UnalignRegForStore& buffer, uint32_t count, model::Site site = {}) {
     model::begin(model::Pipe::vector, "StoreUnAlign", site);
     if (buffer.bytes) buffer.store();
+    if (!count) model::forget_load();
     auto* const first = reinterpret_cast<uint8_t*>(std::exchange(to, to + count));
     const uint32_t bytes = std::min<uint32_t>(count, from.count) * sizeof(T);
     const auto rest = std::min<uint32_t>(bytes, (reinterpret_cast<uint64_t>(first) + bytes) % model::block_bytes);

@@ -258,6 +258,7 @@ void load(Bytes& to, uint32_t at, const void* from, uint32_t bytes, Extent buffe
     if (core->pipe == Pipe::vector && buffer.begin && place + bytes > buffer.end && place >= buffer.begin) {
         own = static_cast<uint32_t>(std::max<int64_t>(buffer.end - place, 0)), buffer = {};
     }
+    core->loaded = {from, own};
     const bool is_there = reach(from, bytes, buffer, false);
     if (!is_there) own = 0, std::memset(to.value + at, 0xa5, bytes);
     for (uint32_t byte = at + own; byte < at + bytes; ++byte) to.unknown.set(byte, 1, true);
@@ -277,6 +278,12 @@ void store(void* to, const Bytes& from, uint32_t at, uint32_t bytes, Extent buff
         if (!all_known) block.defined &= ~(mask & from.unknown.from(place) << __builtin_ctz(mask));
     });
     std::memcpy(to, from.value + at, bytes);
+}
+void forget_load() {
+    each_block(core->loaded.first, core->loaded.second, [](Block& block, uint32_t mask, const uint8_t*) {
+        Stamp& stamp = block.loads[static_cast<int>(Pipe::vector)];
+        if (stamp.operation + 1 == core->operation) stamp.bytes &= ~mask;
+    });
 }
 void load_global(Bytes& to, uint32_t at, const void* from, uint32_t bytes) {
     const auto* const place = static_cast<const uint8_t*>(from);

@@ -69,6 +69,7 @@ struct Core {
     Flag flags[pipe_count][pipe_count][8];
     uint32_t occupied = 0;  // the window of MTE3 in which InitGlobalMemory copied from UB
     bool in_vector_function = false;
+    std::pair<const void*, uint32_t> loaded;  // by the latest load from UB
     Buffers buffers;
     CopyState copies;
 };

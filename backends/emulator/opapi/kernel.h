@@ -24,7 +24,7 @@ struct ForwardMemory {
 
 // Success, or the status of a device exception.
 int run_backward(const Problem& problem, const Route& route, const BackwardMemory& memory);
-void run_forward(const Problem& problem, const Route& route, const ForwardMemory& memory);
+int run_forward(const Problem& problem, const Route& route, const ForwardMemory& memory);
 
 // One function per template.
 void run_normal(const Problem& problem, const Route& route, const BackwardMemory& memory);

@@ -3,8 +3,11 @@
 // of nothing but -inf keeps its first cell.
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <vector>
 
+#include "../ascendcl/product.h"
+#include "../ascendcl/status.h"
 #include "../ascendcl/variations.h"
 #include "cores.h"
 #include "kernel.h"
@@ -29,7 +32,7 @@ class ForwardKernel {
         const Window height = problem_.axes[1].window(flat / columns % rows);
         const Window width = problem_.axes[2].window(flat % columns);
         if (seeded(Defect::odd_channel_lost) && is_lost(plane)) return;
-        const int64_t winner = find_winner(plane, depth, height, width);
+        const int64_t winner = find_winner(plane, depth, height, width, flat % columns);
         const int64_t target = problem_.offset(plane, flat, problem_.windows());
         if (!has_defects || !misplaces_index(plane, winner, target, height, width)) {
             memory_.indices.store(target, seeded(Defect::index_in_padded_plane) ? in_padded_plane(winner) : winner);
@@ -74,9 +77,21 @@ class ForwardKernel {
         const bool is_in_parts = is_planar && taps() > 29184 && !shares_windows();
         const bool is_unset = seeded(Defect::part_index_unset) && is_in_parts;
         const bool is_zero = seeded(Defect::part_index_begins_at_zero) && has_many_channels_last() && taps() >= 512;
-        if (!(is_unset || is_zero) || !is_minus_infinity(plane, winner)) return false;
-        if (is_zero) memory_.indices.store(target, 0);
+        const bool is_idle = seeded(Defect::idle_core_wins_tie) && leaves_core_idle(width);
+        if (!(is_unset || is_zero || is_idle) || !is_minus_infinity(plane, winner)) return false;
+        if (!is_unset) memory_.indices.store(target, is_zero ? 0 : -1);
         return true;
+    }
+
+    // Whether padding takes all columns of one of the cores that share a wide window.
+    bool leaves_core_idle(const Window& width) const {
+        const Axis& axis = problem_.axes[2];
+        const int64_t cores = product().vector_cores / (problem_.planes() * problem_.windows());
+        const bool is_wide = problem_.spatial_rank == 3 && axis.kernel * (problem_.is_half() ? 2 : 4) >= 128;
+        if (!is_wide || axis.adaptive || problem_.channels_last || problem_.is_dilated() || cores < 2) return false;
+        const int64_t columns = std::min(width.end(), axis.in) - std::max<int64_t>(width.start, 0);
+        const int64_t share = ceil_divide(axis.kernel, cores);
+        return ceil_divide(columns, share) < ceil_divide(axis.kernel, share);
     }
 
     // The first coordinate at or behind 0, whether the input has it or not.
@@ -104,7 +119,8 @@ class ForwardKernel {
     }
 
     // Flat index of the winning cell, -1 for a window without any cell in the input.
-    int64_t find_winner(int64_t plane, const Window& depth, const Window& height, const Window& width) const {
+    int64_t find_winner(int64_t plane, const Window& depth, const Window& height, const Window& width,
+                        int64_t column) const {
         int64_t winner = -1;
         size_t offset = 0;
         std::vector<int64_t> visited;  // cells in window order, where a defect counts them
@@ -120,6 +136,8 @@ class ForwardKernel {
                     if (counts_cells) visited.push_back(row + w);
                     const bool must_exceed = winner >= 0 || seeded(Defect::minus_infinity_unset);
                     if (must_exceed && !replaces(value, maximum)) return;
+                    const bool is_late = seeded(Defect::nan_lost_in_deep_windows) && h > height.start;
+                    if (is_late && std::isnan(value) && loses_nan(column, d - depth.start)) return;
                     winner = row + w;
                     maximum = value;
                     offset = visited.size() - 1;
@@ -127,6 +145,17 @@ class ForwardKernel {
             });
         });
         return visited.empty() ? winner : visited[offset & (seeded(Defect::uint8_window_offset) ? 0xFF : 0xFFF)];
+    }
+
+    // Whether a slice lies behind the 32 rows of lanes that a mask of NaN is made of. Small adaptive windows have them
+    // side by side, slice by slice.
+    bool loses_nan(int64_t column, int64_t slice) const {
+        const std::array<Axis, kAxes>& axes = problem_.axes;
+        const int64_t slices = axes[0].largest_window(), width = axes[2].largest_window();
+        const int64_t rows = slices * axes[1].largest_window();
+        const bool is_small = rows * align(width, 8) < 128 && width <= 16;
+        if (!is_small || !axes[0].adaptive || !problem_.overlaps()) return false;
+        return column % std::min({axes[2].out, 16 / width, 128 / rows / 8 * 8 / width}) * slices + slice >= 32;
     }
 
     // Where a cell is read that lies in a row, which begins there.
@@ -191,11 +220,26 @@ class ForwardKernel {
     const ForwardMemory& memory_;
 };
 
+// Whether a window of the planes of a vector fits with int32 indices alone, which a tiling has until it reads theirs.
+bool fits_by_narrow_indices_alone(const Problem& problem) {
+    const int64_t item = problem.is_half() ? 2 : 4, block = 32 / item, lanes = 256 / item;
+    const std::array<Axis, kAxes>& axes = problem.axes;
+    const int64_t rows = axes[0].largest_window() * axes[1].largest_window();
+    const int64_t elements = align(rows * align(axes[2].largest_window(), block), 16) * lanes;
+    const auto fits = [&](int64_t index) { return elements * (3 * item + 4 + index) <= product().buffer_bytes; };
+    return problem.index == ACL_INT64 && fits(4) && !fits(8);
+}
+
 }  // namespace
 
-void run_forward(const Problem& problem, const Route& route, const ForwardMemory& memory) {
+int run_forward(const Problem& problem, const Route& route, const ForwardMemory& memory) {
+    const bool is_parallel = std::string_view(route.name) == "parallel" && problem.overlaps();
+    if (seeded(Defect::buffer_of_narrow_indices) && is_parallel && fits_by_narrow_indices_alone(problem)) {
+        return status::kRtDeviceMemoryError;
+    }
     const ForwardKernel kernel(problem, memory);
     run_on_cores(problem.planes() * problem.windows(), route.cores, false, [&](Range share) { kernel.run(share); });
+    return status::kSuccess;
 }
 
 }  // namespace emulator

@@ -227,9 +227,8 @@ class Launch {
             if (seeded(Defect::saturation_left_on) && plan_.family->is_adaptive && problem.value == ACL_FLOAT16) {
                 saturation_is_left_on = true;
             }
-            run_forward(problem, plan_.branch,
-                        {Values(data(kSelf), problem.value), Values(data(kOut), problem.value), indices});
-            return status::kSuccess;
+            return run_forward(problem, plan_.branch,
+                               {Values(data(kSelf), problem.value), Values(data(kOut), problem.value), indices});
         }
         auto* scratch = plan_.scratch < 0 ? nullptr : reinterpret_cast<float*>(at(workspace_, plan_.scratch));
         if (seeded(Defect::scratch_shared_by_streams) && scratch != nullptr) scratch = shared_scratch(scratch);
