@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cached_property
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -79,11 +80,27 @@ def draw_bulk(size: int, dtype: np.dtype, stream: RandomStream, draw: Callable[[
     ``draw`` takes from the stream as many elements as it is asked for.
     """
     if size <= MAX_DRAWN:
-        return draw(size).astype(dtype)
-    table = draw(TABLE).astype(dtype)
+        return _with_payloads(draw(size).astype(dtype), stream)
+    table = _with_payloads(draw(TABLE).astype(dtype), stream)
     ring, elements = np.concatenate((table, table[:_PIECE])), np.empty(size, dtype)
     firsts = range(0, size, _PIECE)
     for first, place in zip(firsts, stream.beside("pieces").below(TABLE, len(firsts)).tolist(), strict=True):
         piece = elements[first : first + _PIECE]
         piece[:] = ring[place : place + len(piece)]
+    return elements
+
+
+def _with_payloads(elements: NDArray, stream: RandomStream) -> NDArray:
+    """Give each NaN a sign and a payload in place: none, the largest (of 32 bits) or any.
+
+    All are quiet: what becomes of a signalling one, where it is copied or compared, is a matter of the machine. None
+    has all bits, as memory that nobody has written.
+    """
+    unknown = np.flatnonzero(np.isnan(elements))
+    if size := len(unknown):
+        own, most = stream.beside("payloads"), (1 << min(ml_dtypes.finfo(elements.dtype).nmant - 1, 32)) - 2
+        payloads = np.where(own.below(2, size) == 0, own.below(most + 1, size), own.below(2, size) * most)
+        signs = own.below(2, size).astype(np.uint64) << np.uint64(8 * elements.itemsize - 1)
+        bits = elements.view(f"u{elements.itemsize}")
+        bits[unknown] |= (signs | payloads.view(np.uint64)).astype(bits.dtype)
     return elements
