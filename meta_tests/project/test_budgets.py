@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_487,
     "backends": 5_576,
-    "suites": 16_130,
-    "suites/cases": 5_105,
+    "suites": 16_235,
+    "suites/cases": 5_196,
     "suites/judging": 3_364,
-    "suites/plan": 1_598,
+    "suites/plan": 1_612,
     "suites/isolation": 1_553,
     "suites/run": 1_074,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 11_288,
-    "meta_tests": 25_222,
+    "reports": 11_336,
+    "meta_tests": 25_247,
 }
 
 CLASSES, FRAMES = 24, 17

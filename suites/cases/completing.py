@@ -348,7 +348,7 @@ class Completion:
 
     def _draw_geometries(self, wanted: Wanted) -> list[CasePart]:
         """Draw planes with windows, aimed at classes, and keep those that have them."""
-        operator, drawn = self._smallest.api, []
+        operator, drawn = self._smallest.api, list[CasePart]()
         able = Abilities.from_record(dict(self._space.scope.abilities))
         for _ in range(_AT_ONCE):
             made = _MAKERS[operator.windows](self._draw, operator.spatial_rank, wanted)

@@ -105,6 +105,7 @@ PLACES = (("torch", "", ("int64",)), ("npu", "A2", ("int32",)), ("npu", "950", (
 VISITED = {"smoke": 2, "acceptance": 3}
 """How many classes meet in what a plan visits."""
 
+
 @pytest.mark.parametrize(("backend", "product", "index_dtypes"), PLACES)
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("plan", VISITED)
@@ -130,7 +131,7 @@ def test_a_plan_visits_every_meeting(
 def test_an_empty_call_visits_its_emptiness_alone() -> None:
     coverage = FactorCoverage(scope_on("MaxPool2dWithIndicesBackward"))
     coverage.add(
-        row_of(replace(Case.smallest(OPERATORS["MaxPool2dWithIndicesBackward"], "float32"), shape=(0, 1, 1, 1)))
+        row_of(replace(Case.smallest(OPERATORS["MaxPool2dWithIndicesBackward"], "float32"), shape=(0, 1, 2, 2)))
     )
     met = [
         {factor.name for factor in together}

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Callable
 from functools import cached_property
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -98,9 +97,10 @@ def _with_payloads(elements: NDArray, stream: RandomStream) -> NDArray:
     """
     unknown = np.flatnonzero(np.isnan(elements))
     if size := len(unknown):
-        own, most = stream.beside("payloads"), (1 << min(ml_dtypes.finfo(elements.dtype).nmant - 1, 32)) - 2
+        bits, own = elements.view(f"u{elements.itemsize}"), stream.beside("payloads")
+        usual = int(np.full(1, np.nan, elements.dtype).view(bits.dtype)[0])
+        most = min(usual & -usual, 1 << 32) - 2  # below the bit that makes it a quiet one
         payloads = np.where(own.below(2, size) == 0, own.below(most + 1, size), own.below(2, size) * most)
         signs = own.below(2, size).astype(np.uint64) << np.uint64(8 * elements.itemsize - 1)
-        bits = elements.view(f"u{elements.itemsize}")
         bits[unknown] |= (signs | payloads.view(np.uint64)).astype(bits.dtype)
     return elements
