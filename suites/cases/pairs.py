@@ -20,8 +20,15 @@ from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.meetings import TOGETHER, meeting_in, space_of
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import row_of
-from poolproof.suites.cases.targets import Target
+from poolproof.suites.cases.completing import cost_of, row_of
+from poolproof.suites.cases.huge import CHEAPEST
+from poolproof.suites.cases.targets import ACCEPTANCE, Target
+
+LARGE = 1 << 22
+"""`cost_of` a case that is taken only where no smaller one visits what it does.
+
+One in thirty of those of pairs, which take a third of the time of all: smaller plans ask them in one dtype.
+"""
 
 _PLACES = {
     size: {
@@ -58,7 +65,11 @@ def file_of(operator: Operator, size: int) -> Path:
 
 def _targets(size: int, scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     return [
-        Target(TOGETHER[size], replace(case, dtype=dtype))
+        Target(
+            TOGETHER[size],
+            replace(case, dtype=dtype),
+            plan_cases=ACCEPTANCE if cost_of(case) > LARGE and dtype != CHEAPEST else 0,
+        )
         for case in _visiting(scope, size)
         if case.index_dtype == index_dtype
     ]
