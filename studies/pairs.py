@@ -22,10 +22,13 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import Completion, row_of
-from poolproof.suites.cases.pairs import LARGE, file_of
+from poolproof.suites.cases.pairs import file_of
 
 SCOPES: tuple[tuple[tuple[str, ...], Product | None], ...] = (((), None), (("NHWC",), None), ((), PRODUCTS["A2"]))
 """Tags and product of the calls that are completed, one behind the other."""
+
+LARGE = 1 << 22
+"""`cost_of` a case that is taken only where no smaller one visits what it does."""
 
 ATTEMPTS = {2: 12, 3: 2}
 """For a pair, and for a triple, of which there are ten times as many."""
