@@ -18,8 +18,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_487,
     "backends": 5_576,
-    "suites": 16_235,
-    "suites/cases": 5_196,
+    "suites": 16_246,
+    "suites/cases": 5_207,
     "suites/judging": 3_364,
     "suites/plan": 1_612,
     "suites/isolation": 1_553,
