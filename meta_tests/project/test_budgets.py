@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_799,
     "backends": 5_576,
-    "suites": 15_827,
-    "suites/cases": 4_797,
+    "suites": 15_943,
+    "suites/cases": 4_899,
     "suites/judging": 3_367,
-    "suites/plan": 1_598,
+    "suites/plan": 1_612,
     "suites/isolation": 1_553,
     "suites/run": 1_076,
     "suites/probe": 951,
     "suites/fleet": 510,
-    "reports": 11_400,
-    "meta_tests": 25_285,
+    "reports": 11_448,
+    "meta_tests": 25_310,
 }
 
 CLASSES, FRAMES = 24, 15

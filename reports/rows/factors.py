@@ -23,7 +23,7 @@ ClassOf = Callable[[Features], str | None]
 
 @dataclass(frozen=True)
 class Factor:
-    """One thing that kernels branch on; ``matters``: triples of such factors are counted, too.
+    """One thing that kernels branch on; ``matters``: it chooses their path or cuts their tiles, and counts in triples.
 
     ``words``: those by which a case says a class, where it has a word for it.
     """
@@ -159,6 +159,9 @@ def _layout(tensor: str) -> Factor:
 def _named(value: Value | None) -> str | None:
     return None if value is None else str(value)
 
+
+EMPTY = ("batch", "empty")
+"""The factor and the class of calls that have no elements."""
 
 LAYOUTS = tuple(map(_layout, ("grad_output", "self", "indices", "grad_input", "out")))
 
@@ -338,10 +341,9 @@ _WINDOWED = (
     *(f"a {name} that differs by axis" for name in ("kernel", "stride", "padding", "dilation")),
 )
 _SHARED, _GAPS = "elements shared", [f"{GAP}{axis}" for axis in "NCDHW"]
-_KERNEL_OF_ONE = {"kernel cells": ["1"]}
 _ONE_PLANE = {"N*C": ["1"]}
-_NO_WINDOW_MEETS = {"windows over one cell": ["1"]}
 _SEVERAL = _others("windows over one cell", "1")
+_STAY_APART = "undilated windows that are not longer than their stride stay apart"
 
 
 def _whole(name: str) -> dict[str, Sequence[str]]:
@@ -372,11 +374,10 @@ def _of_backends() -> Iterator[Rule]:
         yield Rule("no dilation here", parts, lambda scope: not _dilates(scope))
     for apart in ({"kernel against stride": ["<", "="]}, {"stride list": ["empty"]}):
         parts = _SEVERAL | apart
-        yield Rule(
-            "undilated windows that are not longer than their stride stay apart",
-            parts,
-            lambda scope: not _dilates(scope),
-        )
+        yield Rule(_STAY_APART, parts, lambda scope: not _dilates(scope))
+    half = {"windows per plane": ["1"], "padding": ["half of an even kernel"], "last window": ["as without ceil_mode"]}
+    begun = "undilated, the only window of an even kernel padded by half of it begins another"
+    yield Rule(begun, half, lambda scope: not _dilates(scope))
     yield Rule("no padding here", _others("padding", "none"), lambda scope: scope.lacks("padding"))
     uneven = {"a padding that differs by axis": ["yes"]}
     yield Rule("no padding here", uneven, lambda scope: scope.lacks("padding"))
@@ -435,6 +436,15 @@ def _of_windows() -> Iterator[Rule]:
             {"axis of length 1": ["all"], "windows over one cell": ["17 and more"]},
         ),
         ("a window holds the only cell", {"axis of length 1": ["all"], "last window": ["cells behind it"]}),
+        (_STAY_APART, {relation: ["<", "="], dilation: ["none"]} | _SEVERAL),
+        (
+            "windows of one cell, one cell apart, cover a plane",
+            kernel | {relation: ["="], "last window": ["cells behind it", "dropped in spite of ceil_mode"]},
+        ),
+        (
+            "without padding a window that is dropped is behind a gap",
+            {relation: ["=", ">"], "padding": ["none"], "last window": ["dropped in spite of ceil_mode"]},
+        ),
         (
             "along a row lies a window more than cells at most",
             {"plane cells": ["1 to 255"], "windows per row": ["257 and more"]},
@@ -458,6 +468,10 @@ def _of_adaptive_windows() -> Iterator[Rule]:
         ("windows that do not divide a plane meet", {output: [*ragged, *longer], meeting: ["1"]}),
         ("two windows at most meet along an axis that is no shorter", {output: ragged, meeting: ["17 and more"]}),
         ("one window is the plane", {output: [*ragged, *longer], "windows per plane": ["1"]}),
+        (
+            "one window is the plane",
+            {"windows per plane": ["1"], kernel: ["1"]} | _others("W as a multiple", "of none"),
+        ),
         ("windows of one cell divide a plane or are more than it has cells", {output: ragged, kernel: ["1"]}),
         ("one cell is divided or shared", {output: ragged, "axis of length 1": ["all"]}),
         ("a window has no more cells than its plane", {"axis of length 1": ["all"]} | _others(kernel, "1")),
@@ -520,8 +534,27 @@ def _of_layouts() -> Iterator[Rule]:
         yield Rule(
             "a tag says itself that channels are last", {name: ["channels last"], "tensors tagged NHWC": ["yes"]}
         )
+        yield from _of_one_plane(factor)
     yield Rule("indices of one plane have a place each", {"layout of indices": [_SHARED]} | _ONE_PLANE)
     yield Rule("a tag names a batch axis", {"tensors tagged NHWC": ["yes"], "batch": ["unbatched"]})
+
+
+def _of_one_plane(factor: Factor) -> Iterator[Rule]:
+    """Yield what follows for a tensor of one plane from how it, and others, lie."""
+    tagged, gap = {"tensors tagged NHWC": ["yes"]}, {factor.name: [f"{GAP}C"]} | _ONE_PLANE
+    if factor.name.removeprefix("layout of ") in ("grad_output", "indices", "out"):
+        element = {"windows per plane": ["1"]} | _ONE_PLANE
+        yield Rule("one element has no row or slice behind it", {factor.name: [f"{GAP}D", f"{GAP}H"]} | element)
+        yield Rule("one element has no channel behind it", gap | element, _has_tag)
+        if _SHARED in factor.classes:
+            yield Rule("one element has its place", {factor.name: [_SHARED]} | element)
+    if _SHARED in factor.classes:
+        shared = tagged | {factor.name: [_SHARED]} | _ONE_PLANE
+        yield Rule("a tagged plane has a place for each element", shared, _has_tag)
+    yield Rule("a gap along C of one plane takes a tag", gap | {"batch": ["unbatched"]}, _has_tag)
+    for other in (each for each in LAYOUTS if each is not factor):
+        untagged = {other.name: [own for own in ("channels last", _SHARED) if own in other.classes]}
+        yield Rule("a gap along C of one plane takes a tag", gap | untagged, _has_tag)
 
 
 RULES = (*_of_operators(), *_of_backends(), *_of_windows(), *_of_adaptive_windows(), *_of_numbers(), *_of_layouts())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.rows.factors import BY_NAME, FACTORS, RULES, Factor, Rule, Scope, classes_of
+from poolproof.reports.rows.factors import BY_NAME, EMPTY, FACTORS, RULES, Factor, Rule, Scope, classes_of
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
@@ -102,6 +102,19 @@ class Meetings:
 
 space_of = cache(Space)
 
+Places = Mapping[tuple[str, str], int]
+"""Of each class of each factor, its number among all."""
+
+
+def meeting_in(own: Mapping[str, str], places: Places, size: int) -> tuple[Any, ...]:
+    """Return where a call's classes meet in an array of ``size`` axes of all places, in every order of factors but one.
+
+    Nothing is computed in an empty call, so there everything meets the emptiness alone, which has the first axis.
+    """
+    met = [places[each] for each in own.items() if each in places]
+    first = [places[EMPTY]] if EMPTY in own.items() else met
+    return np.ix_(first, *[met] * (size - 1))
+
 
 class FactorCoverage:
     """Which classes of factors met in the calls of one scope, by their features; others are left out."""
@@ -150,12 +163,14 @@ class FactorCoverage:
     def _meet(self, size: int) -> Meetings:
         calls = np.array(sorted(self._calls), np.intp).reshape(len(self._calls), len(self.space.factors))
         column = {factor.name: calls[:, number] for number, factor in enumerate(self.space.factors)}
+        is_empty = column[EMPTY[0]] == BY_NAME[EMPTY[0]].classes.index(EMPTY[1])
         visited = total = 0
         left = []
         for together, possible in self.space.combinations(size):
             places = np.stack([column[factor.name] for factor in together])
+            is_shown = ~is_empty | (BY_NAME[EMPTY[0]] in together)  # nothing is computed in an empty call
             met = np.zeros(possible.shape, np.bool_)
-            met[tuple(places[:, (places >= 0).all(axis=0)])] = True
+            met[tuple(places[:, is_shown & (places >= 0).all(axis=0)])] = True
             total += int(possible.sum())
             visited += int((met & possible).sum())
             left.append((together, possible & ~met))

@@ -7,11 +7,11 @@ hit exactly. Of the parts drawn those are taken by which most pairs meet for the
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import permutations
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,15 @@ from poolproof.references.layouts import CONTIGUOUS, DRAWN, TAGS, suitable
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.reports.rows.factors import BY_NAME, LAYOUTS, classes_of
 from poolproof.reports.rows.features import TensorLayout, features_of
-from poolproof.reports.rows.meetings import FactorCoverage
+from poolproof.reports.rows.meetings import FactorCoverage, meeting_in
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import Draws
 from poolproof.suites.cases.strategies import shortened
 
 MAX_CELLS, MAX_TAPS = 1 << 17, 1 << 23
-"""Of a plane: its cells, or windows, and the cells of all windows."""
+"""Of a plane: its cells, or windows, and the cells of all windows; of one that is aimed at `_AIMED` times as many."""
+
+_AIMED = 16
 
 
 def row_of(case: Case) -> dict[str, Any]:
@@ -62,35 +64,59 @@ def _factored(draw: Draws, number: int, rank: int) -> Lengths:
     return tuple(lengths)
 
 
-def _windowed(draw: Draws, rank: int) -> tuple[Lengths, Windowed] | None:
+Wanted = Mapping[str, str]
+"""Classes that are aimed at, by their factors; without any all are drawn."""
+
+
+def _aimed(factor: str, numbers: Sequence[int], wanted: Wanted) -> Sequence[int]:
+    """Select the numbers of the class that is wanted of a factor, if any are."""
+    return [own for own in numbers if BY_NAME[factor].class_of({factor: own}) == wanted.get(factor)] or numbers
+
+
+_RELATIONS = {"<": "<", "=": "=", ">": ">", "differs by axis": "any"}
+_PADDINGS = {"none": 0, "less": 1, "half of an even kernel": 2}
+_BEHIND = {"no cell behind it": 1, "as without ceil_mode": 1, "dropped in spite of ceil_mode": 2}
+"""Below how many cells a plane is longer than its windows, for a class of the last of them."""
+
+
+def _windowed(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Windowed] | None:
     """Draw windows, and the plane that they cover; None where they are too many, or some miss it."""
-    kernel = _factored(draw, draw.choose(_KERNELS), rank)
+    kernel = _factored(draw, draw.choose(_aimed("kernel cells", _KERNELS, wanted)), rank)
     if draw(4) == 0:
         kernel = (draw.choose(_ROOTS[rank]),) * rank
-    count = _factored(draw, draw.choose(_COUNTS), rank)
+    count = _factored(draw, draw.choose(_aimed("windows per plane", _COUNTS, wanted)), rank)
     if draw(4) == 0:
         count = (*(draw.choose((1, 1, 2, 3)) for _ in range(rank - 1)), draw.choose(_ROWS))
-    ceil_mode, is_even, is_unit, multiple = draw.flip(), draw.flip(), draw(8) == 0, draw.choose((1, 1, 8, 16, 32))
-    relation, padding, dilation = draw.choose(("<", "=", ">", "any")), draw(3), draw.choose((1, 1, 2, 3, 0))
-    same = draw.choose((0, 0, 1, 2, 3, 32, 33))
+    last, apart = wanted.get("last window"), wanted.get("dilation") == "within the stride"
+    ceil_mode = "ceil_mode" in last if last else draw.flip()
+    is_unit = wanted.get("axis of length 1", "none") != "none" if wanted else draw(8) == 0
+    is_even, multiple = draw.flip(), draw.choose((1, 1, 8, 16, 32))
+    relation = _RELATIONS.get(wanted.get("kernel against stride", ""), draw.choose(("<", "=", ">", "any")))
+    padding, dilation = _PADDINGS.get(wanted.get("padding", ""), draw(3)), draw.choose((1, 1, 2, 3, 0))
+    same = draw.choose((0, 0, 1, 2, 3, 32, 33)) if "kernel against stride" not in wanted and not apart else 0
     axes = []
     for axis, (k, n) in enumerate(zip(kernel, count, strict=True)):
         d = dilation if is_even else draw.choose((1, 2, 3, 0))
         own = draw.choose("<=>") if relation == "any" else relation
         reach = max(d, 1) * (k - 1) + 1
         s = {"<": k + draw.choose((1, 2, reach, 31, 32, 300)), "=": k, ">": draw.between(1, max(k - 1, 1))}[own]
-        s = same or s
+        s = reach + draw.choose((0, 1, 300)) if apart and own == "<" else same or s
         d = d or s  # dilated by the stride, as many windows meet as a kernel has cells
         p = (0, draw(k // 2 + 1), k // 2)[padding if is_even else draw(3)]
-        size = (n - 1) * s + d * (k - 1) + 1 - 2 * p + draw.choose((0, 0, draw(s), s - 1)) - ceil_mode * draw(s)
+        behind = draw(_BEHIND[last]) if last in _BEHIND else draw.choose((0, 0, draw(s), s - 1)) - ceil_mode * draw(s)
+        size = (n - 1) * s + d * (k - 1) + 1 - 2 * p + behind
         if axis == rank - 1:
             size += -size % multiple
         axes.append((1 if is_unit and draw(4) else max(size, 1), k, s, p, d))
-    if taller := draw.choose((0, 0, 0, 0, 1, 2)):  # H = W, or one more
+    shape = wanted.get("shape of a plane", "")
+    if taller := {"H = W": 1, "H > W": 2}.get(shape, 0) if wanted else draw.choose((0, 0, 0, 0, 1, 2)):  # or one more
         axes[-2] = (axes[-1][0] + taller - 1, *axes[-2][1:])
     sizes, kernels, strides, paddings, dilations = zip(*axes, strict=True)
     counts = [pooled_size(*axis, ceil_mode) for axis in axes]
-    if min(counts) < 1 or max(prod(sizes), prod(counts)) > MAX_CELLS or prod(counts) * prod(kernel) > MAX_TAPS:
+    most = _AIMED if wanted else 1
+    if min(counts) < 1 or max(prod(sizes), prod(counts)) > most * MAX_CELLS:
+        return None
+    if prod(counts) * prod(kernel) > most * MAX_TAPS:
         return None
     windows = Windowed(kernels, strides, paddings, dilations, ceil_mode)
     if any(axis.has_empty_window for axis in windows.axes(sizes)):
@@ -100,21 +126,30 @@ def _windowed(draw: Draws, rank: int) -> tuple[Lengths, Windowed] | None:
     return sizes, replace(lists, stride=spelled)
 
 
-def _adaptive(draw: Draws, rank: int) -> tuple[Lengths, Adaptive] | None:
-    count = _factored(draw, draw.choose(_COUNTS), rank)
-    cells = _factored(draw, draw.choose(_KERNELS), rank)
+_STYLES = {
+    "divides it": ("divides",),
+    "does not divide it": ("divides", "any", "any"),
+    "longer along some axis": ("divides", "any", "longer", "one"),
+}
+"""What an axis is for a class of the output against the input."""
+
+
+def _adaptive(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Adaptive] | None:
+    count = _factored(draw, draw.choose(_aimed("windows per plane", _COUNTS, wanted)), rank)
+    cells = _factored(draw, draw.choose(_aimed("kernel cells", _KERNELS, wanted)), rank)
     if draw(3) == 0:
         count, cells = (tuple(draw.choose(lengths) for _ in range(rank)) for lengths in (_ROWS, (1, 2, 7, 256, 4100)))
-    style, multiple = draw.choose(("divides", "any", "longer")), draw.choose((1, 1, 8, 16, 32))
+    styles = _STYLES[wanted.get("output against input", draw.choose(list(_STYLES)))]
+    multiple = draw.choose((1, 1, 8, 16, 32))
     sizes = []
     for n, k in zip(count, cells, strict=True):
-        own = style if style == "divides" else draw.choose(("divides", "any", "longer", "one"))
+        own = draw.choose(styles)
         sizes.append(max({"divides": n * k, "any": n * k - draw(n), "longer": draw.between(1, n), "one": 1}[own], 1))
     sizes[-1] += -sizes[-1] % multiple
-    return None if prod(sizes) > MAX_CELLS else (tuple(sizes), Adaptive(count))
+    return None if prod(sizes) > (_AIMED if wanted else 1) * MAX_CELLS else (tuple(sizes), Adaptive(count))
 
 
-_MAKERS: Mapping[type[Windows], Callable[[Draws, int], tuple[Lengths, Windows] | None]] = per_kind(
+_MAKERS: Mapping[type[Windows], Callable[[Draws, int, Wanted], tuple[Lengths, Windows] | None]] = per_kind(
     "way to be made with their plane", {Windowed: _windowed, Adaptive: _adaptive}
 )
 
@@ -139,8 +174,8 @@ _FIELDS = {
 _WITH_NUMBERS = ("between", "gaussian", "whole", "pointed")
 """Words that say nothing without numbers, or without the data of others."""
 
-_AT_ONCE, _MOST_DRAWN, _MOST_TRIED = 2_000, 20_000, 200
-"""How many planes with windows are drawn together, how many in all, and how many compared."""
+_AT_ONCE, _AT_MOST, _MOST_TRIED = 2_000, 6, 200
+"""How many planes with windows are drawn together, how often for classes that none has so far; how many compared."""
 
 _OF_KIND = {
     (is_tagged, kind): tuple(name for name in names if TensorLayout(name).kind == kind)
@@ -180,18 +215,19 @@ class CasePart:
 class Completion:
     """Cases that visit what the calls of a scope leave open, in one dtype, by a seed.
 
-    Of so many ``attempts`` to make a case the one is taken that visits most.
+    Of so many ``attempts`` to make a case the one is taken that visits most, of those of ``most_cost`` at most.
     """
 
     coverage: FactorCoverage
     dtype: str
     seed: int = 0
     attempts: int = 4
+    most_cost: float = inf
 
     def __post_init__(self) -> None:
         self._draw = Draws(self.seed)
         self._draw.is_random = True
-        self._drawn = 0
+        self._unmade: set[frozenset[tuple[str, str]]] = set()
         self._used: Counter[tuple[str, str]] = Counter()
         self._space = self.coverage.space
         operator = self._space.scope.operator
@@ -209,7 +245,8 @@ class Completion:
         layouts = [({name}, [*self._layouts(name)]) for name in names]
         self._said_by_others = OF_PLANES | _FIELDS.keys() | {factor.name for factor in LAYOUTS}
         self._geometries: list[CasePart] = []
-        self._draw_geometries()
+        self._having = defaultdict[tuple[str, str], list[CasePart]](list)
+        self._draw_geometries({})
         others = [(OF_PLANES, [*self._leading()]), *layouts, *fields]
         self._kinds: list[tuple[Set[str], list[CasePart]]] = [
             ({*self._names} - self._said_by_others, self._geometries),
@@ -233,7 +270,8 @@ class Completion:
             if left[tuple(place)] and np.all(np.diff(place) > 0):  # each combination in one order
                 best, met = self._best(dict(names[number] for number in place), left)
                 if best and left[met].any() and self.coverage.add(row_of(best)):
-                    left[met] = False
+                    for order in permutations(range(size)):
+                        left.transpose(order)[met] = False
                     yield best
 
     def _best(self, wanted: Mapping[str, str], left: NDArray[np.bool_]) -> tuple[Case | None, Any]:
@@ -242,10 +280,12 @@ class Completion:
         made = (self.case(wanted, weights if attempt % 2 else None) for attempt in range(self.attempts))
         found = []
         for case in filter(None, made):
+            if (cost := cost_of(case)) > self.most_cost:
+                continue
             own = classes_of(features_of(row_of(case)))
             if wanted.items() <= own.items() and not self._space.excluded(own):
-                met = np.ix_(*[[self._places[name, own[name]] for name in self._names if name in own]] * left.ndim)
-                found.append((left[met].sum() / max(1.0, cost_of(case) / _USUAL_COST), case, met))
+                met = meeting_in(own, self._places, left.ndim)
+                found.append((left[met].sum() / max(1.0, cost / _USUAL_COST), case, met))
         return max(found, key=lambda each: each[0])[1:] if found else (None, ())
 
     def case(self, wanted: Mapping[str, str], weights: Weights | None = None) -> Case | None:
@@ -282,13 +322,18 @@ class Completion:
                 left[tuple(places[:, order].T)] = True
         return left
 
-    def _fitting(self, parts: list[CasePart], wanted: Mapping[str, str]) -> list[CasePart]:
-        """Select parts of one kind that have the classes ``wanted``; draw planes with windows until there are some."""
-        while True:
-            fitting = [part for part in parts if wanted.items() <= part.classes.items()]
-            if fitting or parts is not self._geometries or self._drawn >= _MOST_DRAWN:
-                break
-            self._draw_geometries()
+    def _fitting(self, parts: list[CasePart], wanted: Wanted) -> list[CasePart]:
+        """Select parts of one kind that have the classes ``wanted``; of planes with windows draw some, if none has."""
+        is_geometry = parts is self._geometries and wanted
+        if is_geometry:  # thousands of parts
+            parts = min((self._having[each] for each in wanted.items()), key=len)
+        fitting = [part for part in parts if wanted.items() <= part.classes.items()]
+        if is_geometry and not fitting and (key := frozenset(wanted.items())) not in self._unmade:
+            for _ in range(_AT_MOST):
+                if fitting := self._draw_geometries(wanted):
+                    break
+            else:
+                self._unmade.add(key)
         if len(fitting) <= _MOST_TRIED:
             return fitting
         return [self._draw.choose(fitting) for _ in range(_MOST_TRIED)]
@@ -296,24 +341,29 @@ class Completion:
     def _part(self, fields: Mapping[str, Any], classes: Mapping[str, str], cells: int = 1) -> Iterator[CasePart]:
         """Yield a part, unless a rule keeps its classes from calls."""
         own = {name: classes[name] for name in self._names if name in classes}
-        if not self.coverage.space.excluded(own):
+        if not self._space.excluded(classes):
             places = np.zeros(len(self._places), np.float32)
             places[[self._places[name, given] for name, given in own.items()]] = 1
             yield CasePart(fields, own, places, cells)
 
-    def _draw_geometries(self) -> None:
-        operator = self._smallest.api
+    def _draw_geometries(self, wanted: Wanted) -> list[CasePart]:
+        """Draw planes with windows, aimed at classes, and keep those that have them."""
+        operator, drawn = self._smallest.api, list[CasePart]()
         able = Abilities.from_record(dict(self._space.scope.abilities))
         for _ in range(_AT_ONCE):
-            made = _MAKERS[operator.windows](self._draw, operator.spatial_rank)
+            made = _MAKERS[operator.windows](self._draw, operator.spatial_rank, wanted)
             if made is not None and able.have(made[1]):
                 case = replace(self._smallest, shape=(1, 1, *made[0]), attributes=made[1])
                 classes = classes_of(features_of(row_of(case)))
                 kept = {name: own for name, own in classes.items() if name not in self._said_by_others}
-                self._geometries += self._part(
-                    {"spatial": made[0], "attributes": made[1]}, kept, max(case.plane_size, case.plane_windows)
-                )
-        self._drawn += _AT_ONCE
+                if wanted.items() <= kept.items():
+                    cells = max(case.plane_size, case.plane_windows)
+                    drawn += self._part({"spatial": made[0], "attributes": made[1]}, kept, cells)
+        self._geometries += drawn
+        for part in drawn:
+            for each in part.classes.items():
+                self._having[each].append(part)
+        return drawn
 
     def _leading(self) -> Iterator[CasePart]:
         spatial = self._smallest.spatial_shape
@@ -321,7 +371,7 @@ class Completion:
             leading = (c,) if n is None else (n, c)
             classes = classes_of(features_of(row_of(replace(self._smallest, shape=(*leading, *spatial)))))
             kept = {name: classes[name] for name in OF_PLANES & classes.keys()}
-            yield from self._part({"leading": leading}, kept, max(prod(leading), 1))
+            yield from self._part({"leading": leading}, kept, prod(max(length, 1) for length in leading))
 
     def _layouts(self, factor: str) -> Iterator[CasePart]:
         for kind in BY_NAME[factor].classes:

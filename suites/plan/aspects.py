@@ -5,14 +5,15 @@ from __future__ import annotations
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
 from poolproof.suites.cases.huge import huge
 from poolproof.suites.cases.models import models
-from poolproof.suites.cases.pairs import pairs
+from poolproof.suites.cases.pairs import pairs, triples
 from poolproof.suites.cases.strategies import ALL_LAYOUTS, LENGTHS, LONG_LENGTHS, MANY_PLANES, PLANES, Profile
-from poolproof.suites.cases.targets import examples, targets
+from poolproof.suites.cases.targets import ACCEPTANCE, examples, targets
 from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.contract import CHECKS as CONTRACT_CHECKS
 from poolproof.suites.judging.phases import CHECKS as PHASE_CHECKS
 from poolproof.suites.judging.question import Aspect
 from poolproof.suites.plan.blocks import CaseAspect, ContractAspect, PhaseAspect
+from poolproof.suites.plan.plans import PLANS
 
 _INEXACT = (
     *("uniform", "positive", "wide", "big_among_ones"),
@@ -195,6 +196,15 @@ CASE_ASPECTS = {
             profile=Profile(layouts=ALL_LAYOUTS),
             weight=0,
             listed=pairs,
+            least_cases=PLANS["smoke"].cases,
+        ),
+        CaseAspect(
+            "triples",
+            "any three classes of what kernels branch on most meet in a call that gives what it should",
+            profile=Profile(layouts=ALL_LAYOUTS),
+            weight=0,
+            listed=triples,
+            least_cases=ACCEPTANCE,
         ),
     )
 }

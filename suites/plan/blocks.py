@@ -169,8 +169,9 @@ class CaseAspect(Aspect):
     """An aspect about cases.
 
     ``weight`` scales a plan's number of drawn cases, of which there are ``min_cases`` in even the smallest plan, if
-    any. ``listed`` gives cases that are not drawn. ``on_streams``: only for devices with streams; ``on_layouts``: only
-    for implementations that are reached by layouts other than contiguous. ``costly``: judged last by the score.
+    any. ``listed`` gives cases that are not drawn, to plans of ``least_cases`` and more. ``on_streams``: only for
+    devices with streams; ``on_layouts``: only for implementations that are reached by layouts other than contiguous.
+    ``costly``: judged last by the score.
     """
 
     checks: tuple[str, ...] = USUAL
@@ -178,6 +179,7 @@ class CaseAspect(Aspect):
     weight: float = 1.0
     directions: tuple[str, ...] = ("backward", "forward")
     listed: Listed | None = None
+    least_cases: int = 0
     min_cases: int = 1
     on_streams: bool = False
     on_layouts: bool = False
@@ -202,7 +204,9 @@ class CaseAspect(Aspect):
         return max(self.min_cases, round(plan.cases * self.weight)) if self.weight else 0
 
     def targets(self, subject: Subject, plan_cases: int) -> list[Target]:
-        listed = _listed(self.listed, scope_of(subject), subject.dtype, subject.index_dtype) if self.listed else ()
+        if self.listed is None or plan_cases < self.least_cases:
+            return []
+        listed = _listed(self.listed, scope_of(subject), subject.dtype, subject.index_dtype)
         return [
             target
             for target in listed

@@ -35,7 +35,7 @@ class Plan:
 
 _PLANS = (
     Plan("smoke", 40, "a few minutes: every aspect of every operator and dtype, for each change"),
-    Plan("acceptance", 1300, "the evidence to accept or refuse a library on"),
+    Plan("acceptance", 1000, "the evidence to accept or refuse a library on"),
     Plan("soak", 16000, "a night: rare geometries and orders"),
 )
 PLANS = {plan.name: plan for plan in _PLANS}

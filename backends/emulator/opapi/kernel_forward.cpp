@@ -189,6 +189,8 @@ class ForwardKernel {
 
     static bool replaces(double value, double maximum) {
         if (seeded(Defect::nan_loses) && std::isnan(value)) return false;
+        const bool is_default = bits_as<uint64_t>(value) == 0x7FF8000000000000u;  // that of a narrower type, too
+        if (seeded(Defect::default_nan_alone) && std::isnan(value) && !is_default) return false;
         if (seeded(Defect::first_nan_wins) && std::isnan(maximum)) return false;
         if (seeded(Defect::compares_rounded_data)) {
             value = rounded_to(ACL_BF16, static_cast<float>(value));

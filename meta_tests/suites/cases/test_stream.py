@@ -8,9 +8,10 @@ import hashlib
 import numpy as np
 import pytest
 
-from poolproof.references.formats import FLOAT16, FLOAT32
+from poolproof.references.formats import FLOAT16, FLOAT32, FORMATS, FloatFormat
 from poolproof.references.geometry import windowed_axis
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.memory import POISONS, as_bits, holds_poison
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.recipes import gradients
 from poolproof.suites.cases.recipes import stream as streams
@@ -80,3 +81,12 @@ def test_beyond_a_size_elements_are_those_of_a_table_unless_they_depend_on_their
     assert repeated <= streams.TABLE < distinct
     assert (np.diff(drawn("ascending", streams.MAX_DRAWN + 100)) == 1.0).all()
     assert (np.diff(drawn("descending", streams.MAX_DRAWN + 100)) == -1.0).all()
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
+def test_nan_have_both_signs_and_many_payloads_and_are_quiet(fmt: FloatFormat) -> None:
+    drawn = draw_values("nan", 4000, fmt, RandomStream(3, "values"))
+    nan = drawn[np.isnan(drawn)]
+    bits, quiet = as_bits(nan), as_bits(np.full(1, np.nan, fmt.dtype))
+    assert (bits & quiet == quiet).all() and not holds_poison(nan, POISONS[0]).any()
+    assert 0.4 < np.signbit(nan).mean() < 0.6 and quiet in bits and len(np.unique(bits)) > 50

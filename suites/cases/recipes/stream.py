@@ -79,11 +79,28 @@ def draw_bulk(size: int, dtype: np.dtype, stream: RandomStream, draw: Callable[[
     ``draw`` takes from the stream as many elements as it is asked for.
     """
     if size <= MAX_DRAWN:
-        return draw(size).astype(dtype)
-    table = draw(TABLE).astype(dtype)
+        return _with_payloads(draw(size).astype(dtype), stream)
+    table = _with_payloads(draw(TABLE).astype(dtype), stream)
     ring, elements = np.concatenate((table, table[:_PIECE])), np.empty(size, dtype)
     firsts = range(0, size, _PIECE)
     for first, place in zip(firsts, stream.beside("pieces").below(TABLE, len(firsts)).tolist(), strict=True):
         piece = elements[first : first + _PIECE]
         piece[:] = ring[place : place + len(piece)]
+    return elements
+
+
+def _with_payloads(elements: NDArray, stream: RandomStream) -> NDArray:
+    """Give each NaN a sign and a payload in place: none, the largest (of 32 bits) or any.
+
+    All are quiet: what becomes of a signalling one, where it is copied or compared, is a matter of the machine. None
+    has all bits, as memory that nobody has written.
+    """
+    unknown = np.flatnonzero(np.isnan(elements))
+    if size := len(unknown):
+        bits, own = elements.view(f"u{elements.itemsize}"), stream.beside("payloads")
+        usual = int(np.full(1, np.nan, elements.dtype).view(bits.dtype)[0])
+        most = min(usual & -usual, 1 << 32) - 2  # below the bit that makes it a quiet one
+        payloads = np.where(own.below(2, size) == 0, own.below(most + 1, size), own.below(2, size) * most)
+        signs = own.below(2, size).astype(np.uint64) << np.uint64(8 * elements.itemsize - 1)
+        bits[unknown] |= (signs | payloads.view(np.uint64)).astype(bits.dtype)
     return elements
