@@ -12,7 +12,8 @@ struct ForwardTiling {
     int32_t dilation[3];
     uint32_t chunks;  // of a row of windows
     uint32_t chunkWindows;
-    uint32_t spanCells;  // of a row of cells, that the windows of a chunk reach
+    uint32_t taps;  // along a row, that are taken at a time
+    uint32_t spanCells;  // of a row of cells, that so many taps of the windows of a chunk reach
 };
 
 using namespace AscendC;
@@ -25,9 +26,11 @@ __aicore__ inline void Replace(MicroAPI::RegTensor<T>& kept, MicroAPI::RegTensor
     MicroAPI::Select(kept, value, kept, where);
 }
 
-// The taps of one row of `width` cells; `shift` is where the first window begins in it, `place` the index of its first cell.
+// Some taps of one row of `width` cells; `shift` is where the first window's first of them is, `place` the index of its
+// first cell.
 __aicore__ inline void TakeRow(__local_mem__ float* best, __local_mem__ int32_t* index, __local_mem__ float* row,
-                               int32_t width, int32_t shift, int32_t place, uint32_t windows, const ForwardTiling& t)
+                               int32_t width, int32_t shift, int32_t place, uint32_t windows, int32_t taps,
+                               const ForwardTiling& t)
 {
     __VEC_SCOPE__
     {
@@ -41,7 +44,7 @@ __aicore__ inline void TakeRow(__local_mem__ float* best, __local_mem__ int32_t*
             MicroAPI::MaskReg active = MicroAPI::UpdateMask<float>(left);
             MicroAPI::DataCopy(kept, best + begin);
             MicroAPI::DataCopy(keptCell, index + begin);
-            for (int32_t tap = 0; tap < t.kernel[2]; ++tap) {
+            for (int32_t tap = 0; tap < taps; ++tap) {
                 MicroAPI::Arange(column, static_cast<int32_t>(begin));
                 MicroAPI::Muls(column, column, t.stride[2], all);
                 MicroAPI::Adds(column, column, shift + tap * t.dilation[2], all);
@@ -93,26 +96,20 @@ private:
         const uint64_t plane = row / (t.out[0] * t.out[1]);
         const int32_t depth = static_cast<int32_t>(row / t.out[1] % t.out[0]) * t.stride[0] - t.padding[0];
         const int32_t height = static_cast<int32_t>(row % t.out[1]) * t.stride[1] - t.padding[1];
-        const int32_t left = static_cast<int32_t>(window) * t.stride[2] - t.padding[2];
-        const int32_t right = left + (windows - 1) * t.stride[2] + (t.kernel[2] - 1) * t.dilation[2] + 1;
-        const int32_t begin = left > 0 ? left : 0, end = right > 0 ? Smaller(right, t.size[2]) : 0;
+        const int32_t width = static_cast<int32_t>(window) * t.stride[2] - t.padding[2];
         auto y = yQueue_.AllocTensor<float>();
         auto argmax = argmaxQueue_.AllocTensor<int32_t>();
         Duplicate(y, -__builtin_inff(), windows);
         Duplicate(argmax, -1, windows);
         for (int32_t tap = 0; tap < t.kernel[0] * t.kernel[1]; ++tap) {
             const int32_t d = depth + tap / t.kernel[1] * t.dilation[0], h = height + tap % t.kernel[1] * t.dilation[1];
-            if (d < 0 || d >= t.size[0] || h < 0 || h >= t.size[1] || begin >= end) {
+            if (d < 0 || d >= t.size[0] || h < 0 || h >= t.size[1]) {
                 continue;
             }
-            const uint32_t place = (d * t.size[1] + h) * t.size[2] + begin;
-            auto cells = rowQueue_.AllocTensor<float>();
-            DataCopyPad(cells, x_[plane * t.size[0] * t.size[1] * t.size[2] + place], Row<float>(end - begin), {});
-            rowQueue_.EnQue(cells);
-            cells = rowQueue_.DeQue<float>();
-            TakeRow((__local_mem__ float*)y.GetPhyAddr(), (__local_mem__ int32_t*)argmax.GetPhyAddr(),
-                    (__local_mem__ float*)cells.GetPhyAddr(), end - begin, left - begin, place, windows, t);
-            rowQueue_.FreeTensor(cells);
+            const uint32_t cells = (d * t.size[1] + h) * t.size[2];
+            for (int32_t first = 0; first < t.kernel[2]; first += t.taps) {
+                TakeTaps(y, argmax, plane, cells, width + first * t.dilation[2], Smaller(t.taps, t.kernel[2] - first), windows);
+            }
         }
         yQueue_.EnQue(y);
         argmaxQueue_.EnQue(argmax);
@@ -122,6 +119,25 @@ private:
         DataCopyPad(argmax_[static_cast<uint64_t>(row) * t.out[2] + window], argmax, Row<int32_t>(windows));
         yQueue_.FreeTensor(y);
         argmaxQueue_.FreeTensor(argmax);
+    }
+
+    // So many taps of the windows in a row whose first cell has the index `row`; `left` is the first tap of the first window.
+    __aicore__ inline void TakeTaps(LocalTensor<float>& y, LocalTensor<int32_t>& argmax, uint64_t plane, uint32_t row,
+                                    int32_t left, int32_t taps, uint32_t windows)
+    {
+        const ForwardTiling& t = tiling_;
+        const int32_t right = left + (windows - 1) * t.stride[2] + (taps - 1) * t.dilation[2] + 1;
+        const int32_t begin = left > 0 ? left : 0, end = right > 0 ? Smaller(right, t.size[2]) : 0;
+        if (begin >= end) {
+            return;
+        }
+        auto cells = rowQueue_.AllocTensor<float>();
+        DataCopyPad(cells, x_[plane * t.size[0] * t.size[1] * t.size[2] + row + begin], Row<float>(end - begin), {});
+        rowQueue_.EnQue(cells);
+        cells = rowQueue_.DeQue<float>();
+        TakeRow((__local_mem__ float*)y.GetPhyAddr(), (__local_mem__ int32_t*)argmax.GetPhyAddr(),
+                (__local_mem__ float*)cells.GetPhyAddr(), end - begin, left - begin, row + begin, windows, taps, t);
+        rowQueue_.FreeTensor(cells);
     }
 
     ForwardTiling tiling_;

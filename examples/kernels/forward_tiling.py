@@ -1,4 +1,4 @@
-"""How the forward is cut: rows of windows into chunks, of which the cells of one row fit into UB twice."""
+"""How the forward is cut: rows of windows into chunks, and taps, so that the cells of one row fit into UB twice."""
 
 from math import ceil
 
@@ -9,7 +9,8 @@ def tiling(call):
 
     batch, channels, *plane = call.shapes["x"]
     outputs = call.shapes["y"][2:]
-    reach = (call.kernel_size[-1] - 1) * call.dilation[-1] + 1
+    taps = min(call.kernel_size[-1], 12_287 // call.dilation[-1] + 1)
+    reach = (taps - 1) * call.dilation[-1] + 1
     chunk = max(1, min(outputs[-1], 2048, (24_576 - reach) // call.stride[-1]))
     fields = {
         "planes": batch * channels,
@@ -21,6 +22,7 @@ def tiling(call):
         "dilation": axes(call.dilation, 1),
         "chunks": ceil(outputs[-1] / chunk),
         "chunkWindows": chunk,
+        "taps": taps,
         "spanCells": min(plane[-1], (chunk - 1) * call.stride[-1] + reach),
     }
     rows = batch * channels * fields["out"][0] * fields["out"][1]
