@@ -18,16 +18,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_799,
     "backends": 5_576,
-    "suites": 15_943,
+    "suites": 15_957,
     "suites/cases": 4_899,
     "suites/judging": 3_367,
     "suites/plan": 1_612,
-    "suites/isolation": 1_553,
+    "suites/isolation": 1_567,
     "suites/run": 1_076,
     "suites/probe": 951,
     "suites/fleet": 510,
     "reports": 11_448,
-    "meta_tests": 25_310,
+    "meta_tests": 25_319,
 }
 
 CLASSES, FRAMES = 24, 15

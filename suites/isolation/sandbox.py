@@ -67,7 +67,11 @@ _MODEL_SLOWNESS = 4.0
 """How many times the usual time limit a kernel may take on a model, which runs all its cores on one."""
 
 _WARM_UP_SECONDS = 20.0
-"""Time limit for the calls of a warm-up, and what the first case has besides in a process without one."""
+"""Time limit for the calls of a warm-up, and at most what the first case has besides in a process without one."""
+
+_SLOWER, _LEAST_SECONDS = 10.0, 2.0
+"""How much longer than the longest so far the first case of a process may take, and at least: of a library that hangs
+every process but one begins with a case that hangs."""
 
 _SHARE, _SHARE_LATER, _SHORTEST = 2, 16, 1.0
 """A case may take half of the time that is left of a budget, a sixteenth once one has hung, and so many seconds
@@ -143,6 +147,7 @@ class Sandbox:
         self._survives_first_calls: bool | None = None
         self._has_hung = self._is_over = False
         self._zygote_is_warm = False
+        self._slowest_first: float | None = None
         self._oom_kills: int | None = None
         self._dtype = "float32"
         self.take(scratch, name, timeout, until)
@@ -317,9 +322,9 @@ class Sandbox:
         prepared, self._begun = self._prepared, None
         after = self._prepare(following) if prepared and following else None
         scale = question.timeout_scale * (_MODEL_SLOWNESS if self.backend.startswith(KERNELS) else 1.0)
-        first = _WARM_UP_SECONDS if len(self._asked) == 1 and not self._remote.survives_fork else 0.0
-        seconds = self._timeout * scale + first
-        allowed = self._allow(seconds)
+        is_first = len(self._asked) == 1 and not self._remote.survives_fork
+        seconds = self._timeout * scale + (self._warm_up_seconds if is_first else 0.0)
+        allowed, started = self._allow(seconds), time.monotonic()
         try:
             if prepared:
                 self._remote.receive()
@@ -338,11 +343,20 @@ class Sandbox:
                     hung = f"the {seconds:.3g} s after which it counts as hung (--case-timeout)"
                     return self._not_run(question, f"cut off before {hung}, for that was its share of the budget")
             return death
+        if is_first:
+            self._slowest_first = max(self._slowest_first or 0.0, time.monotonic() - started)
         damaged, is_usable = self._remote.survives_fork and may_be_damaged(row), self._remote.is_usable()
         is_cut_off = not is_usable and row["verdict"] == Verdict.NOT_RUN and self._asked[0] is not question
         if damaged or self._remote.is_spoiled or not is_usable:
             self._end_worker()
         return self._answer(question) if is_cut_off else row  # an earlier one may have lost the context
+
+    @property
+    def _warm_up_seconds(self) -> float:
+        """What the first case of a process has besides its time limit."""
+        if self._slowest_first is None:
+            return _WARM_UP_SECONDS
+        return min(_WARM_UP_SECONDS, max(_SLOWER * self._slowest_first, _LEAST_SECONDS))
 
     def _prepare(self, question: Question) -> Prepared | None:
         try:

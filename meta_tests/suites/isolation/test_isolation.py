@@ -111,6 +111,14 @@ def test_who_hangs_takes_a_share_of_a_budget_and_is_accused_of_a_whole_time_out_
     assert rows[6]["reason"].startswith("the time of the budget was over")
 
 
+def test_the_first_case_of_a_process_has_ten_times_as_long_as_others_took(tmp_path: Path) -> None:
+    with opened("dying_backends:unforkable_hanging", tmp_path, timeout=1.0) as sandbox:
+        assert sandbox.judge_alone(QUESTIONS[0])["verdict"] == Verdict.CONFORMS
+        begun = time.monotonic()
+        assert sandbox.judge_alone(KILLING[0])["verdict"] == Verdict.TIMED_OUT
+    assert 3.0 <= time.monotonic() - begun < 20.0
+
+
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_many_calls_may_take_longer_than_one(tmp_path: Path) -> None:
     often = CaseQuestion(CASE, holding("memory_kept"), "block", repeats=200)
