@@ -4,9 +4,9 @@ They were written down from the table of defects, before the first sentence abou
 table says less than the switch does, which the sentences told: `stride_field_wraps` moves adaptive windows, too,
 `compares_rounded_data` compares every dtype so, `output_strides_ignored` and `gaps_overwritten` are about the outputs
 of forwards as well. A defect that is not here is brought about by what no row tells: a gradient in one cell, a race,
-what an earlier call has left behind. Three that any call shows are named by the check that they break. Three patterns
-were widened after sentences were read: "tagged" names NHWC, a route of adaptive windows those, and window bounds that
-float32 rounds the lengths whose ratio it rounds.
+what an earlier call has left behind. Three that any call shows are named by the check that they break. Five patterns
+were widened after sentences were read: "tagged" names NHWC, a route of adaptive windows those, window bounds that
+float32 rounds the lengths whose ratio it rounds, repeated cells an expanded axis, opposite infinities infinite ones.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ TRIGGERS = {
     "dilation_of_first_axis": _when("dilations that differ by axis", "dilation that differs|dilation along"),
     "dilation_blind_phases": _when("dilation > 1, windows that meet", "dilat"),
     "nan_dropped": _when("a NaN gradient", "gradients with NaN"),
-    "opposite_infinities_cancel": _when("infinite gradients", "gradients with infinities"),
+    "opposite_infinities_cancel": _when("infinite gradients", "gradients with infinities|opposite infinities"),
     "nan_loses": _when("NaN in self", "values with NaN"),
     "minus_infinity_unset": _when("self of -inf", "values with infinities"),
     "last_maximum_wins": _when("equal maxima, a forward", "^ties|forward"),
@@ -102,7 +102,7 @@ TRIGGERS = {
     "offset_in_bytes": _when("gradOutput with an offset", "offset of grad_output|layout of grad_output"),
     "output_strides_ignored": _when("a strided output", "grad_input|output"),
     "gaps_overwritten": _when("an output with gaps", "grad_input|output"),
-    "expanded_plane_ignored": _when("an input expanded along D, H or W", "expanded|layout"),
+    "expanded_plane_ignored": _when("an input expanded along D, H or W", "expanded|layout|repeated"),
     "plane_gap_ignored": _when("a gap between planes", "layout|strided"),
     "narrowed_rows_lost": _when("a strided input with an offset", "layout|offset"),
     "merged_rows_collide": _when("NHWC, few channels, overlap along H", "NHWC|nhwc"),
