@@ -108,7 +108,8 @@ private:
             }
             const uint32_t cells = (d * t.size[1] + h) * t.size[2];
             for (int32_t first = 0; first < t.kernel[2]; first += t.taps) {
-                TakeTaps(y, argmax, plane, cells, width + first * t.dilation[2], Smaller(t.taps, t.kernel[2] - first), windows);
+                const int32_t taps = Smaller(t.taps, t.kernel[2] - first);
+                TakeTaps(y, argmax, plane, cells, width + first * t.dilation[2], taps, windows);
             }
         }
         yQueue_.EnQue(y);

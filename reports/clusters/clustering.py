@@ -48,7 +48,10 @@ NEEDED = tuple(dict.fromkeys((*READ, *_OWN)))
 
 
 def clusters_of(folder: Path, counts_all: bool = True) -> tuple[FailureCluster, ...]:
-    """Cluster the failing rows of a run, with the whole row of each smallest case; `NotARun` if the folder is none."""
+    """Cluster the failing rows of a run, with the whole row of each smallest case; `NotARun` if the folder is none.
+
+    ``counts_all`` as in `cluster_failures`.
+    """
     has_failed = having("verdict", FAILED)
     failing = read_rows(folder, NEEDED, has_failed)
     if not failing.num_rows:

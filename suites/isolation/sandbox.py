@@ -343,7 +343,7 @@ class Sandbox:
                     hung = f"the {seconds:.3g} s after which it counts as hung (--case-timeout)"
                     return self._not_run(question, f"cut off before {hung}, for that was its share of the budget")
             return death
-        if is_first:
+        if is_first and row["verdict"] in (Verdict.CONFORMS, Verdict.VIOLATES):  # others may have called nothing
             self._slowest_first = max(self._slowest_first or 0.0, time.monotonic() - started)
         damaged, is_usable = self._remote.survives_fork and may_be_damaged(row), self._remote.is_usable()
         is_cut_off = not is_usable and row["verdict"] == Verdict.NOT_RUN and self._asked[0] is not question

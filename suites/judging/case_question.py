@@ -128,7 +128,7 @@ class CaseQuestion(Question):
         if makes_others or takes_own_indices or self._not_judged(backend):
             return None
         trial = self._trial(backend)
-        _ = trial.operands  # drawn before calls are made of them: a way less to follow
+        _ = trial.operands  # drawn before calls are made of them, two frames nearer to who debugs a recipe
         sizes = (sum(tensor.buffer.nbytes for tensor in call.tensors.values()) for call in trial.call_batch)
         return (trial.call_batch, partial(self.judge, backend, trial)) if max(sizes) <= SMALL else None
 

@@ -112,7 +112,10 @@ def test_who_hangs_takes_a_share_of_a_budget_and_is_accused_of_a_whole_time_out_
 
 
 def test_the_first_case_of_a_process_has_ten_times_as_long_as_others_took(tmp_path: Path) -> None:
+    beyond = CaseQuestion(replace(CASE, shape=(1, 1 << 20, 1 << 12, 1 << 12)), holding("written"), "block")
     with opened("dying_backends:unforkable_hanging", tmp_path, timeout=1.0) as sandbox:
+        assert sandbox.judge_alone(beyond)["verdict"] == Verdict.NOT_RUN
+        assert sandbox._warm_up_seconds == 20.0, "it called nothing"
         assert sandbox.judge_alone(QUESTIONS[0])["verdict"] == Verdict.CONFORMS
         begun = time.monotonic()
         assert sandbox.judge_alone(KILLING[0])["verdict"] == Verdict.TIMED_OUT
