@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,7 +218,9 @@ def _shared(operands: NDArray, case: Case, name: str) -> NDArray:
     layout = case.layout(name)
     if not layout.repeats_elements:
         return operands
-    steps = zip(np.indices(operands.shape), layout.place(operands.shape, case.api.spatial_rank).strides, strict=True)
-    places = sum(index * stride for index, stride in steps)
-    _, first, shares = np.unique(places, return_index=True, return_inverse=True)
-    return operands.ravel()[first][shares].reshape(operands.shape)
+    strides = layout.place(operands.shape, case.api.spatial_rank).strides
+    steps = (np.arange(size) * stride for size, stride in zip(operands.shape, strides, strict=True))
+    places = reduce(np.add.outer, steps)
+    memory = np.empty(places.max(initial=0) + 1, operands.dtype)
+    memory[places.ravel()[::-1]] = operands.ravel()[::-1]  # of several values for a place, the last stays
+    return memory[places]

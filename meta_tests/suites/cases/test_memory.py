@@ -81,6 +81,18 @@ def test_a_byte_of_an_input_that_the_first_run_changed_is_seen(name: str, layout
     assert inputs_untouched(trial) is None
 
 
+@pytest.mark.parametrize("layout", [name for name in DRAWN if LAYOUTS[name].shared])
+def test_elements_that_share_memory_have_the_value_of_the_first_of_them(layout: str) -> None:
+    case = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,))
+    drawn, strides = make_operands(case).values, MemoryLayout(layout).place(case.shape, 3).strides
+    first: dict[int, Any] = {}
+    for element in np.ndindex(*case.shape):
+        first.setdefault(int(np.dot(element, strides)), drawn[element])
+    shared = make_operands(replace(case, layouts=(("self", layout),))).values
+    assert len(first) < drawn.size
+    assert all(shared[element] == first[int(np.dot(element, strides))] for element in np.ndindex(*case.shape))
+
+
 @pytest.mark.parametrize(
     "view",
     [lambda array: array, lambda array: array.T, lambda array: array[:, ::2]],
