@@ -5,8 +5,8 @@ There is no threshold and no verdict here. Arrays are flat, of shape (cells,), a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,9 @@ from poolproof.references.geometry import Int64
 from poolproof.references.kernels.sums import ExactSums
 
 Bool = NDArray[np.bool_]
+
+PART = 1 << 15
+"""Cells that are looked at together: what is worked out of them stays in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,15 @@ class Deviations:
         if key not in self._figures:
             self._figures[key] = compute()
         return self._figures[key]
+
+    def parts(self) -> Iterator[Deviations]:
+        """Yield the deviations of `PART` cells at a time; once where there are none."""
+        for first in range(0, max(self.outputs.size, 1), PART):
+            cells = slice(first, first + PART)
+            sums, second = ExactSums._make(fact[cells] for fact in self.sums), self.second
+            yield replace(
+                self, outputs=self.outputs[cells], sums=sums, second=None if second is None else second[cells]
+            )
 
     @cached_property
     def golden(self) -> Float64:

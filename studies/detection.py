@@ -264,7 +264,7 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
             rejected["interval"].add(number)
         if allowed and not is_honest:
             continue
-        for name, passes in judge_all(_deviations(operands, call)).items():
+        for name, passes in judge_all([_deviations(operands, call)]).items():
             if passes is False:
                 rejected[name].add(number)
     return rejected

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import poolproof.references.deviations
 from places import ROOT
 from poolproof.references import standards
 from poolproof.references.criterion import scatter_sums
 from poolproof.references.deviations import Deviations
-from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
+from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, Float64, FloatFormat
 from poolproof.references.operators import BACKWARDS
 from poolproof.references.standards import STANDARDS, judge_all
 
@@ -266,13 +267,45 @@ def test_examples_that_need_more() -> None:
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
 def test_an_exact_output_passes_every_standard_that_applies_and_an_empty_one_fails_none(fmt: FloatFormat) -> None:
     owed = [0.0, 1.0, -2.0, 2.0**-9, 384.0]
-    verdicts = judge_all(compare(owed, owed, fmt, owed, windows_per_plane=5))
+    verdicts = judge_all([compare(owed, owed, fmt, owed, windows_per_plane=5)])
     assert list(verdicts.values()).count(True) == {FLOAT64: 7, BFLOAT16: 17}.get(fmt, len(STANDARDS))
-    empty = judge_all(compare([], [], fmt, [], windows_per_plane=0))
+    empty = judge_all([compare([], [], fmt, [], windows_per_plane=0)])
     assert False not in verdicts.values() and False not in empty.values()
 
 
 def test_an_all_nan_output_passes_only_what_leaves_such_cells_out() -> None:
     owed = [1.0, 2.0, 3.0]
-    verdicts = judge_all(compare([np.nan] * 3, owed, FLOAT32, owed, windows_per_plane=3))
+    verdicts = judge_all([compare([np.nan] * 3, owed, FLOAT32, owed, windows_per_plane=3)])
     assert [name for name, passed in verdicts.items() if passed] == ["msprobe-benchmark"]
+
+
+def drawn(stream: np.random.Generator, fmt: FloatFormat, cells: int) -> Deviations:
+    """Sums of two terms a cell, NaN and infinities among them; each of two results is right, or wrong somewhere."""
+    terms = fmt.round(stream.standard_normal(2 * cells) * stream.choice([1e-6, 1e-3, 1.0, 100.0]))
+    if cells and stream.random() < 0.3:
+        terms[stream.integers(0, 2 * cells, 3)] = stream.choice([np.nan, np.inf, -np.inf, 0.0], 3)
+    sums = scatter_sums(np.repeat(np.arange(cells), 2), terms, cells)
+
+    def result() -> Float64:
+        values = fmt.round(sums.exact)
+        if stream.random() < 0.6:
+            values *= 1 + stream.standard_normal(cells) * stream.choice([1e-5, 1e-3, 1e-2])
+        if cells and stream.random() < 0.4:
+            values[stream.integers(cells)] = stream.choice([np.nan, np.inf, 1e4, 0.0])
+        return fmt.round(values)
+
+    return Deviations(result(), sums, fmt, result() if stream.random() < 0.7 else None, int(stream.integers(1, 99)))
+
+
+def test_figures_of_parts_add_up_to_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, said = np.random.default_rng(0), set()
+    for number in range(600):
+        deviations = drawn(
+            stream, tuple(FORMATS.values())[number % len(FORMATS)], int(stream.choice([0, 1, 7, 40, 300]))
+        )
+        whole = judge_all(deviations.parts())
+        with monkeypatch.context() as patch:
+            patch.setattr(poolproof.references.deviations, "PART", 7)
+            assert judge_all(deviations.parts()) == whole
+        said |= set(whole.items())
+    assert {name for name in STANDARDS if {(name, True), (name, False)} <= said} == {*STANDARDS}

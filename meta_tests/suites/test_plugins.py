@@ -26,7 +26,9 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.commands import LISTED
-from poolproof.suites.judging import plugged_standards
+from poolproof.suites.judging import budget, plugged_standards
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.plan.aspects import EVERYTHING
 from poolproof.suites.plugged import LoadedPlugins
 from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
@@ -151,6 +153,19 @@ def test_a_standard_of_a_plugin_stands_beside_the_verdict(
     told = {name for name in ("standards_passed", "standards_failed", "standards_broken") if row[name]}
     mine = {name: [text for text in row[name] if text.startswith("mine")] for name in told}
     assert {name: texts for name, texts in mine.items() if texts} == ({column: [said]} if column else {})
+
+
+def test_standards_of_plugins_are_left_out_where_memory_is_short(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standards(package, "MINE = told('mine', True)")
+    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
+    needed = budget.needed_memory(case, EVERYTHING.repeats)
+    for room, is_asked in ((needed, False), (needed + budget.PLUGGED_BYTES * 4 * 64 * 64, True)):
+        monkeypatch.setenv(budget.VARIABLE, str(room))
+        row = CaseQuestion(case, EVERYTHING).judge(Scatter())
+        assert row["verdict"] == "conforms"
+        assert ("mine" in row["standards_passed"], "ttk-close" in row["standards_passed"]) == (is_asked, True)
 
 
 HAD = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}

@@ -6,23 +6,23 @@ this family. None decides a verdict: `poolproof.references.criterion` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from poolproof.references.deviations import Deviations
-from poolproof.references.standards.base import Standard
+from poolproof.references.standards.base import CountedStandard, Standard, judge_together
 from poolproof.references.standards.commercial import COMMERCIAL
 from poolproof.references.standards.ecosystem import ECOSYSTEM
 from poolproof.references.standards.frameworks import FRAMEWORKS, share_close
 from poolproof.references.standards.msprobe import MSPROBE
 
-__all__ = ["STANDARDS", "Standard", "judge_all", "share_close"]
+__all__ = ["STANDARDS", "CountedStandard", "Standard", "judge_all", "judge_together", "share_close"]
 
-STANDARDS: dict[str, Standard] = {
+STANDARDS: dict[str, CountedStandard] = {
     standard.name: standard for family in (ECOSYSTEM, COMMERCIAL, FRAMEWORKS, MSPROBE) for standard in family
 }
 """Every policy by its name."""
 
 
-def judge_all(deviations: Deviations, names: Iterable[str] = STANDARDS) -> dict[str, bool | None]:
-    """Return whether each named standard passes; None where it does not apply."""
-    return {name: STANDARDS[name].judge(deviations) for name in names}
+def judge_all(parts: Iterable[Deviations], names: Collection[str] = STANDARDS) -> dict[str, bool | None]:
+    """Return whether each named standard passes the tensor of these parts; None where it does not apply."""
+    return dict(zip(names, judge_together([STANDARDS[name] for name in names], parts), strict=True))

@@ -6,14 +6,15 @@ A standard never decides the suite's verdict; its answer stands beside the inter
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from math import isnan, nan
+from typing import Any, Literal
 
 import numpy as np
 
 from poolproof.references.deviations import Bool, Deviations
-from poolproof.references.formats import Float64
+from poolproof.references.formats import Float64, FloatFormat
 
 Thresholds = Mapping[str, float]
 """A threshold per dtype, including the texts' dtypes that no operator of the family has (HiF32, the 8-bit ones)."""
@@ -54,12 +55,58 @@ class Standard(ABC):
         """Judge one output tensor; None where the rule does not apply. An empty tensor passes every rule."""
 
 
-def leaves_unanswered(deviations: Deviations, specials: Specials) -> bool:
-    """Check for golden values that are not finite, where the text says nothing about them, or passes the case unseen.
+class Figures(dict[str, Any]):
+    """What a rule counts of some cells, by name: numbers, `Largest` and figures in figures; `+` adds other cells'."""
+
+    def __add__(self, later: Figures) -> Figures:
+        return Figures({name: figure + later[name] for name, figure in self.items()})
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest of some values, NaN if one is, and a number that stands beside the first of the largest."""
+
+    value: float = 0.0
+    beside: float = nan
+
+    def __add__(self, later: Largest) -> Largest:
+        is_larger = later.value > self.value or isnan(later.value)
+        return later if is_larger and not isnan(self.value) else self
+
+
+class CountedStandard(Standard):
+    """A rule on figures that are counted a part of the tensor at a time, in the memory of that part."""
+
+    @abstractmethod
+    def count(self, part: Deviations) -> Figures | None:
+        """Count what the rule looks at; None where it does not apply, which no part decides differently."""
+
+    @abstractmethod
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
+        """Judge the figures of a whole tensor of that format; None where they leave the rule without an answer."""
+
+    def judge(self, deviations: Deviations) -> bool | None:
+        return judge_together([self], deviations.parts())[0]
+
+
+def judge_together(standards: Sequence[CountedStandard], parts: Iterable[Deviations]) -> list[bool | None]:
+    """Judge one output tensor by several rules, in one pass over its parts, of which an empty tensor has one."""
+    totals: dict[str, Figures] = {}
+    for part in parts:
+        fmt = part.fmt
+        for standard in standards:
+            if (counted := standard.count(part)) is not None:
+                name = standard.name
+                totals[name] = totals[name] + counted if name in totals else counted
+    return [each.passes(totals[each.name], fmt) if each.name in totals else None for each in standards]
+
+
+def count_unanswered(part: Deviations, specials: Specials) -> int:
+    """Count golden values that are not finite, where the text says nothing about them, or passes the case unseen.
 
     They are those that are not finite when rounded to the output's format, overflow included.
     """
-    return specials != "elements" and not np.isfinite(deviations.rounded).all()
+    return 0 if specials == "elements" else count_true(~np.isfinite(part.rounded))
 
 
 def agree(errors: Float64, within: Bool) -> Bool:
@@ -71,21 +118,16 @@ def count_true(mask: Bool) -> int:
     return int(np.count_nonzero(mask))
 
 
-def share(mask: Bool, among: Bool | None = None) -> float:
-    """Return the share of true elements, relative to those of ``among`` or to all; zero of nothing."""
-    size = mask.size if among is None else count_true(among)
-    return count_true(mask) / size if size else 0.0
+def share(count: int, among: int) -> float:
+    """Return a count relative to another; zero of nothing."""
+    return count / among if among else 0.0
 
 
-def largest(values: Float64) -> float:
-    """Return the maximum, NaN if any value is; zero of nothing."""
-    return float(values.max()) if values.size else 0.0
+def largest(values: Float64) -> Largest:
+    return Largest(float(values.max())) if values.size else Largest()
 
 
-def mean(values: Float64) -> float:
-    return float(values.sum() / values.size) if values.size else 0.0
-
-
-def root_mean_square(values: Float64) -> float:
+def squares(values: Float64) -> float:
+    """Sum the squares."""
     with np.errstate(over="ignore"):
-        return float(np.sqrt(np.dot(values, values) / values.size)) if values.size else 0.0
+        return float(np.dot(values, values))

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
-from poolproof.references.deviations import Bool, Deviations, same_values
-from poolproof.references.formats import Float64
+from poolproof.references.deviations import Deviations, same_values
+from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.standards.base import (
-    Standard,
+    CountedStandard,
+    Figures,
     Thresholds,
     by_dtype,
     count_true,
     largest,
-    mean,
-    root_mean_square,
+    share,
+    squares,
 )
 from poolproof.references.standards.ecosystem import MARE_FACTOR, RELATIVE_2026_04, RELATIVE_GUARD
 
@@ -39,59 +41,65 @@ RATIO_GUARD = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratios(Standard):
+class Ratios(CountedStandard):
     """MARE, MERE and RMSE of the output within multiples of a second result's, and few errors among small values."""
 
     limits: Mapping[str, float]
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        if deviations.second is None or deviations.fmt.name not in SMALL_VALUE:
+    def count(self, part: Deviations) -> Figures | None:
+        if part.second is None or part.fmt.name not in SMALL_VALUE:
             return None
-        # the levels differ in their limits alone
-        special, figures = deviations.once(Ratios, lambda: _figures(deviations))
-        if special is False:
+        counted: Figures = part.once(Ratios, lambda: _count(part))  # the levels differ in their limits alone
+        return counted
+
+    def passes(self, figures: Figures, _: FloatFormat) -> bool | None:
+        if figures["wrong"]:
             return False
-        limits = {**self.limits, "small_ratio": SMALL_COUNT_RATIO}
-        passed = all(figures[name] <= limit for name, limit in limits.items())
-        return None if passed and special is None else passed
+        mine, theirs = figures["mine"], figures["theirs"]
+        ratios = {name: figure / (_errors(theirs)[name] + RATIO_GUARD) for name, figure in _errors(mine).items()}
+        few = mine["small_wrong"] / max(theirs["small_wrong"], 1) <= SMALL_COUNT_RATIO
+        passed = few and all(ratios[name] <= limit for name, limit in self.limits.items())
+        return None if passed and figures["unclear"] else passed
 
 
-def _figures(deviations: Deviations) -> tuple[bool | None, dict[str, float]]:
-    """Return (the answer of `_special_values`, the ratios unless it is False)."""
-    assert deviations.second is not None
-    name = deviations.fmt.name
-    special, finite = _special_values(deviations, deviations.second)
-    if special is False:
-        return False, {}
-    small = deviations.magnitude < SMALL_VALUE[name]
-    mine, theirs = deviations.golden_error, deviations.second_error
-    judged = finite & ~small
-    ratios = _ratios(mine[judged], theirs[judged], deviations.magnitude[judged])
-    wrong = [errors > SMALL_VALUE_ERROR[name] for errors in (mine, theirs)]
-    return special, ratios | {"small_ratio": _count_ratio(wrong, finite & small)}
+def _count(part: Deviations) -> Figures:
+    """Count errors of both results, and outputs that should be NaN or infinite: wrong ones, and such as are unclear.
 
-
-def _ratios(mine: Float64, theirs: Float64, golden: Float64) -> dict[str, float]:
-    my_relative, their_relative = (errors / (golden + RELATIVE_GUARD) for errors in (mine, theirs))
-    return {
-        "mare_ratio": largest(my_relative) / (largest(their_relative) + RATIO_GUARD),
-        "mere_ratio": mean(my_relative) / (mean(their_relative) + RATIO_GUARD),
-        "rmse_ratio": root_mean_square(mine) / (root_mean_square(theirs) + RATIO_GUARD),
-    }
-
-
-def _special_values(deviations: Deviations, second: Float64) -> tuple[bool | None, Bool]:
-    """Return (whether NaN and infinities are right, None where a person is to look; cells left to judge)."""
-    outputs, golden = deviations.outputs, deviations.rounded
+    A person is to look at what is unclear: the second result is not the golden value there, and neither is the output.
+    """
+    second, name = part.second, part.fmt.name
+    assert second is not None
+    outputs, golden = part.outputs, part.rounded
     finite = np.isfinite(outputs) & np.isfinite(golden) & np.isfinite(second)
-    if finite.all():
-        return True, finite
-    right = same_values(outputs, second) | (~np.isfinite(golden) & same_values(outputs, golden))
-    unclear = ~np.isfinite(golden) & ~same_values(second, golden)
-    wrong = ~finite & ~right
-    if (wrong & ~unclear).any():
-        return False, finite
-    return (None if wrong.any() else True), finite
+    right = finite | same_values(outputs, second) | (~np.isfinite(golden) & same_values(outputs, golden))
+    is_unclear = ~np.isfinite(golden) & ~same_values(second, golden)
+    small = part.magnitude < SMALL_VALUE[name]
+
+    def errors_of(errors: Float64) -> Figures:
+        judged = errors[finite & ~small]
+        relative = judged / (part.magnitude[finite & ~small] + RELATIVE_GUARD)
+        return Figures(
+            cells=judged.size,
+            relative=float(relative.sum()),
+            largest=largest(relative),
+            squares=squares(judged),
+            small_wrong=count_true(finite & small & (errors > SMALL_VALUE_ERROR[name])),
+        )
+
+    return Figures(
+        wrong=count_true(~right & ~is_unclear),
+        unclear=count_true(~right & is_unclear),
+        mine=errors_of(part.golden_error),
+        theirs=errors_of(part.second_error),
+    )
+
+
+def _errors(figures: Figures) -> dict[str, float]:
+    return {
+        "mare_ratio": figures["largest"].value,
+        "mere_ratio": share(figures["relative"], figures["cells"]),
+        "rmse_ratio": sqrt(share(figures["squares"], figures["cells"])),
+    }
 
 
 # Kernel benchmark, thresholds: |golden| and |actual| below which a value that is not small counts as cancelled.
@@ -99,56 +107,48 @@ CANCELLATION: Thresholds = {"float16": 2.0**-5, "bfloat16": 2.0**-3, "float32": 
 
 
 @dataclass(frozen=True, kw_only=True)
-class CannBench(Standard):
-    """MERE and MARE of April 2026, and where they fail, counts of errors in three kinds of values."""
-
-    def judge(self, deviations: Deviations) -> bool | None:
-        name = deviations.fmt.name
-        if name not in CANCELLATION:
-            return None
-        actual, golden = deviations.outputs, deviations.rounded
-        both_infinite = np.isinf(actual) & np.isinf(golden)
-        if (np.isnan(actual) != np.isnan(golden)).any() or (actual != golden)[both_infinite].any():
-            return False
-        limit = deviations.fmt.max
-        judged = ~(np.isnan(golden) | both_infinite)
-        actual, golden = (np.clip(values[judged], -limit, limit) for values in (actual, golden))
-        second = golden if deviations.second is None else np.clip(deviations.second[judged], -limit, limit)
-        relative = np.abs(actual - golden) / (np.abs(golden) + RELATIVE_GUARD)
-        threshold = RELATIVE_2026_04[name]
-        if mean(relative) < threshold and largest(relative) < MARE_FACTOR * threshold:
-            return True
-        return max(_escapes(actual, golden, second, name)) <= SMALL_COUNT_RATIO
-
-
-def _escapes(actual: Float64, golden: Float64, second: Float64, dtype: str) -> tuple[float, ...]:
-    """Return the errors of ``actual`` relative to those of ``second`` among small, cancelled and normal values.
+class CannBench(CountedStandard):
+    """MERE and MARE of April 2026, and where they fail, counts of errors in three kinds of values.
 
     Among normal values the second's count is not replaced by one: a single error there fails unless it errs too.
     """
-    small = np.abs(golden) < SMALL_VALUE[dtype]
-    boundary = CANCELLATION[dtype]
-    cancelled = ~small & (np.abs(golden) < boundary) & (np.abs(actual) < boundary)
-    normal = ~small & ~cancelled
-    beyond = [_beyond(values, golden, dtype) for values in (actual, second)]
-    apart = [np.abs(values - golden) > SMALL_VALUE_ERROR[dtype] for values in (actual, second)]
-    mine, theirs = (count_true(wrong & normal) for wrong in beyond)
-    normal_ratio = mine / theirs if theirs else float("inf") if mine else 0.0
-    return _count_ratio(apart, small), _count_ratio(beyond, cancelled), normal_ratio
+
+    def count(self, part: Deviations) -> Figures | None:
+        name, limit = part.fmt.name, part.fmt.max
+        if name not in CANCELLATION:
+            return None
+        actual, golden = part.outputs, part.rounded
+        both_infinite = np.isinf(actual) & np.isinf(golden)
+        special_wrong = (np.isnan(actual) != np.isnan(golden)) | (both_infinite & (actual != golden))
+        judged = ~(np.isnan(actual) | np.isnan(golden) | both_infinite)
+        second = golden if part.second is None else part.second
+        actual, golden, second = (np.clip(values[judged], -limit, limit) for values in (actual, golden, second))
+        small = np.abs(golden) < SMALL_VALUE[name]
+        cancelled = ~small & (np.abs(golden) < CANCELLATION[name]) & (np.abs(actual) < CANCELLATION[name])
+        kinds = {"small": small, "cancelled": cancelled, "normal": ~small & ~cancelled}
+
+        def errors_of(values: Float64) -> Figures:
+            errors = np.abs(values - golden)
+            relative = errors / (np.abs(golden) + RELATIVE_GUARD)
+            beyond = relative > MARE_FACTOR * RELATIVE_2026_04[name]
+            wrong = {"small": errors > SMALL_VALUE_ERROR[name], "cancelled": beyond, "normal": beyond}
+            counted = {kind: count_true(wrong[kind] & cells) for kind, cells in kinds.items()}
+            return Figures(counted, cells=relative.size, relative=float(relative.sum()), largest=largest(relative))
+
+        return Figures(special=count_true(special_wrong), mine=errors_of(actual), theirs=errors_of(second))
+
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool:
+        if figures["special"]:
+            return False
+        mine, theirs, threshold = figures["mine"], figures["theirs"], RELATIVE_2026_04[fmt.name]
+        mere, mare = share(mine["relative"], mine["cells"]), mine["largest"].value
+        if mere < threshold and mare < MARE_FACTOR * threshold:
+            return True
+        least = {"small": 1, "cancelled": 1, "normal": 0}
+        return all(mine[kind] <= SMALL_COUNT_RATIO * max(theirs[kind], least[kind]) for kind in least)
 
 
-def _beyond(values: Float64, golden: Float64, dtype: str) -> Bool:
-    relative = np.abs(values - golden) / (np.abs(golden) + RELATIVE_GUARD)
-    return relative > MARE_FACTOR * RELATIVE_2026_04[dtype]
-
-
-def _count_ratio(wrong: list[Bool], kind: Bool) -> float:
-    """Return the errors among a kind of values, relative to the third party's or to one."""
-    mine, theirs = (count_true(mask & kind) for mask in wrong)
-    return mine / max(theirs, 1)
-
-
-COMMERCIAL: tuple[Standard, ...] = (
+COMMERCIAL: tuple[CountedStandard, ...] = (
     *(
         Ratios(
             name=f"commercial-{name}",

@@ -12,15 +12,17 @@ from typing import Literal
 import numpy as np
 
 from poolproof.references.deviations import Deviations, element_errors
-from poolproof.references.formats import Float64, FloatFormat
+from poolproof.references.formats import FloatFormat
 from poolproof.references.standards.base import (
-    Standard,
+    CountedStandard,
+    Figures,
+    Largest,
     Thresholds,
     agree,
     by_dtype,
+    count_true,
+    count_unanswered,
     largest,
-    leaves_unanswered,
-    mean,
     share,
 )
 
@@ -51,24 +53,30 @@ largest difference.
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelativeErrors(Standard):
+class RelativeErrors(CountedStandard):
     """MERE < threshold and MARE < 10 threshold, MERE and MARE being mean and largest |a - g| / (|g| + 1e-7)."""
 
     thresholds: Thresholds
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        threshold = self.thresholds.get(deviations.fmt.name)
-        if threshold is None:
+    def count(self, part: Deviations) -> Figures | None:
+        if part.fmt.name not in self.thresholds:
             return None
-        if leaves_unanswered(deviations, self.specials):
-            return None if self.specials == "silent" else True
         with np.errstate(invalid="ignore", over="ignore"):
-            relative = deviations.golden_error / (deviations.magnitude + RELATIVE_GUARD)
-        return not relative.size or (mean(relative) < threshold and largest(relative) < MARE_FACTOR * threshold)
+            relative = part.golden_error / (part.magnitude + RELATIVE_GUARD)
+            total = float(relative.sum())
+        unanswered = count_unanswered(part, self.specials)
+        return Figures(unanswered=unanswered, cells=relative.size, sum=total, largest=largest(relative))
+
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
+        if figures["unanswered"]:
+            return None if self.specials == "silent" else True
+        mere, mare = share(figures["sum"], figures["cells"]), figures["largest"].value
+        threshold = self.thresholds[fmt.name]
+        return bool(mere < threshold and mare < MARE_FACTOR * threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedTolerance(Standard):
+class MixedTolerance(CountedStandard):
     """At least 99 % of the elements within atol + rtol |g|, and none farther off than a limit."""
 
     rtol: Thresholds
@@ -76,35 +84,37 @@ class MixedTolerance(Standard):
     floor: Thresholds
     limit: Limit
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        row = deviations.fmt.name
+    def count(self, part: Deviations) -> Figures | None:
+        row = part.fmt.name
         if row not in self.rtol:
             return None
-        if leaves_unanswered(deviations, self.specials):
-            return None if self.specials == "silent" else True
-        golden, errors = deviations.golden, deviations.golden_error
-        if self.specials == "elements" and np.isinf(deviations.outputs).any():
-            golden = np.where(np.isinf(deviations.outputs), deviations.rounded, golden)  # overflow of both
-            errors = element_errors(deviations.outputs, golden)
-        if not errors.size:
-            return True
+        golden, errors = part.golden, part.golden_error
+        if self.specials == "elements" and np.isinf(part.outputs).any():
+            golden = np.where(np.isinf(part.outputs), part.rounded, golden)  # overflow of both
+            errors = element_errors(part.outputs, golden)
         with np.errstate(invalid="ignore"):
             within = errors <= self.atol[row] + self.rtol[row] * np.abs(golden)
-        return share(agree(errors, within)) >= REQUIRED_SHARE and self._is_limited(errors, golden, row, deviations.fmt)
+        compared = np.where(np.isfinite(errors), errors, -1.0) if self.specials == "elements" else errors
+        place = int(compared.argmax()) if compared.size else None
+        return Figures(
+            unanswered=count_unanswered(part, self.specials),
+            cells=errors.size,
+            within=count_true(agree(errors, within)),
+            largest=Largest(-1.0) if place is None else Largest(float(compared[place]), float(golden[place])),
+        )
 
-    def _is_limited(self, errors: Float64, golden: Float64, row: str, fmt: FloatFormat) -> bool:
-        """Check whether the largest error between finite values is within its limit."""
-        compared = np.isfinite(errors) if self.specials == "elements" else np.ones(len(errors), bool)
-        if not compared.any():
-            return True
-        place = int(np.where(compared, errors, -1.0).argmax())
-        limit = self.floor[row]
-        if self.limit == "largest_ulp":
-            limit = max(limit, ULP_MULTIPLE * float(fmt.ulp(fmt.round(golden[place : place + 1]))[0]))
-        return bool(errors[place] <= limit)
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
+        if figures["unanswered"]:
+            return None if self.specials == "silent" else True
+        farthest: Largest = figures["largest"]
+        limit = self.floor[fmt.name]
+        if self.limit == "largest_ulp" and farthest.value >= 0:
+            limit = max(limit, ULP_MULTIPLE * float(fmt.ulp(fmt.round(np.array([farthest.beside])))[0]))
+        enough = not figures["cells"] or share(figures["within"], figures["cells"]) >= REQUIRED_SHARE
+        return enough and farthest.value <= limit
 
 
-ECOSYSTEM: tuple[Standard, ...] = (
+ECOSYSTEM: tuple[CountedStandard, ...] = (
     RelativeErrors(
         name="ecosystem-2026-04",
         source="ecosystem standard, April 2026 text, table of thresholds",

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poolproof.references.deviations import Deviations
-from poolproof.references.standards.base import Specials, Standard, Thresholds, agree, largest, leaves_unanswered, share
+from poolproof.references.formats import FloatFormat
+from poolproof.references.standards.base import (
+    CountedStandard,
+    Figures,
+    Specials,
+    Thresholds,
+    agree,
+    count_true,
+    count_unanswered,
+    share,
+)
 
 # torch_npu, test case class, assertRtolEqual: the guard added to max(|a|, |g|).
 NPU_GUARD: Thresholds = {"float16": 6e-8, "float32": 1e-9, "float64": 1e-9}
@@ -28,39 +38,45 @@ FLAGGEMS_ATOL: Thresholds = dict.fromkeys(TORCH_RTOL, 1e-4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AssertRtolEqual(Standard):
+class AssertRtolEqual(CountedStandard):
     """Fails only if both the share with a large relative and that with a large absolute error exceed the tolerance."""
 
     tolerance: Thresholds
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        name, golden = deviations.fmt.name, deviations.rounded
-        errors = deviations.rounded_error
+    def count(self, part: Deviations) -> Figures | None:
+        name, golden, errors = part.fmt.name, part.rounded, part.rounded_error
         if name == "bfloat16":
             within = errors <= NPU_BFLOAT16 + NPU_BFLOAT16 * np.abs(golden)
-            return bool(agree(errors, within).all())
+            return Figures(cells=errors.size, beyond=count_true(~agree(errors, within)))
         if name not in self.tolerance:
             return None
         tolerance = self.tolerance[name]
         with np.errstate(invalid="ignore"):
-            relative = errors / (np.maximum(np.abs(deviations.outputs), np.abs(golden)) + NPU_GUARD[name])
-            odd = ~(relative <= tolerance), ~(errors <= tolerance)
-        return not all(share(mask) > tolerance for mask in odd)
+            relative = errors / (np.maximum(np.abs(part.outputs), np.abs(golden)) + NPU_GUARD[name])
+            odd = {"relative": count_true(~(relative <= tolerance)), "absolute": count_true(~(errors <= tolerance))}
+        return Figures(odd, cells=errors.size)
+
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool:
+        if fmt.name == "bfloat16":
+            return not figures["beyond"]
+        shares = (share(figures[odd], figures["cells"]) for odd in ("relative", "absolute"))
+        return min(shares) <= self.tolerance[fmt.name]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Benchdnn(Standard):
+class Benchdnn(CountedStandard):
     """No error at all on data whose sums are exact; any other data do not apply."""
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        exact = (deviations.golden == deviations.rounded) & (deviations.sums.residue == 0.0)
-        if not exact.all():
-            return None
-        return largest(deviations.rounded_error) == 0.0
+    def count(self, part: Deviations) -> Figures:
+        exact = (part.golden == part.rounded) & (part.sums.residue == 0.0)
+        return Figures(inexact=count_true(~exact), wrong=count_true(part.rounded_error != 0.0))
+
+    def passes(self, figures: Figures, _: FloatFormat) -> bool | None:
+        return None if figures["inexact"] else not figures["wrong"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CloseShare(Standard):
+class CloseShare(CountedStandard):
     """At most a share ``free`` of the elements is farther off than atol + rtol |g|, g rounded to the output's format.
 
     ``free`` is a share per dtype, nothing by default. ``nan_equal``: whether two NaN agree. ``scaled``: atol is
@@ -74,20 +90,23 @@ class CloseShare(Standard):
     scaled: bool = False
     specials: Specials = "elements"
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        name = deviations.fmt.name
-        if name not in self.rtol or (self.scaled and deviations.windows_per_plane is None):
+    def count(self, part: Deviations) -> Figures | None:
+        name, errors = part.fmt.name, part.rounded_error
+        if name not in self.rtol or (self.scaled and part.windows_per_plane is None):
             return None
-        if leaves_unanswered(deviations, self.specials):
-            return None if self.specials == "silent" else True
-        errors = deviations.rounded_error
-        atol = self.atol[name] * (deviations.windows_per_plane or 1 if self.scaled else 1)
+        atol = self.atol[name] * (part.windows_per_plane or 1 if self.scaled else 1)
         with np.errstate(invalid="ignore"):
-            within = errors <= atol + self.rtol[name] * np.abs(deviations.rounded)
+            within = errors <= atol + self.rtol[name] * np.abs(part.rounded)
         beyond = ~agree(errors, within)
         if not self.nan_equal:
-            beyond |= np.isnan(deviations.outputs)
-        return share(beyond) <= self.free.get(name, 0.0)
+            beyond |= np.isnan(part.outputs)
+        unanswered = count_unanswered(part, self.specials)
+        return Figures(unanswered=unanswered, cells=errors.size, beyond=count_true(beyond))
+
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
+        if figures["unanswered"]:
+            return None if self.specials == "silent" else True
+        return share(figures["beyond"], figures["cells"]) <= self.free.get(fmt.name, 0.0)
 
 
 def share_close(name: str, rtol: float, free: float, atol: float) -> CloseShare:
@@ -99,7 +118,7 @@ def share_close(name: str, rtol: float, free: float, atol: float) -> CloseShare:
 
 _NPU = "torch_npu, test case class, assertRtolEqual"
 
-FRAMEWORKS: tuple[Standard, ...] = (
+FRAMEWORKS: tuple[CountedStandard, ...] = (
     AssertRtolEqual(
         name="npu-assert-rtol",
         source=_NPU,

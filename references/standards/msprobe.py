@@ -6,12 +6,21 @@ Golden values are a CPU result one precision up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
 from poolproof.references.deviations import Deviations
-from poolproof.references.formats import Float64
-from poolproof.references.standards.base import Standard, Thresholds, count_true, largest, mean, share
+from poolproof.references.formats import Float64, FloatFormat
+from poolproof.references.standards.base import (
+    CountedStandard,
+    Figures,
+    Thresholds,
+    count_true,
+    largest,
+    share,
+    squares,
+)
 
 # API accuracy checker, configuration of the standards: |golden| up to which a value is small.
 SMALL_VALUE: Thresholds = {"float16": 2.0**-10, "bfloat16": 2.0**-10, "float32": 2.0**-20}
@@ -27,45 +36,64 @@ BENCHMARK_RATIOS = {"small_ratio": 2.0, "rmse_ratio": 2.0, "max_rel_ratio": 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinaryConsistency(Standard):
+class BinaryConsistency(CountedStandard):
     """No element may differ from the golden value rounded to the output's format; NaN differs from NaN."""
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        return bool((deviations.outputs == deviations.rounded).all())
+    def count(self, part: Deviations) -> Figures:
+        return Figures(different=count_true(part.outputs != part.rounded))
+
+    def passes(self, figures: Figures, _: FloatFormat) -> bool:
+        return not figures["different"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Benchmark(Standard):
+class Benchmark(CountedStandard):
     """Four error figures as ratios to those of a second device, both against the golden values."""
 
-    def judge(self, deviations: Deviations) -> bool | None:
-        name = deviations.fmt.name
-        if deviations.second is None or name not in SMALL_VALUE:
+    def count(self, part: Deviations) -> Figures | None:
+        if part.second is None or part.fmt.name not in SMALL_VALUE:
             return None
-        mine = self._figures(deviations, deviations.outputs, deviations.golden_error)
-        theirs = self._figures(deviations, deviations.second, deviations.second_error)
-        least = BENCHMARK_LEAST[name]
+        return Figures(
+            mine=_count_errors(part, part.outputs, part.golden_error),
+            theirs=_count_errors(part, part.second, part.second_error),
+        )
+
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool:
+        mine, theirs = _errors(figures["mine"]), _errors(figures["theirs"])
+        least = BENCHMARK_LEAST[fmt.name]
         ratios = {f"{figure}_ratio": mine[figure] / max(theirs[figure], least) for figure in mine}
         return all(ratios[ratio] <= limit for ratio, limit in BENCHMARK_RATIOS.items())
 
-    def _figures(self, deviations: Deviations, actual: Float64, errors: Float64) -> dict[str, float]:
-        name, golden = deviations.fmt.name, deviations.golden
-        cells = len(actual)
-        finite = np.isfinite(actual) & np.isfinite(deviations.rounded)
-        small = finite & (np.abs(golden) <= SMALL_VALUE[name])
-        normal = finite & ~small
-        relative = errors[normal] / (np.abs(golden[normal]) + EPSILON[name])
-        squares = float(np.dot(errors[normal], errors[normal])) / max(cells, 1)
-        masked = cells - count_true(normal)
-        return {
-            "small": share(small & (errors > BENCHMARK_ATOL[name]), among=small),
-            "rmse": float(np.sqrt(squares * (cells / (cells - masked + 1e-4) + 1e-4))),  # the checker's own guards
-            "max_rel": largest(relative),
-            "mean_rel": mean(relative),
-        }
+
+def _count_errors(part: Deviations, actual: Float64, errors: Float64) -> Figures:
+    name = part.fmt.name
+    finite = np.isfinite(actual) & np.isfinite(part.rounded)
+    small = finite & (part.magnitude <= SMALL_VALUE[name])
+    normal = finite & ~small
+    relative = errors[normal] / (part.magnitude[normal] + EPSILON[name])
+    return Figures(
+        cells=len(actual),
+        small=count_true(small),
+        small_wrong=count_true(small & (errors > BENCHMARK_ATOL[name])),
+        normal=count_true(normal),
+        squares=squares(errors[normal]),
+        relative=float(relative.sum()),
+        largest=largest(relative),
+    )
 
 
-MSPROBE: tuple[Standard, ...] = (
+def _errors(figures: Figures) -> dict[str, float]:
+    cells, masked = figures["cells"], figures["cells"] - figures["normal"]
+    mean_square = figures["squares"] / max(cells, 1)
+    return {
+        "small": share(figures["small_wrong"], figures["small"]),
+        "rmse": sqrt(mean_square * (cells / (cells - masked + 1e-4) + 1e-4)),  # the checker's own guards
+        "max_rel": figures["largest"].value,
+        "mean_rel": share(figures["relative"], figures["normal"]),
+    }
+
+
+MSPROBE: tuple[CountedStandard, ...] = (
     BinaryConsistency(
         name="msprobe-binary",
         source="msprobe API accuracy checker, list of binary consistency",

@@ -26,8 +26,8 @@ PLANE_BYTES = {Direction.BACKWARD: 61, Direction.FORWARD: 8}
 WINDOW_BYTES = 16
 """What each window takes then: its gradient, twice where sums are wider than float64, or its maximum and its index."""
 
-STANDARDS_BYTES = 160
-"""What each cell of the tensor takes while the standards of others are held against it (measured: 135 to 150)."""
+PLUGGED_BYTES = 160
+"""What each cell of the tensor takes while standards of plugins are held against it: its deviations, and theirs."""
 
 VARIATIONS = ("layout_invariance", "index_dtype_invariance", "scale_equivariance")
 """Checks whose runs, in other layouts, dtypes and scales, are kept beside the repetitions; of a case two at most."""
@@ -108,9 +108,9 @@ def too_large(case: Case, repeats: int = 1, checks: Collection[str] = VARIATIONS
     return f"beyond the memory budget of {allowed / 2**30:.3g} GiB a process: {sizes}"
 
 
-def has_room_for_standards(case: Case, repeats: int = 1) -> bool:
-    """Tell whether the standards of others can be held against the output of a case as well."""
-    return needed_memory(case, repeats) + STANDARDS_BYTES * case.planes * case.plane_size <= _allowed()
+def has_room_for_plugged(case: Case, repeats: int) -> bool:
+    """Tell whether standards of plugins, which see the whole output at once, can be held against that of a case."""
+    return needed_memory(case, repeats) + PLUGGED_BYTES * case.planes * case.plane_size <= _allowed()
 
 
 def _allowed() -> int:

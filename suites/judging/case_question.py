@@ -13,6 +13,7 @@ from math import prod
 from typing import Self
 
 from poolproof.backends.base import Backend, Status
+from poolproof.references.standards import judge_together
 from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -22,12 +23,18 @@ from poolproof.suites.cases.memory import SMALL
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
 from poolproof.suites.judging import expected
-from poolproof.suites.judging.budget import has_room_for_standards, too_large
+from poolproof.suites.judging.budget import too_large
 from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
 from poolproof.suites.judging.checks.registry import is_full_backward
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
-from poolproof.suites.judging.measure import MOST_LOOKED_AT, look_at_data, measure_output, measure_standards
+from poolproof.suites.judging.measure import (
+    MOST_LOOKED_AT,
+    deviation_parts,
+    look_at_data,
+    measure_output,
+    measure_standards,
+)
 from poolproof.suites.judging.question import Aspect, Prepared, Question, judged, verdict
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
@@ -194,10 +201,10 @@ class CaseQuestion(Question):
         if not is_full_backward(self.case):
             return {}
         row: Row = {"model": str(trial.model)} | measure_output(trial)
-        if self.aspect.standards and has_room_for_standards(self.case, self.max_repeats):
+        if self.aspect.standards:
             row |= measure_standards(trial)
             if self.entry and self.entry.own.standard:
-                row["list_standard_passes"] = self.entry.own.standard.judge(trial.deviations)
+                (row["list_standard_passes"],) = judge_together([self.entry.own.standard], deviation_parts(trial))
         return row
 
 

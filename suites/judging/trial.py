@@ -5,7 +5,7 @@ Runs are made on demand and cached, so that two checks that need the same variat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import AccumulationModel
-from poolproof.references.deviations import Deviations
+from poolproof.references.criterion import scatter_sums
+from poolproof.references.deviations import Deviations, sequential_sums
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import Flags, forward_indices, forward_maximum, judge_forward
 from poolproof.references.forward_rule import ForwardRule, Ties
@@ -200,10 +201,17 @@ class Trial:
         chunks = self.operands.chunks(self.baseline.output("grad_input"))
         return summarise(chunks, self.case.plane_size, self.fmt, self.model)
 
-    @cached_property
-    def deviations(self) -> Deviations:
-        """grad_input of the first run beside the exact sums."""
-        return Deviations(self.gradient_input, self.operands.sums, self.fmt)
+    def deviations(self, ranges: Iterable[slice]) -> Iterator[Deviations]:
+        """Set ranges of flat cells of grad_input of the first run beside the exact sums.
+
+        The second implementation that some standards compare with is float32 accumulation in memory order, narrowed
+        once.
+        """
+        came_out, windows = self.baseline.output("grad_input").reshape(-1), self.case.plane_windows
+        for part in ranges:
+            outputs, (cells, terms) = came_out[part].astype(np.float64), self.operands.gradients_into(part)
+            second = sequential_sums(cells[cells >= 0], terms[cells >= 0], outputs.size, self.fmt)
+            yield Deviations(outputs, scatter_sums(cells, terms, outputs.size), self.fmt, second, windows)
 
     @cached_property
     def gradient_input(self) -> Float64:
