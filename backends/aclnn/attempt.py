@@ -11,8 +11,6 @@ import ctypes
 from contextlib import ExitStack
 from math import prod
 
-import numpy as np
-
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, argument_objects, workspace_for
 from poolproof.backends.aclnn.status import SUCCESS, AclError
@@ -53,7 +51,7 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
             outputs_of_values = {*call.signature.outputs} & {*sizes} - {call.signature.indices}
-            is_poison = [_is_poison(device, addresses[name], sizes[name]) for name in outputs_of_values]
+            is_poison = [device.holds(addresses[name], sizes[name], _POISON) for name in outputs_of_values]
             return Attempt(phase_one, None, text, untouched, all(is_poison))
         phase_two = None
         if runs and all(0 <= length <= LARGEST_STORAGE for length in described.values()):
@@ -72,9 +70,3 @@ def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int) 
         except AclError as error:
             return error.code
     return SUCCESS
-
-
-def _is_poison(device: Device, address: int, size: int) -> bool:
-    held = np.empty(size, np.uint8)
-    device.download(held, address)
-    return bool((held == _POISON).all())

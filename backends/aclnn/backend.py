@@ -58,7 +58,7 @@ class Aclnn(Backend):
         self.product: Product = found
         self.tags = self.product.tags
         self.actions = tuple(each for each in ACTIONS if each != "readdressed" or self._device.has(SET_ADDRESS))
-        self._sequences = AclnnSequences(self._device, self._operators, self._outcome_of)
+        self._sequences = AclnnSequences(self._device, self._operators)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None if operator.name in self._operators else f"symbol aclnn{operator.name} is not exported"
@@ -94,7 +94,8 @@ class Aclnn(Backend):
             self._device.set_deterministic(call.deterministic)
             return execute(self._device, self._operators[call.operator.name], call, self._device.stream)
         except AclError as error:
-            return self._outcome_of(error)
+            status = Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED
+            return Outcome(status, error.code, str(error))
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
         return self._sequences.run(actions, calls)
@@ -107,11 +108,6 @@ class Aclnn(Backend):
             if not self._device.is_lost:
                 raise
             return Attempt(error.code, None, str(error))
-
-    def _outcome_of(self, error: AclError) -> Outcome:
-        """Blame the operator for its own status; a lack of memory or of an installation proves nothing."""
-        status = Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED
-        return Outcome(status, error.code, str(error))
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:

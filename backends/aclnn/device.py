@@ -168,6 +168,12 @@ class Device:
     def fill(self, address: int, size: int, byte: int) -> None:
         self.call("aclrtMemset", address, size, byte, size)
 
+    def holds(self, address: int, size: int, byte: int) -> bool:
+        """Check whether so many bytes of device memory are all ``byte``."""
+        held = np.empty(size, np.uint8)
+        self.download(held, address)
+        return bool((held == byte).all())
+
     def _initialise(self, choose: Callable[[int], int]) -> int:
         """Open a device; return its number."""
         code = self._functions["aclInit"](None)

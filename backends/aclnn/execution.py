@@ -7,13 +7,10 @@ so that out-of-bounds writes are seen in each.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.calls import contract_call
 from poolproof.backends.aclnn.device import Device
@@ -33,8 +30,8 @@ POISONED_END = 1 << 18
 """Bytes poisoned at either end of a long workspace; sums begin at its start, or after the runtime's own part."""
 
 
-Describe = Callable[[Call], ContractCall]
-"""The description of a call for the library."""
+Objects = Mapping[str, object]
+"""Phase one's arguments up to the two results, by the library's names."""
 
 
 @contextmanager
@@ -73,24 +70,6 @@ def _tensor_object(device: Device, tensor: TensorArgument, address: int) -> int:
     )
 
 
-@dataclass(frozen=True)
-class Operands:
-    """One call's tensors on the device.
-
-    ``objects`` are phase one's arguments up to the two results, by the library's names; ``allocations`` the addresses
-    of the buffers with their guard bands, by this suite's.
-    """
-
-    call: Call
-    objects: Mapping[str, object]
-    allocations: Mapping[str, int]
-
-    def download(self, device: Device) -> None:
-        """Bring every buffer back into the call's own memory."""
-        for name, tensor in self.call.tensors.items():
-            device.download(tensor.buffer, self.allocations[name])
-
-
 def storage_addresses(call: Call, allocations: Mapping[str, int]) -> dict[str, int]:
     """Address of each storage by the library's names."""
     names = SIGNATURES[f"aclnn{call.operator.name}"].names
@@ -106,14 +85,8 @@ class TwoPhase:
         self.first, self._second = phases
 
     @contextmanager
-    def operands(self, call: Call, describe: Describe = contract_call) -> Iterator[Operands]:
-        """Upload and wrap the call's tensors and lists until the end of the block."""
-        with self.uploaded(call) as allocations, self.wrapped(call, allocations, describe) as operands:
-            yield operands
-
-    @contextmanager
     def uploaded(self, call: Call) -> Iterator[dict[str, int]]:
-        """Upload the tensors' buffers, by this suite's names, until the end of the block."""
+        """Upload the tensors' buffers until the end of the block; their addresses by this suite's names."""
         with ExitStack() as stack:
             allocations = {}
             for name, tensor in call.tensors.items():
@@ -121,19 +94,10 @@ class TwoPhase:
                 self._device.upload(allocations[name], tensor.buffer)
             yield allocations
 
-    @contextmanager
-    def wrapped(
-        self, call: Call, allocations: Mapping[str, int], describe: Describe = contract_call
-    ) -> Iterator[Operands]:
-        """Wrap tensors, whose buffers are on the device, and lists until the end of the block."""
-        described = describe(call)
-        with argument_objects(self._device, described, storage_addresses(call, allocations)) as objects:
-            yield Operands(call, objects, allocations)
-
-    def prepare(self, operands: Operands) -> tuple[int, int]:
+    def prepare(self, objects: Objects) -> tuple[int, int]:
         """Run phase one: (workspace size in bytes, executor)."""
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
-        code = self.first(*operands.objects.values(), ctypes.byref(size), ctypes.byref(executor))
+        code = self.first(*objects.values(), ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
             raise self._device.error(f"{self._name}GetWorkspaceSize", code)
         return size.value, int(executor.value or 0)
@@ -147,16 +111,14 @@ class TwoPhase:
 
 def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
     """Make one call from upload to download."""
-    with operator.operands(call) as operands:
-        size, executor = operator.prepare(operands)
-        with workspace_for(device, executor, size) as workspace:
-            seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
-            guard_violations = workspace.guard_violations()
-        operands.download(device)
-    return completed(call, seconds, guard_violations)
-
-
-def completed(call: Call, seconds: float, guard_violations: tuple[str, ...]) -> Outcome:
+    with operator.uploaded(call) as allocations:
+        with argument_objects(device, contract_call(call), storage_addresses(call, allocations)) as objects:
+            size, executor = operator.prepare(objects)
+            with workspace_for(device, executor, size) as workspace:
+                seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
+                guard_violations = workspace.guard_violations()
+        for name, tensor in call.tensors.items():
+            device.download(tensor.buffer, allocations[name])
     results = {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
     return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, guard_violations=guard_violations)
 
@@ -208,16 +170,12 @@ class GuardedWorkspace:
         return tuple(
             f"memory {side} the workspace of {self.size} bytes was written"
             for side, address in sides
-            if self._is_written(address, WORKSPACE_GUARD)
+            if not self.device.holds(address, WORKSPACE_GUARD, _WORKSPACE_POISON)
         )
 
     def disuse_violations(self) -> tuple[str, ...]:
         """Describe writes into a workspace that is not in use, as far as it is poisoned."""
-        if not self.size or not self._is_written(self.address, min(self.size, POISONED_END - WORKSPACE_GUARD)):
+        poisoned = min(self.size, POISONED_END - WORKSPACE_GUARD)
+        if not self.size or self.device.holds(self.address, poisoned, _WORKSPACE_POISON):
             return ()
         return (f"a workspace of {self.size} bytes that an earlier run was given was written",)
-
-    def _is_written(self, address: int, length: int) -> bool:
-        memory: NDArray[np.uint8] = np.empty(length, np.uint8)
-        self.device.download(memory, address)
-        return bool((memory != _WORKSPACE_POISON).any())

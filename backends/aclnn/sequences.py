@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 from threading import Lock
@@ -19,14 +19,15 @@ from poolproof.backends.aclnn.calls import contract_call, uncached
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import (
     GuardedWorkspace,
-    Operands,
+    Objects,
     TwoPhase,
+    argument_objects,
     guarded_workspace,
     storage_addresses,
 )
 from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE, MALLOC_HUGE_FIRST
-from poolproof.backends.aclnn.status import SUCCESS, AclError
-from poolproof.backends.base import Call, Outcome, SequenceResult, Status
+from poolproof.backends.aclnn.status import PROVES_NOTHING, SUCCESS, AclError
+from poolproof.backends.base import Call, SequenceResult
 from poolproof.references.contract.vocabulary import SIGNATURES, Role
 from poolproof.references.sequences import DEFAULT_STREAM, MANNERS, VERBS, Action, Actions
 
@@ -62,7 +63,7 @@ class Executor:
 
     handle: int
     size: int
-    operands: Operands
+    objects: Objects
     made_for: int
     call: int
     repeatable: bool = False
@@ -85,12 +86,13 @@ class DeviceCall:
         describe, allocations = uncached if what == "uncached" else contract_call, self.allocations
         if what == "readdressed":
             allocations = {name: self._zeros(len(tensor.buffer)) for name, tensor in self.call.tensors.items()}
-        operands = self.descriptors.enter_context(self.operator.wrapped(self.call, allocations, describe))
+        wrapped = argument_objects(self._device, describe(self.call), storage_addresses(self.call, allocations))
+        objects = self.descriptors.enter_context(wrapped)
         for name, address in storage_addresses(self.call, self.allocations).items() if what == "readdressed" else ():
-            self._device.call(SET_ADDRESS, operands.objects[name], address)
+            self._device.call(SET_ADDRESS, objects[name], address)
         self._device.set_deterministic(self.call.deterministic)
-        size, handle = self.operator.prepare(operands)
-        return Executor(handle, size, operands, number, number)
+        size, handle = self.operator.prepare(objects)
+        return Executor(handle, size, objects, number, number)
 
     def _zeros(self, size: int) -> int:
         memory = self._resources.enter_context(self._device.memory(size))
@@ -218,10 +220,10 @@ class Interpreter:
 
     def refuse(self, action: Action) -> None:
         call = self._calls[action.call]
-        with call.operator.wrapped(call.call, call.allocations) as operands:
-            first, *_ = operands.objects.values()
-            indices = SIGNATURES[f"aclnn{call.call.operator.name}"].indices
-            wrong = replace(operands, objects={**operands.objects, indices: first})
+        described, addresses = contract_call(call.call), storage_addresses(call.call, call.allocations)
+        with argument_objects(self._device, described, addresses) as objects:
+            first, *_ = objects.values()
+            wrong = {**objects, described.signature.indices: first}
             self._device.call("aclDestroyAclOpExecutor", call.operator.prepare(wrong)[1])
 
     def share_inputs(self, action: Action) -> None:
@@ -246,7 +248,7 @@ class Interpreter:
         addresses = storage_addresses(target.call, target.allocations)
         for setter, role in (("aclSetInputTensorAddr", Role.INPUT), ("aclSetOutputTensorAddr", Role.OUTPUT)):
             for index, name in enumerate(signature.of_role(role)):
-                self._device.call(setter, executor.handle, index, executor.operands.objects[name], addresses[name])
+                self._device.call(setter, executor.handle, index, executor.objects[name], addresses[name])
         executor.call = action.call
 
     def destroy(self, action: Action) -> None:
@@ -335,11 +337,10 @@ def _copy(device: Device, stream: int, target: int, source: int, size: int) -> N
 
 @dataclass(frozen=True)
 class AclnnSequences:
-    """Sequences on one device. ``outcome_of`` gives the outcome of a status that is not 0."""
+    """Sequences on one device."""
 
     device: Device
     operators: Mapping[str, TwoPhase]
-    outcome_of: Callable[[AclError], Outcome]
 
     def run(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
         """Run a sequence, each phase in its call's mode of determinism."""
@@ -361,8 +362,8 @@ class AclnnSequences:
         except NotApplicable as error:
             return SequenceResult(text=str(error), applicable=False)
         except AclError as error:
-            is_answer = self.outcome_of(error).status is Status.REFUSED and error.code != SUCCESS
-            return SequenceResult((*statuses, error.code) if is_answer else (), str(error))
+            proves_nothing = error.code == SUCCESS or error.code in PROVES_NOTHING
+            return SequenceResult(() if proves_nothing else (*statuses, error.code), str(error))
 
     def hold_up(self, stream: int) -> None:
         """Keep a stream busy for one delay: so many copies between two halves of a block of memory."""

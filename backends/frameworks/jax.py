@@ -7,7 +7,6 @@ further shape is compiled anew.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -35,6 +34,7 @@ _OP_BY_OP = "op by op"
 
 
 class Jax(CopyingBackend):
+    packages = (jax,)
     variants = (_OP_BY_OP,)
     without = Abilities(dilation=False, ceil_mode=False, indices=False)
 
@@ -55,9 +55,6 @@ class Jax(CopyingBackend):
     def forward_rule(self, call: Call) -> ForwardRule:
         """Declare that NaN yields: ``select_and_scatter`` keeps its selection while that is ``ge``, which no NaN is."""
         return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=call.dtype != "float16")
-
-    def environment(self) -> Mapping[str, str]:
-        return {"jax": jax.__version__}
 
 
 @partial(jax.jit, static_argnums=2)

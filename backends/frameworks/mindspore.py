@@ -7,7 +7,7 @@ name the Python that has both in POOLPROOF_MINDSPORE_PYTHON.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ except ImportError as error:
 
 
 class MindSpore(CopyingBackend):
+    packages = (mindspore,)
     variants = (VALUES_ALONE,)
     survives_fork = False  # it has threads of its own
     without = Abilities(empty_batch=False)
@@ -62,9 +63,6 @@ class MindSpore(CopyingBackend):
             return self.invoke(_results, pool(), call.gradient, call.values, call.indices)[0]
         pool = _grad_ops.MaxPoolGradWithArgmaxV2 if rank == 2 else _grad_ops.MaxPool3DGradWithArgmax
         return self.invoke(_results, pool(*call.windows), call.values, call.gradient, call.indices)[0]
-
-    def environment(self) -> Mapping[str, str]:
-        return {"mindspore": mindspore.__version__}
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """Declare what the probe found: its threads flush, but for float16, whose arithmetic is emulated."""

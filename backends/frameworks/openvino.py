@@ -5,7 +5,6 @@ Indices count cells of the plane, as ``axis=2`` asks of MaxPool-14. Each further
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +28,7 @@ _CORE = openvino.Core()
 
 
 class OpenVino(CopyingBackend):
+    packages = (openvino,)
     survives_fork = False  # it has threads of its own
     without = Abilities(empty_batch=False)
 
@@ -54,9 +54,6 @@ class OpenVino(CopyingBackend):
         if call.dtype == "float16":
             return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.ORIGIN)
         return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST_ORIGIN)
-
-    def environment(self) -> Mapping[str, str]:
-        return {"openvino": openvino.__version__}
 
 
 @lru_cache(maxsize=256)

@@ -69,7 +69,7 @@ class RequestServer:
         self.requests: dict[str, Callable[[Record], Record]] = {
             "describe": self.describe,
             "run": self.run,
-            "declare": lambda request: {"declared": self.declared(self.call_of(request["call"])[0])},
+            "declare": lambda request: {"declared": self.declared(read_call(request["call"], self.memory)[0])},
             "attempt": self.attempt,
             "sequence": self.sequence,
             "memory": self.memory_in_use,
@@ -109,7 +109,7 @@ class RequestServer:
         return record
 
     def run(self, request: Record) -> Record:
-        calls, mode = list(map(self.call_of, request["calls"])), request.get("mode", "")
+        calls, mode = [read_call(record, self.memory) for record in request["calls"]], request.get("mode", "")
         outcomes: list[Record] = []
         done: Record = {"outcomes": outcomes}
         for number, (call, fences) in enumerate(calls, 1):
@@ -139,7 +139,7 @@ class RequestServer:
         return self.with_state({"attempt": write_flat(checked(attempt, Attempt, "attempt"))})
 
     def sequence(self, request: Record) -> Record:
-        found = list(map(self.call_of, request["calls"]))
+        found = [read_call(record, self.memory) for record in request["calls"]]
         calls, fences = [call for call, _ in found], [fence for _, more in found for fence in more]
         actions = tuple(Action(**action) for action in request["actions"])
         result = self.fenced(fences, lambda: self.backend.run_sequence(actions, calls))
@@ -148,7 +148,7 @@ class RequestServer:
     def memory_in_use(self, request: Record) -> Record:
         """Count what is in use, once a call was made, or refused, so many times."""
         if "call" in request:
-            call, fences = self.call_of(request["call"])
+            call, fences = read_call(request["call"], self.memory)
             self.fenced(fences, partial(self.backend.run_often, call, request["count"], request["refused"]))
         return self.with_state({"bytes": self.backend.device_memory_in_use(), "host": allocated_bytes()})
 
@@ -192,9 +192,6 @@ class RequestServer:
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
         return {"status": os.waitstatus_to_exitcode(status)}
-
-    def call_of(self, record: Record) -> tuple[Call, list[tuple[int, int]]]:
-        return read_call(record, self.memory)
 
     def fenced(self, fences: list[tuple[int, int]], work: Callable[[], Any]) -> Any:
         """Do ``work`` while the pages behind some buffers can be neither read nor written."""
