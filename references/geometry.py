@@ -34,7 +34,6 @@ class Axis:
 
     @cached_property
     def windows(self) -> int:
-        """Output length along this axis."""
         return self.positions.shape[0]
 
     def coverage(self) -> Int64:

@@ -7,7 +7,7 @@ called by their letters, n c d h w, of which a tensor without batch has no n and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
@@ -128,10 +128,6 @@ def _letters(shape: Shape, spatial_rank: int) -> str:
     return (PLANES + AXES[-spatial_rank:])[-len(shape) :]
 
 
-def _dense(shape: Sequence[int]) -> Strides:
-    return _nested()(tuple(shape), AXES[: len(shape)]).strides
-
-
 def _as_it_is(letters: str) -> str:
     return letters
 
@@ -179,7 +175,7 @@ def _overlapping(axis: str) -> Arrangement:
         outer = letters.index(axis)
         stored = list(shape)
         stored[outer], stored[outer + 1] = 1, shape[outer] + shape[outer + 1] - 1
-        strides = list(_dense(stored))
+        strides = list(_nested()(tuple(stored), letters).strides)
         strides[outer] = strides[outer + 1]
         return Placement(tuple(strides))
 
@@ -287,7 +283,7 @@ class Form(NamedTuple):
 @lru_cache(maxsize=256)
 def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: int) -> Form:
     """Place a tensor in its storage; cached, because the runs and neighbours of a case are laid out alike."""
-    numpy_dtype = _DTYPES[dtype]
+    numpy_dtype = DTYPES[dtype]
     size = numpy_dtype.itemsize
     placed = layout.place(shape, spatial_rank)
     elements = placed.start + extent(shape, placed.strides)
@@ -306,7 +302,8 @@ def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: i
     )
 
 
-_DTYPES = {name: fmt.dtype for name, fmt in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
+DTYPES = {name: fmt.dtype for name, fmt in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
+"""Of all tensors, by name."""
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 """The unsigned integer of that many bytes."""

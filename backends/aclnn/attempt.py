@@ -62,7 +62,6 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
 
 
 def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int) -> int:
-    """Run phase two to its end and return its status."""
     with workspace_for(device, executor, size) as workspace:
         try:
             operator.run(workspace.address, size, executor, device.stream)

@@ -52,7 +52,6 @@ class Device:
         return function in self._functions
 
     def call(self, function: str, *arguments: object) -> None:
-        """Call a runtime function that returns a status."""
         code = self.status(function, *arguments)
         if code != SUCCESS:
             raise self.error(function, code)
@@ -118,11 +117,9 @@ class Device:
             self.call(function, OPTION_DETERMINISTIC, int(enabled))
 
     def another_stream(self) -> AbstractContextManager[int]:
-        """Create a stream for the duration of the block."""
         return self._created("aclrtCreateStream", "aclrtDestroyStream")
 
     def event(self) -> AbstractContextManager[int]:
-        """Create an event for the duration of the block."""
         return self._created("aclrtCreateEvent", "aclrtDestroyEvent")
 
     def memory(self, size: int) -> AbstractContextManager[int]:
@@ -154,7 +151,6 @@ class Device:
         return elapsed.value / 1000.0
 
     def free_memory(self) -> int:
-        """Count the free bytes of device memory."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
         return free.value
@@ -175,7 +171,6 @@ class Device:
         return bool((held == byte).all())
 
     def _initialise(self, choose: Callable[[int], int]) -> int:
-        """Open a device; return its number."""
         code = self._functions["aclInit"](None)
         if code == _STUB:
             raise BackendUnavailable(

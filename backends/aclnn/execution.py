@@ -110,7 +110,6 @@ class TwoPhase:
 
 
 def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
-    """Make one call from upload to download."""
     with operator.uploaded(call) as allocations:
         with argument_objects(device, contract_call(call), storage_addresses(call, allocations)) as objects:
             size, executor = operator.prepare(objects)
@@ -163,7 +162,6 @@ class GuardedWorkspace:
             self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _WORKSPACE_POISON)
 
     def guard_violations(self) -> tuple[str, ...]:
-        """Describe writes outside the workspace."""
         if not self.size:
             return ()
         sides = (("before", self.allocation), ("past", self.address + self.size))

@@ -57,10 +57,7 @@ OPTIONAL_RUNTIME: dict[str, Prototype] = {
 """Functions of only some generations of the runtime and the base, and one of the emulator's."""
 
 BASE: dict[str, Prototype] = {
-    "aclCreateTensor": (
-        c_void_p,
-        (_Int64s, c_uint64, c_int, _Int64s, c_int64, c_int, _Int64s, c_uint64, c_void_p),
-    ),
+    "aclCreateTensor": (c_void_p, (_Int64s, c_uint64, c_int, _Int64s, c_int64, c_int, _Int64s, c_uint64, c_void_p)),
     "aclDestroyTensor": (Status, (_Handle,)),
     "aclCreateIntArray": (c_void_p, (_Int64s, c_uint64)),
     "aclDestroyIntArray": (Status, (_Handle,)),

@@ -60,10 +60,7 @@ class Jax(CopyingBackend):
 @partial(jax.jit, static_argnums=2)
 def _gradient(values: jax.Array, gradient: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
     """Differentiate the maxima; ``windows`` are sizes, strides and padding of `lax.reduce_window`."""
-    _, pull = jax.vjp(partial(_maxima, windows=windows), values)
+    least = np.array(-np.inf, values.dtype)
+    _, pull = jax.vjp(lambda given: lax.reduce_window(given, least, lax.max, *windows), values)
     (made,) = pull(gradient)
     return made
-
-
-def _maxima(values: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
-    return lax.reduce_window(values, np.array(-np.inf, values.dtype), lax.max, *windows)

@@ -53,7 +53,9 @@ class MindSpore(CopyingBackend):
         maxima, indices = self.invoke(_results, _pool(call), call.values)
         is_plain = not (call.output_size or call.ceil_mode or any(call.padding)) and set(call.dilation) == {1}
         if call.mode == VALUES_ALONE and is_plain:  # all others have the kernel that makes indices
-            (maxima,) = self.invoke(_results, _pool_without_indices(call), call.values)
+            pool = ops.MaxPool if call.operator.spatial_rank == 2 else ops.MaxPool3D
+            alone = pool(call.kernel_size, call.stride, pad_mode="valid")
+            (maxima,) = self.invoke(_results, alone, call.values)
         return maxima, indices
 
     def backward(self, call: ArrayCall) -> NDArray:
@@ -86,12 +88,6 @@ def _pool(call: ArrayCall) -> Callable[..., Any]:
     return pool(*call.windows, argmax_type=index_type)
 
 
-def _pool_without_indices(call: ArrayCall) -> Callable[..., Any]:
-    pool = ops.MaxPool if call.operator.spatial_rank == 2 else ops.MaxPool3D
-    return pool(call.kernel_size, call.stride, pad_mode="valid")
-
-
 def _results(function: Callable[..., Any], *arrays: Any) -> tuple[NDArray, ...]:
-    """Compute the arrays that a function returns."""
     returned = function(*map(mindspore.Tensor, arrays))
     return tuple(each.asnumpy() for each in (returned if isinstance(returned, tuple) else (returned,)))

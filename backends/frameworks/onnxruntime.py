@@ -56,7 +56,6 @@ class OnnxRuntime(CopyingBackend):
 
 @lru_cache(maxsize=256)
 def _session(outputs: int, dtype: np.dtype, axes: int, *windows: Any) -> onnxruntime.InferenceSession:
-    """Make a session for a model of one node, with or without indices."""
     element = onnx.helper.np_dtype_to_tensor_dtype(dtype)
     tensors = [
         onnx.helper.make_tensor_value_info(name, kind, [None] * axes)

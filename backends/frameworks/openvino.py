@@ -68,7 +68,6 @@ def _model(
     ceil_mode: bool,
     output_size: Lengths,
 ) -> openvino.CompiledModel:
-    """Compile a model of one operator."""
     values = opset14.parameter(shape, dtype)
     if output_size:
         pool = opset14.adaptive_max_pool(values, opset14.constant(np.array(output_size)), index_type)

@@ -84,7 +84,6 @@ class ProcessState:
         self._keep(self._look())
 
     def changes(self) -> list[StateChange]:
-        """Compare with the state before."""
         now = self._look()
         if now == self._state:
             return []

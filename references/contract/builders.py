@@ -91,7 +91,6 @@ def of_rank(rank: int) -> Callable[[Shape], Shape]:
 
 
 def not_null(*names: str, page: PageReading | None = None, earlier: Earlier | None = None) -> tuple[Clause, ...]:
-    """Require tensors, lists or out-pointers."""
 
     def clause(name: str) -> Clause:
         return Clause(
@@ -123,7 +122,6 @@ def not_supported(reach: Reach, **fields: Any) -> Clause:
 
 
 def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Clause:
-    """Require one of the product's dtypes."""
     field, candidates = _INDEX if tensor.startswith("indices") else _DATA
     return Clause(
         f"dtype.{tensor}",
@@ -155,7 +153,6 @@ def format_same(tensor: str) -> Clause:
 
 
 def not_private(*tensors: str, **fields: Any) -> Clause:
-    """Refuse private tags of data tensors."""
     return Clause(
         "format.private",
         "The data tensors carry no private format tag.",

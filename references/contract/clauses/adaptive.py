@@ -508,20 +508,14 @@ ADAPTIVE_3D = Contract.of(
         decides=_has_nothing_to_do,
     ),
     require.views_inside("self"),
-    _fitting_tag(
-        "outputOut",
-        "format.rank",
-        altered("format", "NCHW", "indicesOut", shape=(3, 5, 6, 7), tag="NCDHW"),
-    ),
+    _fitting_tag("outputOut", "format.rank", altered("format", "NCHW", "indicesOut", shape=(3, 5, 6, 7), tag="NCDHW")),
     _fitting_shape(
         "outputOut",
         "shape.result.outputOut",
         altered("shape", lambda shape: (shape[0], *shape[2:]), "outputOut", output_size=(3, 3, 3)),
     ),
     _fitting_tag(
-        "indicesOut",
-        "format.rank.indicesOut",
-        altered("format", "NCHW", "indicesOut", output_size=(1, 1, 1)),
+        "indicesOut", "format.rank.indicesOut", altered("format", "NCHW", "indicesOut", output_size=(1, 1, 1))
     ),
     _fitting_shape("indicesOut", "shape.result", altered("shape", longer, "indicesOut")),
     require.assembly(
