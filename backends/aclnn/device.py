@@ -13,15 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.aclnn import prototypes
 from poolproof.backends.aclnn.libraries import AclnnLibraries
-from poolproof.backends.aclnn.prototypes import (
-    DEVICE_TO_HOST,
-    HBM_MEMORY,
-    HOST_TO_DEVICE,
-    MALLOC_HUGE_FIRST,
-    OPTION_DETERMINISTIC,
-    SATURATION,
-)
 from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, SUCCESS, AclError, describe
 from poolproof.backends.base import BackendUnavailable
 
@@ -88,7 +81,7 @@ class Device:
     def saturates(self) -> bool:
         """Whether the device clamps overflowing results instead of giving infinities."""
         mode = ctypes.c_int()
-        return self._reports("aclrtGetDeviceSatMode", ctypes.byref(mode)) and mode.value == SATURATION
+        return self._reports("aclrtGetDeviceSatMode", ctypes.byref(mode)) and mode.value == prototypes.SATURATION
 
     def route(self) -> str:
         """Name the branch that the latest launch took, for libraries that report it; CANN's do not."""
@@ -114,7 +107,7 @@ class Device:
     def set_deterministic(self, enabled: bool) -> None:
         """Set both determinism options: pages name the context's, the library reads the process's."""
         for function in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
-            self.call(function, OPTION_DETERMINISTIC, int(enabled))
+            self.call(function, prototypes.OPTION_DETERMINISTIC, int(enabled))
 
     def another_stream(self) -> AbstractContextManager[int]:
         return self._created("aclrtCreateStream", "aclrtDestroyStream")
@@ -126,7 +119,7 @@ class Device:
         """Allocate ``size`` bytes of device memory until the end of the block; address 0 for size 0."""
         if size == 0:
             return nullcontext(0)
-        return self._created("aclrtMalloc", "aclrtFree", size, MALLOC_HUGE_FIRST)
+        return self._created("aclrtMalloc", "aclrtFree", size, prototypes.MALLOC_HUGE_FIRST)
 
     @contextmanager
     def _created(self, create: str, destroy: str, *arguments: object) -> Iterator[int]:
@@ -152,14 +145,14 @@ class Device:
 
     def free_memory(self) -> int:
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
+        self.call("aclrtGetMemInfo", prototypes.HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
         return free.value
 
     def upload(self, address: int, data: NDArray[np.uint8]) -> None:
-        self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, HOST_TO_DEVICE)
+        self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, prototypes.HOST_TO_DEVICE)
 
     def download(self, data: NDArray[np.uint8], address: int) -> None:
-        self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, DEVICE_TO_HOST)
+        self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, prototypes.DEVICE_TO_HOST)
 
     def fill(self, address: int, size: int, byte: int) -> None:
         self.call("aclrtMemset", address, size, byte, size)

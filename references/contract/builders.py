@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from poolproof.references.contract import facts
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
@@ -23,15 +24,7 @@ from poolproof.references.contract.clause import (
     altered,
     always,
 )
-from poolproof.references.contract.facts import (
-    INT32_MAX,
-    Shape,
-    attribute,
-    leaves_storage,
-    nothing_pooled,
-    plane,
-    tag_fits,
-)
+from poolproof.references.contract.facts import Shape
 from poolproof.references.contract.vocabulary import OUT_POINTERS, PRIVATE_TAGS, ReturnCode
 from poolproof.references.products import Product
 
@@ -208,7 +201,7 @@ def at_least(least: int, name: str, breach: Breach, **fields: Any) -> Clause:
     return Clause(
         f"{name}.{'positive' if least else 'not-negative'}",
         f"Every value of {name} is at least {least}.",
-        lambda call, product: min(attribute(call, name), default=least) < least,
+        lambda call, product: min(facts.attribute(call, name), default=least) < least,
         breach,
         **fields,
     )
@@ -235,7 +228,7 @@ def dilation_one(**fields: Any) -> Clause:
     return Clause(
         "dilation.one",
         "Every value of dilation is 1.",
-        lambda call, product: set(attribute(call, "dilation")) != {1},
+        lambda call, product: set(facts.attribute(call, "dilation")) != {1},
         Breach(template={"dilation": last_is(2)}),
     ).with_fields(**fields)
 
@@ -249,7 +242,7 @@ def plane_bounded(spatial_rank: int, **fields: Any) -> Clause:
     return Clause(
         "plane",
         f"{axes} of self is at most 2^31 - 1, in signed 64-bit arithmetic.",
-        lambda call, product: plane(call) > INT32_MAX,
+        lambda call, product: facts.plane(call) > facts.INT32_MAX,
         Breach(template={"shape": shape_above}),
         reach=PRE_950,
     ).with_fields(**fields)
@@ -259,7 +252,7 @@ def some_window_fits(**fields: Any) -> Clause:
     return Clause(
         "shape.pooled",
         "At least one window fits along every axis.",
-        lambda call, product: nothing_pooled(call),
+        lambda call, product: facts.nothing_pooled(call),
         Breach(template={"kernel_size": last_is(16)}),
     ).with_fields(**fields)
 
@@ -301,7 +294,7 @@ def views_inside(*tensors: str) -> Clause:
     return assembly(
         "storage",
         f"{joined(tensors, 'and')} {'stays' if len(tensors) == 1 else 'stay'} within the storage where not contiguous.",
-        lambda call, product: any(leaves_storage(call.tensor(name)) for name in tensors),
+        lambda call, product: any(facts.leaves_storage(call.tensor(name)) for name in tensors),
         altered("view", lambda view: (tuple(2 * stride for stride in view[0]), *view[1:]), "self"),
         page=PageReading("silent", "C12"),
     )
@@ -312,7 +305,7 @@ def tag_rank_fits(**fields: Any) -> Clause:
     return assembly(
         "format.rank",
         "The format tag's own rank is the tensors' rank.",
-        lambda call, product: not tag_fits(call.tensor("self")),
+        lambda call, product: not facts.tag_fits(call.tensor("self")),
         Breach(template={"tag": "NCHW"}),
         page=PageReading("refuses", "C1"),
     ).with_fields(**fields)
@@ -322,7 +315,7 @@ def padding_exceeds(divisor: int) -> Decides:
     """Make a predicate: padding is above the kernel divided by ``divisor`` on some axis."""
 
     def decides(call: ContractCall, product: Product) -> bool:
-        pairs = zip(attribute(call, "padding"), attribute(call, "kernelSize"), strict=True)
+        pairs = zip(facts.attribute(call, "padding"), facts.attribute(call, "kernelSize"), strict=True)
         return any(padding > kernel // divisor for padding, kernel in pairs)
 
     return decides
