@@ -63,9 +63,7 @@ class Action:
 
     def __str__(self) -> str:
         """Write it as its verb, and what is not as usual: ``run executor=1 stream=2``."""
-        told = {
-            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
-        }
+        told = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
         words = (name if value is True else f"{name}={value}" for name, value in told.items() if type(value) is not str)
         return " ".join([self.do, *filter(None, [self.what]), *words])
 

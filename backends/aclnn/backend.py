@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from poolproof.backends.aclnn.attempt import attempt
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import TwoPhase, execute
+from poolproof.backends.aclnn.execution import TwoPhase, attempt, execute
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, AclnnSequences
 from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
