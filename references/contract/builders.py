@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from poolproof.references.contract import facts
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.call import ContractCall, Field
 from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
     PRE_950,
@@ -111,7 +111,7 @@ def not_supported(reach: Reach, **fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-# Dtypes, formats and ranks.
+# Dtypes, formats, shapes and ranks.
 
 
 def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Clause:
@@ -127,22 +127,19 @@ def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-def dtype_same(tensor: str, **fields: Any) -> Clause:
+def _same(field: Field, words: str, other: Any, tensor: str, model: str = "self", **fields: Any) -> Clause:
+    """Require a field of a tensor to be the model's; ``words`` name it, and it is not with a value ``other``."""
     return Clause(
-        f"dtype.{tensor}",
-        f"{tensor} has self's dtype.",
-        lambda call, product: call.tensor(tensor).dtype != call.tensor("self").dtype,
-        altered("dtype", "FLOAT16", tensor),
+        f"{field}.{tensor}",
+        f"{tensor} has {model}'s {words}.",
+        lambda call, product: getattr(call.tensor(tensor), field) != getattr(call.tensor(model), field),
+        altered(field, other, tensor),
     ).with_fields(**fields)
 
 
-def format_same(tensor: str) -> Clause:
-    return Clause(
-        f"format.{tensor}",
-        f"{tensor} has self's format tag.",
-        lambda call, product: call.tensor(tensor).format != call.tensor("self").format,
-        altered("format", "NC", tensor),
-    )
+dtype_same = partial(_same, "dtype", "dtype", "FLOAT16")
+format_same = partial(_same, "format", "format tag", "NC")
+shape_same = partial(_same, "shape", "shape", longer)
 
 
 def not_private(*tensors: str, **fields: Any) -> Clause:
@@ -254,15 +251,6 @@ def some_window_fits(**fields: Any) -> Clause:
         "At least one window fits along every axis.",
         lambda call, product: facts.nothing_pooled(call),
         Breach(template={"kernel_size": last_is(16)}),
-    ).with_fields(**fields)
-
-
-def shape_same(tensor: str, model: str, **fields: Any) -> Clause:
-    return Clause(
-        f"shape.{tensor}",
-        f"{tensor} has {model}'s shape.",
-        lambda call, product: call.tensor(tensor).shape != call.tensor(model).shape,
-        altered("shape", longer, tensor),
     ).with_fields(**fields)
 
 
