@@ -36,6 +36,7 @@ class FloatFormat:
 
     @property
     def max(self) -> float:
+        """Largest finite value."""
         return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.max_exponent
 
     @property

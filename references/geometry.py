@@ -34,6 +34,7 @@ class Axis:
 
     @cached_property
     def windows(self) -> int:
+        """Output length along this axis."""
         return self.positions.shape[0]
 
     def coverage(self) -> Int64:

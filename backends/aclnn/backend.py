@@ -10,7 +10,7 @@ from functools import partial
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, attempt, execute
 from poolproof.backends.aclnn.libraries import load
-from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, AclnnSequences
+from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, run_sequence
 from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
 from poolproof.backends.base import (
     WORKER_VARIABLE,
@@ -57,7 +57,6 @@ class Aclnn(Backend):
         self.product: Product = found
         self.tags = self.product.tags
         self.actions = tuple(each for each in ACTIONS if each != "readdressed" or self._device.has(SET_ADDRESS))
-        self._sequences = AclnnSequences(self._device, self._operators)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None if operator.name in self._operators else f"symbol aclnn{operator.name} is not exported"
@@ -97,7 +96,7 @@ class Aclnn(Backend):
             return Outcome(status, error.code, str(error))
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        return self._sequences.run(actions, calls)
+        return run_sequence(self._device, self._operators, actions, calls)
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, partial
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,15 @@ _STUB = 100039
 
 SYNCHRONISE_MILLISECONDS = 60_000
 """Time-out of a stream, after which `AclError` 507046 is raised; the case's own is shorter or the user's choice."""
+
+_BLOCK = 1 << 22
+"""Bytes of one copy of a delay."""
+
+_DELAY_SECONDS = 2e-3
+"""Length of a delay: many times what the host takes to queue a call."""
+
+_MOST_COPIES = 128
+"""Copies of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
 
 
 class Device:
@@ -142,6 +153,25 @@ class Device:
             self.synchronise(stream)
             self.call("aclrtEventElapsedTime", ctypes.byref(elapsed), start, end)
         return elapsed.value / 1000.0
+
+    def copy(self, stream: int, target: int, source: int, size: int) -> None:
+        """Queue a copy within device memory."""
+        self.call("aclrtMemcpyAsync", target, size, source, size, prototypes.DEVICE_TO_DEVICE, stream)
+
+    def hold_up(self, stream: int) -> None:
+        """Keep a stream busy for one delay: so many copies between two halves of a block of memory."""
+        block, copies = self._delay
+        for _ in range(copies):
+            self.copy(stream, block, block + _BLOCK, _BLOCK)
+
+    @cached_property
+    def _delay(self) -> tuple[int, int]:
+        """Memory that is allocated once, and how many copies last `_DELAY_SECONDS`, after one that warms up."""
+        block = self.pointer("aclrtMalloc", 2 * _BLOCK, prototypes.MALLOC_HUGE_FIRST)
+        copy = partial(self.copy, self.stream, block, block + _BLOCK, _BLOCK)
+        copy()
+        seconds = self.timed(self.stream, copy)
+        return block, min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES
 
     def free_memory(self) -> int:
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
