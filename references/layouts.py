@@ -283,7 +283,7 @@ class Form(NamedTuple):
 @lru_cache(maxsize=256)
 def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: int) -> Form:
     """Place a tensor in its storage; cached, because the runs and neighbours of a case are laid out alike."""
-    numpy_dtype = DTYPES[dtype]
+    numpy_dtype = _DTYPES[dtype]
     size = numpy_dtype.itemsize
     placed = layout.place(shape, spatial_rank)
     elements = placed.start + extent(shape, placed.strides)
@@ -302,8 +302,7 @@ def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: i
     )
 
 
-DTYPES = {name: fmt.dtype for name, fmt in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
-"""Of all tensors, by name."""
+_DTYPES = {name: fmt.dtype for name, fmt in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 """The unsigned integer of that many bytes."""

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Call, Outcome, Tensor, dtype_name
 from poolproof.references.accumulation import AccumulationModel
+from poolproof.references.formats import FORMATS
 from poolproof.references.forward_rule import ForwardRule
-from poolproof.references.layouts import DTYPES
+from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.references.windows import Windows
@@ -132,6 +133,9 @@ class Channel:
 # Calls
 
 
+_DTYPES = {name: form.dtype for name, form in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
+
+
 def write_call(call: Call, place: Callable[[NDArray[np.uint8]], tuple[int, int]]) -> dict[str, Any]:
     """``place`` gives of a tensor's buffer where in the shared memory it begins, and the bytes fenced in behind it."""
     tensors = {}
@@ -166,7 +170,7 @@ def read_call(record: Mapping[str, Any], memory: NDArray[np.uint8]) -> tuple[Cal
     tensors, fences = {}, []
     for name, told in record["tensors"].items():
         at, size, guard, offset = told["at"], told["bytes"], told["guard"], told.get("offset", 0)
-        dtype, strides = DTYPES[told["dtype"]], tuple(told["strides"])
+        dtype, strides = _DTYPES[told["dtype"]], tuple(told["strides"])
         buffer, width = memory[at : at + size], dtype.itemsize
         byte_strides = [width * stride for stride in strides]
         array: NDArray = np.ndarray(told["shape"], dtype, buffer, guard + offset * width, byte_strides)
