@@ -40,7 +40,6 @@ class Abilities:
     indices: bool = True
 
     def have(self, windows: Windows) -> bool:
-        """Check whether there are calls with those windows."""
         return self._without(_needed_by(windows)) is None
 
     def lacking(self, operator: Operator, shape: tuple[int, ...], windows: Windows) -> str | None:

@@ -327,5 +327,4 @@ class Backend(ABC):
 
 
 def can_run(backend: Backend, actions: Actions) -> bool:
-    """Tell whether a backend declares all that a sequence needs."""
     return abilities_for(actions) <= {*backend.actions}

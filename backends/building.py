@@ -33,7 +33,6 @@ class BuildFailed(BackendUnavailable):
 
 
 def cache_folder(kind: str) -> Path:
-    """Return the folder of the user's cache for builds of one kind."""
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError as error:  # a user id that the system has no entry of
@@ -98,7 +97,6 @@ def compile_unit(path: Path, flags: Sequence[str], text: str) -> None:
 
 @lru_cache
 def compiler() -> str:
-    """Find the compiler; `CompilerMissing` if there is none."""
     for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
         if name and (found := shutil.which(name)):
             return found

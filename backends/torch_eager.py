@@ -10,10 +10,12 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from poolproof.backends import torch_streams
 from poolproof.backends.base import (
     Backend,
     BackendUnavailable,
@@ -24,7 +26,6 @@ from poolproof.backends.base import (
     Tensor,
     dtype_name,
 )
-from poolproof.backends.torch_streams import ACTIONS, TorchSequences
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.operators import Operator
 from poolproof.references.sequences import Actions
@@ -45,8 +46,7 @@ class TorchEager(Backend):
         self.interface = f"torch-{device}"
         self.survives_fork = self.module is None
         if self.module is not None:
-            self.actions = ACTIONS
-        self._sequences = TorchSequences(self)
+            self.actions = torch_streams.ACTIONS
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if operator.aten is None:
@@ -93,14 +93,26 @@ class TorchEager(Backend):
         }
 
     def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002  (there are no modes)
-        placed = self.place(call)
+        placed = Placed(self, call)
         refusal, seconds = self.attempt(placed.compute)
         return refusal or placed.outcome(seconds)
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
         if self.module is None:
             return super().run_sequence(actions, calls)
-        return self._sequences.run(actions, calls)
+        placed = [Placed(self, call) for call in calls]
+        interpreter = torch_streams.TorchInterpreter(self.module, placed, self._delay_block)
+        refusal, _ = self.attempt(lambda: interpreter.perform_all(actions))
+        if refusal:
+            return SequenceResult((*(0,) * interpreter.performed, -1), refusal.message)
+        interpreter.take_copied_outputs()
+        for each in placed:
+            each.outcome(0.0)
+        return SequenceResult((0,) * len(actions), computed=tuple(sorted(interpreter.computed)))
+
+    @cached_property
+    def _delay_block(self) -> torch.Tensor:
+        return self.torch.empty((2, torch_streams.BLOCK), dtype=self.torch.uint8, device=self.device)
 
     def attempt(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
         """Queue ``work`` on an idle device and wait for it; return torch's refusal, if any, and the seconds it took."""
@@ -112,9 +124,6 @@ class TorchEager(Backend):
             return None, time.perf_counter() - started
         except (RuntimeError, IndexError, ValueError) as error:
             return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0]), 0.0
-
-    def place(self, call: Call) -> Placed:
-        return Placed(self, call)
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
         """Queue the operator on the current stream."""

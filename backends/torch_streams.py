@@ -6,16 +6,14 @@ Torch has no executors, and owns its workspaces, so that two calls cannot be mad
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from poolproof.backends.base import Call, SequenceResult
 from poolproof.references.sequences import DEFAULT_STREAM, Action, Actions
 
 if TYPE_CHECKING:
     import torch
 
-    from poolproof.backends.torch_eager import Placed, TorchEager
+    from poolproof.backends.torch_eager import Placed
 
 ACTIONS = ("prepare", "run", "fill", "copy", "erase", "hold_up", "record", "wait", "synchronise")
 
@@ -26,31 +24,11 @@ _COPIES = 32
 """Copies of one delay: a millisecond or more on any device."""
 
 
-class TorchSequences:
-    """Sequences on one device, with the memory for its delays."""
-
-    def __init__(self, eager: TorchEager) -> None:
-        self._eager = eager
-
-    def run(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        placed = [self._eager.place(call) for call in calls]
-        interpreter = TorchInterpreter(self._eager.module, placed, self._block)
-        refusal, _ = self._eager.attempt(lambda: interpreter.perform_all(actions))
-        if refusal:
-            return SequenceResult((*(0,) * interpreter.performed, -1), refusal.message)
-        interpreter.take_copied_outputs()
-        for each in placed:
-            each.outcome(0.0)
-        return SequenceResult((0,) * len(actions), computed=tuple(sorted(interpreter.computed)))
-
-    @cached_property
-    def _block(self) -> torch.Tensor:
-        torch = self._eager.torch
-        return torch.empty((2, BLOCK), dtype=torch.uint8, device=self._eager.device)
-
-
 class TorchInterpreter:
-    """One sequence on calls that are placed on the device; each method does the action of its name."""
+    """One sequence on calls that are placed on the device; each method does the action of its name.
+
+    ``block`` is memory for its delays: two halves of `BLOCK` bytes.
+    """
 
     def __init__(self, module: Any, placed: Sequence[Placed], block: torch.Tensor) -> None:
         self._module, self._placed, self._block = module, placed, block

@@ -39,7 +39,6 @@ def admissible(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -
 
 @lru_cache(maxsize=256)
 def accumulation_parameters(output: FloatFormat, model: AccumulationModel) -> AccumulationParameters:
-    """Return the numbers of a model that writes the format ``output``."""
     accumulator = model.accumulator(output)
     return AccumulationParameters(
         precision=output.precision,

@@ -94,7 +94,6 @@ class Deviations:
 
     @cached_property
     def magnitude(self) -> Float64:
-        """The absolute values of ``golden``."""
         return np.abs(self.golden)
 
     @cached_property

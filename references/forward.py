@@ -41,7 +41,6 @@ def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
 
 
 def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> Int64:
-    """Return the indices of `forward_maximum` alone."""
     return _placed(_found(values, axes, rule), axes, _in_numbers(rule, values.dtype))
 
 
@@ -100,7 +99,6 @@ def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
 
 
 def _flat(values: NDArray) -> NDArray:
-    """Reshape (planes, *sizes) to (planes, cells)."""
     return values.reshape(len(values), prod(values.shape[1:]))
 
 
@@ -110,7 +108,6 @@ def _chunks(planes: NDArray) -> Iterator[slice]:
 
 
 def maximum_without_cells(rule: ForwardRule, fmt: FloatFormat) -> float:
-    """Return the maximum of a window without a cell."""
     return -fmt.max if rule.empty_is_lowest else -np.inf
 
 

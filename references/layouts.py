@@ -7,7 +7,7 @@ called by their letters, n c d h w, of which a tensor without batch has no n and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
@@ -128,10 +128,6 @@ def _letters(shape: Shape, spatial_rank: int) -> str:
     return (PLANES + AXES[-spatial_rank:])[-len(shape) :]
 
 
-def _dense(shape: Sequence[int]) -> Strides:
-    return _nested()(tuple(shape), AXES[: len(shape)]).strides
-
-
 def _as_it_is(letters: str) -> str:
     return letters
 
@@ -179,7 +175,7 @@ def _overlapping(axis: str) -> Arrangement:
         outer = letters.index(axis)
         stored = list(shape)
         stored[outer], stored[outer + 1] = 1, shape[outer] + shape[outer + 1] - 1
-        strides = list(_dense(stored))
+        strides = list(_nested()(tuple(stored), letters).strides)
         strides[outer] = strides[outer + 1]
         return Placement(tuple(strides))
 

@@ -63,9 +63,7 @@ class Action:
 
     def __str__(self) -> str:
         """Write it as its verb, and what is not as usual: ``run executor=1 stream=2``."""
-        told = {
-            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
-        }
+        told = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
         words = (name if value is True else f"{name}={value}" for name, value in told.items() if type(value) is not str)
         return " ".join([self.do, *filter(None, [self.what]), *words])
 
@@ -81,8 +79,7 @@ class Action:
 
 Actions = tuple[Action, ...]
 
-PREPARE, HOLD_UP, RUN = Action("prepare"), Action("hold_up"), Action("run")
-WITHHOLD, PRODUCE = Action("fill", "inputs"), Action("copy", "inputs")
+PREPARE, RUN = Action("prepare"), Action("run")
 RUN_FRESH = (Action("fill", "outputs"), RUN, Action("synchronise"))
 
 
@@ -100,80 +97,55 @@ def abilities_for(actions: Actions) -> set[str]:
 
 
 _LOAD = range(1, 9)
-_ROUNDS = range(0, 32, 2)
+_ROUNDS = [(number + call, call) for number in range(0, 32, 2) for call in (0, 1)]
+"""Executors and the calls that they are made for, two at a time."""
+
+
+def actions_of(*texts: str) -> Actions:
+    """Read each action as `Action.parse` does."""
+    return tuple(map(Action.parse, texts))
+
 
 MODES: Mapping[str, Actions] = {
     "with repeated executor": (
-        Action("prepare", "uncached", call=1),
-        Action("make_repeatable"),
-        RUN,
-        Action("synchronise"),
-        Action("fill", "workspace", call=1),
-        Action("set_addresses"),
-        Action("run", workspace=0),
+        *actions_of("prepare uncached call=1", "make_repeatable", "run", "synchronise"),
+        *actions_of("fill workspace call=1", "set_addresses", "run workspace=0"),
     ),
-    "with two inputs in one memory": (Action("share_inputs", "wholly"), PREPARE, RUN),
-    "with two inputs in memory that overlaps": (Action("share_inputs", "in part"), PREPARE, RUN),
+    "with two inputs in one memory": actions_of("share_inputs wholly", "prepare", "run"),
+    "with two inputs in memory that overlaps": actions_of("share_inputs in part", "prepare", "run"),
     "with under load": (
         *(Action("prepare", call=1, executor=number) for number in _LOAD),
         *(Action("run", executor=number, stream=2) for number in _LOAD),
-        PREPARE,
-        RUN,
+        *(PREPARE, RUN),
     ),
 }
 """How a call may be made, besides as usual."""
 
 HAZARDS: Mapping[str, Actions] = {
-    "with its inputs still being made by work queued before it on its stream": (
-        WITHHOLD,
-        PREPARE,
-        HOLD_UP,
-        PRODUCE,
-        RUN,
+    "with its inputs still being made by work queued before it on its stream": actions_of(
+        "fill inputs", "prepare", "hold_up", "copy inputs", "run"
     ),
-    "with its inputs overwritten by work queued behind it on its stream": (
-        PREPARE,
-        Action("hold_up", stream=DEFAULT_STREAM),
-        RUN,
-        Action("erase"),
+    "with its inputs overwritten by work queued behind it on its stream": actions_of(
+        "prepare", "hold_up stream=0", "run", "erase"
     ),
-    "with its outputs read by work queued behind it on its stream": (
-        PREPARE,
-        Action("hold_up", stream=DEFAULT_STREAM),
-        RUN,
-        Action("copy", "outputs"),
+    "with its outputs read by work queued behind it on its stream": actions_of(
+        "prepare", "hold_up stream=0", "run", "copy outputs"
     ),
-    "with the workspace of the call queued before it on its stream": (
-        Action("prepare", call=1, executor=1),
-        PREPARE,
-        HOLD_UP,
-        Action("run", executor=1, workspace=0),
-        RUN,
+    "with the workspace of the call queued before it on its stream": actions_of(
+        "prepare call=1 executor=1", "prepare", "hold_up", "run executor=1 workspace=0", "run"
     ),
-    "with its inputs made on another stream, for whose event its stream waits": (
-        WITHHOLD,
-        PREPARE,
-        Action("hold_up", stream=2),
-        Action("copy", "inputs", stream=2),
-        Action("record", stream=2),
-        Action("wait"),
-        RUN,
+    "with its inputs made on another stream, for whose event its stream waits": actions_of(
+        *("fill inputs", "prepare", "hold_up stream=2", "copy inputs stream=2", "record stream=2"),
+        *("wait", "run"),
     ),
-    "with an executor that ran before, on another stream": (
-        Action("prepare", "uncached"),
-        Action("make_repeatable"),
-        RUN,
-        Action("synchronise"),
-        *(WITHHOLD, Action("fill", "outputs")),
-        *(Action("hold_up", stream=2), Action("copy", "inputs", stream=2), Action("run", stream=2)),
+    "with an executor that ran before, on another stream": actions_of(
+        *("prepare uncached", "make_repeatable", "run", "synchronise"),
+        *("fill inputs", "fill outputs", "hold_up stream=2", "copy inputs stream=2", "run stream=2"),
     ),
     "at the same time as another call on another stream": (
-        *(Action("prepare", call=call, executor=number + call) for number in _ROUNDS for call in (0, 1)),
-        Action("synchronise", stream=2),
-        HOLD_UP,
-        Action("record"),
-        Action("wait", stream=2),
-        *(Action("run", executor=number + call, stream=1 + call) for number in _ROUNDS for call in (0, 1)),
+        *(Action("prepare", call=call, executor=executor) for executor, call in _ROUNDS),
+        *actions_of("synchronise stream=2", "hold_up", "record", "wait stream=2"),
+        *(Action("run", executor=executor, stream=1 + call) for executor, call in _ROUNDS),
     ),
 }
 """Other work on streams around a call, of which the words say how it was made."""

@@ -5,8 +5,7 @@ prototypes  the C prototypes of everything called here
 status      status numbers: their names, and which of them blame the environment
 device      the AscendCL runtime: device, streams, guarded device memory, options, versions
 calls       a call as the library gets it described
-execution   the two-phase call, and the objects that it takes
-attempt     low-level calls, legal or not
+execution   the two-phase call and the objects that it takes; low-level calls, legal or not
 sequences   actions on executors, streams, threads and memory around calls
 backend     all of that behind the `Backend` interface
 """

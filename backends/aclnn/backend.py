@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from poolproof.backends.aclnn.attempt import attempt
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import TwoPhase, execute
+from poolproof.backends.aclnn.execution import TwoPhase, attempt, execute
 from poolproof.backends.aclnn.libraries import load
-from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, AclnnSequences
+from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, run_sequence
 from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
 from poolproof.backends.base import (
     WORKER_VARIABLE,
@@ -58,7 +57,6 @@ class Aclnn(Backend):
         self.product: Product = found
         self.tags = self.product.tags
         self.actions = tuple(each for each in ACTIONS if each != "readdressed" or self._device.has(SET_ADDRESS))
-        self._sequences = AclnnSequences(self._device, self._operators, self._outcome_of)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return None if operator.name in self._operators else f"symbol aclnn{operator.name} is not exported"
@@ -94,10 +92,11 @@ class Aclnn(Backend):
             self._device.set_deterministic(call.deterministic)
             return execute(self._device, self._operators[call.operator.name], call, self._device.stream)
         except AclError as error:
-            return self._outcome_of(error)
+            status = Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED
+            return Outcome(status, error.code, str(error))
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        return self._sequences.run(actions, calls)
+        return run_sequence(self._device, self._operators, actions, calls)
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
         try:
@@ -107,11 +106,6 @@ class Aclnn(Backend):
             if not self._device.is_lost:
                 raise
             return Attempt(error.code, None, str(error))
-
-    def _outcome_of(self, error: AclError) -> Outcome:
-        """Blame the operator for its own status; a lack of memory or of an installation proves nothing."""
-        status = Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED
-        return Outcome(status, error.code, str(error))
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:

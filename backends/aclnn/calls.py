@@ -75,7 +75,6 @@ def smallest_call(operator: Operator, dtype: str, index_dtype: str) -> ContractC
 
 
 def _describe_tensor(tensor: Tensor) -> TensorArgument:
-    """Describe a tensor's view and the extent of its storage."""
     order = _AXIS_ORDERS.get(tensor.tag, range(len(tensor.shape)))
     return TensorArgument(
         shape=tuple(tensor.shape[axis] for axis in order),

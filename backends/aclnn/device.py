@@ -8,20 +8,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, partial
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.aclnn import prototypes
 from poolproof.backends.aclnn.libraries import AclnnLibraries
-from poolproof.backends.aclnn.prototypes import (
-    DEVICE_TO_HOST,
-    HBM_MEMORY,
-    HOST_TO_DEVICE,
-    MALLOC_HUGE_FIRST,
-    OPTION_DETERMINISTIC,
-    SATURATION,
-)
 from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, SUCCESS, AclError, describe
 from poolproof.backends.base import BackendUnavailable
 
@@ -30,6 +25,15 @@ _STUB = 100039
 
 SYNCHRONISE_MILLISECONDS = 60_000
 """Time-out of a stream, after which `AclError` 507046 is raised; the case's own is shorter or the user's choice."""
+
+_BLOCK = 1 << 22
+"""Bytes of one copy of a delay."""
+
+_DELAY_SECONDS = 2e-3
+"""Length of a delay: many times what the host takes to queue a call."""
+
+_MOST_COPIES = 128
+"""Copies of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
 
 
 class Device:
@@ -52,7 +56,6 @@ class Device:
         return function in self._functions
 
     def call(self, function: str, *arguments: object) -> None:
-        """Call a runtime function that returns a status."""
         code = self.status(function, *arguments)
         if code != SUCCESS:
             raise self.error(function, code)
@@ -89,7 +92,7 @@ class Device:
     def saturates(self) -> bool:
         """Whether the device clamps overflowing results instead of giving infinities."""
         mode = ctypes.c_int()
-        return self._reports("aclrtGetDeviceSatMode", ctypes.byref(mode)) and mode.value == SATURATION
+        return self._reports("aclrtGetDeviceSatMode", ctypes.byref(mode)) and mode.value == prototypes.SATURATION
 
     def route(self) -> str:
         """Name the branch that the latest launch took, for libraries that report it; CANN's do not."""
@@ -115,21 +118,19 @@ class Device:
     def set_deterministic(self, enabled: bool) -> None:
         """Set both determinism options: pages name the context's, the library reads the process's."""
         for function in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
-            self.call(function, OPTION_DETERMINISTIC, int(enabled))
+            self.call(function, prototypes.OPTION_DETERMINISTIC, int(enabled))
 
     def another_stream(self) -> AbstractContextManager[int]:
-        """Create a stream for the duration of the block."""
         return self._created("aclrtCreateStream", "aclrtDestroyStream")
 
     def event(self) -> AbstractContextManager[int]:
-        """Create an event for the duration of the block."""
         return self._created("aclrtCreateEvent", "aclrtDestroyEvent")
 
     def memory(self, size: int) -> AbstractContextManager[int]:
         """Allocate ``size`` bytes of device memory until the end of the block; address 0 for size 0."""
         if size == 0:
             return nullcontext(0)
-        return self._created("aclrtMalloc", "aclrtFree", size, MALLOC_HUGE_FIRST)
+        return self._created("aclrtMalloc", "aclrtFree", size, prototypes.MALLOC_HUGE_FIRST)
 
     @contextmanager
     def _created(self, create: str, destroy: str, *arguments: object) -> Iterator[int]:
@@ -153,23 +154,46 @@ class Device:
             self.call("aclrtEventElapsedTime", ctypes.byref(elapsed), start, end)
         return elapsed.value / 1000.0
 
+    def copy(self, stream: int, target: int, source: int, size: int) -> None:
+        """Queue a copy within device memory."""
+        self.call("aclrtMemcpyAsync", target, size, source, size, prototypes.DEVICE_TO_DEVICE, stream)
+
+    def hold_up(self, stream: int) -> None:
+        """Keep a stream busy for one delay: so many copies between two halves of a block of memory."""
+        block, copies = self._delay
+        for _ in range(copies):
+            self.copy(stream, block, block + _BLOCK, _BLOCK)
+
+    @cached_property
+    def _delay(self) -> tuple[int, int]:
+        """Memory that is allocated once, and how many copies last `_DELAY_SECONDS`, after one that warms up."""
+        block = self.pointer("aclrtMalloc", 2 * _BLOCK, prototypes.MALLOC_HUGE_FIRST)
+        copy = partial(self.copy, self.stream, block, block + _BLOCK, _BLOCK)
+        copy()
+        seconds = self.timed(self.stream, copy)
+        return block, min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES
+
     def free_memory(self) -> int:
-        """Count the free bytes of device memory."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self.call("aclrtGetMemInfo", HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
+        self.call("aclrtGetMemInfo", prototypes.HBM_MEMORY, ctypes.byref(free), ctypes.byref(total))
         return free.value
 
     def upload(self, address: int, data: NDArray[np.uint8]) -> None:
-        self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, HOST_TO_DEVICE)
+        self.call("aclrtMemcpy", address, data.size, data.ctypes.data, data.size, prototypes.HOST_TO_DEVICE)
 
     def download(self, data: NDArray[np.uint8], address: int) -> None:
-        self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, DEVICE_TO_HOST)
+        self.call("aclrtMemcpy", data.ctypes.data, data.size, address, data.size, prototypes.DEVICE_TO_HOST)
 
     def fill(self, address: int, size: int, byte: int) -> None:
         self.call("aclrtMemset", address, size, byte, size)
 
+    def holds(self, address: int, size: int, byte: int) -> bool:
+        """Check whether so many bytes of device memory are all ``byte``."""
+        held = np.empty(size, np.uint8)
+        self.download(held, address)
+        return bool((held == byte).all())
+
     def _initialise(self, choose: Callable[[int], int]) -> int:
-        """Open a device; return its number."""
         code = self._functions["aclInit"](None)
         if code == _STUB:
             raise BackendUnavailable(

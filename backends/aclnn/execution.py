@@ -7,34 +7,32 @@ so that out-of-bounds writes are seen in each.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.calls import contract_call
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
 from poolproof.backends.aclnn.status import SUCCESS, AclError
-from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.base import Attempt, Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall, TensorArgument
 from poolproof.references.contract.vocabulary import SIGNATURES
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
 
-_WORKSPACE_POISON = 0xFF
+_POISON = 0xFF
 """NaN in every float dtype, which exposes a kernel that takes its workspace for zero."""
 
 POISONED_END = 1 << 18
 """Bytes poisoned at either end of a long workspace; sums begin at its start, or after the runtime's own part."""
 
 
-Describe = Callable[[Call], ContractCall]
-"""The description of a call for the library."""
+Objects = Mapping[str, object]
+"""Phase one's arguments up to the two results, by the library's names."""
 
 
 @contextmanager
@@ -73,24 +71,6 @@ def _tensor_object(device: Device, tensor: TensorArgument, address: int) -> int:
     )
 
 
-@dataclass(frozen=True)
-class Operands:
-    """One call's tensors on the device.
-
-    ``objects`` are phase one's arguments up to the two results, by the library's names; ``allocations`` the addresses
-    of the buffers with their guard bands, by this suite's.
-    """
-
-    call: Call
-    objects: Mapping[str, object]
-    allocations: Mapping[str, int]
-
-    def download(self, device: Device) -> None:
-        """Bring every buffer back into the call's own memory."""
-        for name, tensor in self.call.tensors.items():
-            device.download(tensor.buffer, self.allocations[name])
-
-
 def storage_addresses(call: Call, allocations: Mapping[str, int]) -> dict[str, int]:
     """Address of each storage by the library's names."""
     names = SIGNATURES[f"aclnn{call.operator.name}"].names
@@ -106,14 +86,8 @@ class TwoPhase:
         self.first, self._second = phases
 
     @contextmanager
-    def operands(self, call: Call, describe: Describe = contract_call) -> Iterator[Operands]:
-        """Upload and wrap the call's tensors and lists until the end of the block."""
-        with self.uploaded(call) as allocations, self.wrapped(call, allocations, describe) as operands:
-            yield operands
-
-    @contextmanager
     def uploaded(self, call: Call) -> Iterator[dict[str, int]]:
-        """Upload the tensors' buffers, by this suite's names, until the end of the block."""
+        """Upload the tensors' buffers until the end of the block; their addresses by this suite's names."""
         with ExitStack() as stack:
             allocations = {}
             for name, tensor in call.tensors.items():
@@ -121,19 +95,10 @@ class TwoPhase:
                 self._device.upload(allocations[name], tensor.buffer)
             yield allocations
 
-    @contextmanager
-    def wrapped(
-        self, call: Call, allocations: Mapping[str, int], describe: Describe = contract_call
-    ) -> Iterator[Operands]:
-        """Wrap tensors, whose buffers are on the device, and lists until the end of the block."""
-        described = describe(call)
-        with argument_objects(self._device, described, storage_addresses(call, allocations)) as objects:
-            yield Operands(call, objects, allocations)
-
-    def prepare(self, operands: Operands) -> tuple[int, int]:
+    def prepare(self, objects: Objects) -> tuple[int, int]:
         """Run phase one: (workspace size in bytes, executor)."""
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
-        code = self.first(*operands.objects.values(), ctypes.byref(size), ctypes.byref(executor))
+        code = self.first(*objects.values(), ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
             raise self._device.error(f"{self._name}GetWorkspaceSize", code)
         return size.value, int(executor.value or 0)
@@ -146,17 +111,14 @@ class TwoPhase:
 
 
 def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outcome:
-    """Make one call from upload to download."""
-    with operator.operands(call) as operands:
-        size, executor = operator.prepare(operands)
-        with workspace_for(device, executor, size) as workspace:
-            seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
-            guard_violations = workspace.guard_violations()
-        operands.download(device)
-    return completed(call, seconds, guard_violations)
-
-
-def completed(call: Call, seconds: float, guard_violations: tuple[str, ...]) -> Outcome:
+    with operator.uploaded(call) as allocations:
+        with argument_objects(device, contract_call(call), storage_addresses(call, allocations)) as objects:
+            size, executor = operator.prepare(objects)
+            with workspace_for(device, executor, size) as workspace:
+                seconds = device.timed(stream, lambda: operator.run(workspace.address, size, executor, stream))
+                guard_violations = workspace.guard_violations()
+        for name, tensor in call.tensors.items():
+            device.download(tensor.buffer, allocations[name])
     results = {name: (call.tensors[name].shape, call.tensors[name].dtype.name) for name in call.operator.outputs}
     return Outcome(Status.COMPLETED, SUCCESS, seconds=seconds, results=results, guard_violations=guard_violations)
 
@@ -195,29 +157,80 @@ class GuardedWorkspace:
     def poison(self) -> None:
         length = self.size + 2 * WORKSPACE_GUARD
         if self.size and length <= 2 * POISONED_END:
-            self.device.fill(self.allocation, length, _WORKSPACE_POISON)
+            self.device.fill(self.allocation, length, _POISON)
         elif self.size:
-            self.device.fill(self.allocation, POISONED_END, _WORKSPACE_POISON)
-            self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _WORKSPACE_POISON)
+            self.device.fill(self.allocation, POISONED_END, _POISON)
+            self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _POISON)
 
     def guard_violations(self) -> tuple[str, ...]:
-        """Describe writes outside the workspace."""
         if not self.size:
             return ()
         sides = (("before", self.allocation), ("past", self.address + self.size))
         return tuple(
             f"memory {side} the workspace of {self.size} bytes was written"
             for side, address in sides
-            if self._is_written(address, WORKSPACE_GUARD)
+            if not self.device.holds(address, WORKSPACE_GUARD, _POISON)
         )
 
     def disuse_violations(self) -> tuple[str, ...]:
         """Describe writes into a workspace that is not in use, as far as it is poisoned."""
-        if not self.size or not self._is_written(self.address, min(self.size, POISONED_END - WORKSPACE_GUARD)):
+        poisoned = min(self.size, POISONED_END - WORKSPACE_GUARD)
+        if not self.size or self.device.holds(self.address, poisoned, _POISON):
             return ()
         return (f"a workspace of {self.size} bytes that an earlier run was given was written",)
 
-    def _is_written(self, address: int, length: int) -> bool:
-        memory: NDArray[np.uint8] = np.empty(length, np.uint8)
-        self.device.download(memory, address)
-        return bool((memory != _WORKSPACE_POISON).any())
+
+# Low-level calls, legal or not: null pointers, wrong ranks, private formats and planes of 2**31 cells are passed on
+# exactly as described. Storages that would not fit into memory are described in full and backed by a few bytes:
+# argument checks look at descriptions alone, and phase two is not run on them.
+
+LARGEST_STORAGE = 1 << 22
+"""Bytes up to which a storage is allocated as described."""
+
+_FEW = 64
+"""Bytes that back a storage that cannot be allocated."""
+
+_ITEM_SIZES = {"DOUBLE": 8, "INT64": 8, "UINT64": 8, "COMPLEX64": 8, "COMPLEX128": 16, "FLOAT16": 2, "BF16": 2}
+"""Bytes of an element, where they are not 4."""
+
+_SIZE_MARK, _EXECUTOR_MARK = 0x5A5A5A5A5A5A5A5A, 0x5A5A5A5A5A5A5A50
+"""Values of the out-pointers' targets before the call."""
+
+
+def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) -> Attempt:
+    """Make the call; phase two only where it ``runs``, phase one succeeds and every storage is fully allocated."""
+    tensors = {name: tensor for name, tensor in call.tensors.items() if tensor is not None}
+    described = {name: prod(tensor.storage) * _ITEM_SIZES.get(tensor.dtype, 4) for name, tensor in tensors.items()}
+    sizes = {name: max(size, _FEW) if size <= LARGEST_STORAGE else _FEW for name, size in described.items()}
+    with ExitStack() as stack:
+        addresses = {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
+        for name, address in addresses.items():
+            device.fill(address, sizes[name], 0 if name == call.signature.indices else _POISON)  # 0 is in every plane
+        objects = stack.enter_context(argument_objects(device, call, addresses))
+        size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
+        outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}
+        ends = [None if name in call.null_outputs else pointer for name, pointer in outputs.items()]
+        device.recent_error()  # clears the text of earlier errors
+        phase_one = operator.first(*objects.values(), *ends)
+        text = device.recent_error()
+        if phase_one != SUCCESS:
+            untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
+            outputs_of_values = {*call.signature.outputs} & {*sizes} - {call.signature.indices}
+            is_poison = [device.holds(addresses[name], sizes[name], _POISON) for name in outputs_of_values]
+            return Attempt(phase_one, None, text, untouched, all(is_poison))
+        phase_two = None
+        if runs and all(0 <= length <= LARGEST_STORAGE for length in described.values()):
+            phase_two = _second_phase(device, operator, size.value, int(executor.value or 0))
+        else:
+            device.call("aclDestroyAclOpExecutor", executor)
+        return Attempt(phase_one, phase_two, text, workspace=size.value)
+
+
+def _second_phase(device: Device, operator: TwoPhase, size: int, executor: int) -> int:
+    with workspace_for(device, executor, size) as workspace:
+        try:
+            operator.run(workspace.address, size, executor, device.stream)
+            device.synchronise(device.stream)
+        except AclError as error:
+            return error.code
+    return SUCCESS

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poolproof.backends.aclnn.prototypes import BASE, OPTIONAL_RUNTIME, RUNTIME, Prototype, operator_prototypes
+from poolproof.backends.aclnn.prototypes import FUNCTIONS, OPTIONAL_FUNCTIONS, Prototype, operator_prototypes
 from poolproof.backends.base import BackendUnavailable
 from poolproof.references.operators import Operator
 
@@ -49,8 +49,8 @@ class AclnnLibraries:
 
         `BackendUnavailable` when another is missing.
         """
-        found = {name: self.find(name, prototype) for name, prototype in (RUNTIME | BASE | OPTIONAL_RUNTIME).items()}
-        missing = [name for name, function in found.items() if function is None and name not in OPTIONAL_RUNTIME]
+        found = {name: self.find(name, prototype) for name, prototype in (FUNCTIONS | OPTIONAL_FUNCTIONS).items()}
+        missing = [name for name, function in found.items() if function is None and name not in OPTIONAL_FUNCTIONS]
         if missing:
             places = ", ".join(map(str, self.paths))
             raise BackendUnavailable(f"symbol {missing[0]} is missing: none of {places} exports it")

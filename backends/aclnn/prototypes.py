@@ -19,7 +19,7 @@ _Handle = c_void_p
 _Out = POINTER(c_void_p)
 _Int64s = POINTER(c_int64)
 
-RUNTIME: dict[str, Prototype] = {
+FUNCTIONS: dict[str, Prototype] = {
     "aclInit": (Status, (c_char_p,)),
     "aclrtSetDevice": (Status, (c_int32,)),
     "aclrtGetCurrentContext": (Status, (_Out,)),
@@ -45,22 +45,7 @@ RUNTIME: dict[str, Prototype] = {
     "aclrtRecordEvent": (Status, (_Handle, _Handle)),
     "aclrtStreamWaitEvent": (Status, (_Handle, _Handle)),
     "aclrtEventElapsedTime": (Status, (POINTER(c_float), _Handle, _Handle)),
-}
-
-OPTIONAL_RUNTIME: dict[str, Prototype] = {
-    "aclsysGetVersionStr": (Status, (c_char_p, c_char_p)),
-    "aclrtGetVersion": (Status, (POINTER(c_int32), POINTER(c_int32), POINTER(c_int32))),
-    "aclrtGetDeviceSatMode": (Status, (POINTER(c_int),)),
-    "aclSetRawTensorAddr": (Status, (_Handle, c_void_p)),
-    "poolproof_emulator_last_route": (c_char_p, ()),
-}
-"""Functions of only some generations of the runtime and the base, and one of the emulator's."""
-
-BASE: dict[str, Prototype] = {
-    "aclCreateTensor": (
-        c_void_p,
-        (_Int64s, c_uint64, c_int, _Int64s, c_int64, c_int, _Int64s, c_uint64, c_void_p),
-    ),
+    "aclCreateTensor": (c_void_p, (_Int64s, c_uint64, c_int, _Int64s, c_int64, c_int, _Int64s, c_uint64, c_void_p)),
     "aclDestroyTensor": (Status, (_Handle,)),
     "aclCreateIntArray": (c_void_p, (_Int64s, c_uint64)),
     "aclDestroyIntArray": (Status, (_Handle,)),
@@ -69,6 +54,16 @@ BASE: dict[str, Prototype] = {
     "aclSetInputTensorAddr": (Status, (_Handle, c_size_t, _Handle, c_void_p)),
     "aclSetOutputTensorAddr": (Status, (_Handle, c_size_t, _Handle, c_void_p)),
 }
+"""Functions of the runtime, and of the aclnn base."""
+
+OPTIONAL_FUNCTIONS: dict[str, Prototype] = {
+    "aclsysGetVersionStr": (Status, (c_char_p, c_char_p)),
+    "aclrtGetVersion": (Status, (POINTER(c_int32), POINTER(c_int32), POINTER(c_int32))),
+    "aclrtGetDeviceSatMode": (Status, (POINTER(c_int),)),
+    "aclSetRawTensorAddr": (Status, (_Handle, c_void_p)),
+    "poolproof_emulator_last_route": (c_char_p, ()),
+}
+"""Functions of only some generations of the runtime and the base, and one of the emulator's."""
 
 _ENDING = (POINTER(c_uint64), _Out)
 _SECOND_PHASE = (c_void_p, c_uint64, _Handle, _Handle)

@@ -7,26 +7,18 @@ anywhere but at its place on its stream is early or late by a margin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil
+from dataclasses import dataclass
 from threading import Lock
 
+from poolproof.backends.aclnn import execution
 from poolproof.backends.aclnn.calls import contract_call, uncached
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.execution import (
-    GuardedWorkspace,
-    Operands,
-    TwoPhase,
-    guarded_workspace,
-    storage_addresses,
-)
-from poolproof.backends.aclnn.prototypes import DEVICE_TO_DEVICE, MALLOC_HUGE_FIRST
-from poolproof.backends.aclnn.status import SUCCESS, AclError
-from poolproof.backends.base import Call, Outcome, SequenceResult, Status
+from poolproof.backends.aclnn.execution import GuardedWorkspace, Objects, TwoPhase
+from poolproof.backends.aclnn.status import PROVES_NOTHING, SUCCESS, AclError
+from poolproof.backends.base import Call, SequenceResult
 from poolproof.references.contract.vocabulary import SIGNATURES, Role
 from poolproof.references.sequences import DEFAULT_STREAM, MANNERS, VERBS, Action, Actions
 
@@ -35,15 +27,6 @@ ACTIONS = (*VERBS, *MANNERS)
 
 SET_ADDRESS = "aclSetRawTensorAddr"
 """Of a tensor, before phase one or behind phase two; not every generation has it."""
-
-_BLOCK = 1 << 22
-"""Bytes of one copy of a delay."""
-
-_DELAY_SECONDS = 2e-3
-"""Length of a delay: many times what the host takes to queue a call."""
-
-_MOST_COPIES = 128
-"""Copies of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
 
 _ALIGNMENT = 32
 """Bytes at whose multiples tensors begin."""
@@ -62,7 +45,7 @@ class Executor:
 
     handle: int
     size: int
-    operands: Operands
+    objects: Objects
     made_for: int
     call: int
     repeatable: bool = False
@@ -85,12 +68,15 @@ class DeviceCall:
         describe, allocations = uncached if what == "uncached" else contract_call, self.allocations
         if what == "readdressed":
             allocations = {name: self._zeros(len(tensor.buffer)) for name, tensor in self.call.tensors.items()}
-        operands = self.descriptors.enter_context(self.operator.wrapped(self.call, allocations, describe))
-        for name, address in storage_addresses(self.call, self.allocations).items() if what == "readdressed" else ():
-            self._device.call(SET_ADDRESS, operands.objects[name], address)
+        addresses = execution.storage_addresses(self.call, allocations)
+        wrapped = execution.argument_objects(self._device, describe(self.call), addresses)
+        objects = self.descriptors.enter_context(wrapped)
+        if what == "readdressed":
+            for name, address in execution.storage_addresses(self.call, self.allocations).items():
+                self._device.call(SET_ADDRESS, objects[name], address)
         self._device.set_deterministic(self.call.deterministic)
-        size, handle = self.operator.prepare(operands)
-        return Executor(handle, size, operands, number, number)
+        size, handle = self.operator.prepare(objects)
+        return Executor(handle, size, objects, number, number)
 
     def _zeros(self, size: int) -> int:
         memory = self._resources.enter_context(self._device.memory(size))
@@ -125,21 +111,10 @@ class DeviceCall:
 
 
 class Interpreter:
-    """One sequence, of which each method does the action of its name; ``resources`` frees what it needs.
+    """One sequence, of which each method does the action of its name; ``resources`` frees what it needs."""
 
-    ``hold_up`` keeps a stream busy.
-    """
-
-    def __init__(
-        self,
-        device: Device,
-        calls: Sequence[DeviceCall],
-        actions: Actions,
-        hold_up: Callable[[int], None],
-        resources: ExitStack,
-    ) -> None:
+    def __init__(self, device: Device, calls: Sequence[DeviceCall], actions: Actions, resources: ExitStack) -> None:
         self._device, self._calls, self._actions, self._resources = device, calls, actions, resources
-        self._hold_up = hold_up
         self._event = resources.enter_context(device.event())
         self._streams: dict[int, int] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
@@ -195,7 +170,7 @@ class Interpreter:
     def _provide_workspace(self, number: int, size: int) -> None:
         with self._allocating:
             if number not in self._workspaces or self._workspaces[number].size < size:
-                workspace = guarded_workspace(self._device, size)
+                workspace = execution.guarded_workspace(self._device, size)
                 self._workspaces[number] = self._resources.enter_context(workspace)
 
     def need(self, action: Action) -> None:
@@ -218,10 +193,10 @@ class Interpreter:
 
     def refuse(self, action: Action) -> None:
         call = self._calls[action.call]
-        with call.operator.wrapped(call.call, call.allocations) as operands:
-            first, *_ = operands.objects.values()
-            indices = SIGNATURES[f"aclnn{call.call.operator.name}"].indices
-            wrong = replace(operands, objects={**operands.objects, indices: first})
+        described, addresses = contract_call(call.call), execution.storage_addresses(call.call, call.allocations)
+        with execution.argument_objects(self._device, described, addresses) as objects:
+            first, *_ = objects.values()
+            wrong = {**objects, described.signature.indices: first}
             self._device.call("aclDestroyAclOpExecutor", call.operator.prepare(wrong)[1])
 
     def share_inputs(self, action: Action) -> None:
@@ -243,10 +218,10 @@ class Interpreter:
     def set_addresses(self, action: Action) -> None:
         executor, target = self._executors[action.executor], self._calls[action.call]
         signature = SIGNATURES[f"aclnn{target.call.operator.name}"]
-        addresses = storage_addresses(target.call, target.allocations)
+        addresses = execution.storage_addresses(target.call, target.allocations)
         for setter, role in (("aclSetInputTensorAddr", Role.INPUT), ("aclSetOutputTensorAddr", Role.OUTPUT)):
             for index, name in enumerate(signature.of_role(role)):
-                self._device.call(setter, executor.handle, index, executor.operands.objects[name], addresses[name])
+                self._device.call(setter, executor.handle, index, executor.objects[name], addresses[name])
         executor.call = action.call
 
     def destroy(self, action: Action) -> None:
@@ -283,7 +258,7 @@ class Interpreter:
         for name in getattr(call.call.operator, action.what):
             places = call.allocations[name], call.place_elsewhere(name)
             target, source = places if action.what == "inputs" else reversed(places)
-            _copy(self._device, self._stream(action), target, source, len(call.call.tensors[name].buffer))
+            self._device.copy(self._stream(action), target, source, len(call.call.tensors[name].buffer))
 
     def erase(self, action: Action) -> None:
         call = self._calls[action.call]
@@ -292,7 +267,7 @@ class Interpreter:
             self._device.call("aclrtMemsetAsync", call.allocations[name], size, 0, size, self._stream(action))
 
     def hold_up(self, action: Action) -> None:
-        self._hold_up(self._stream(action))
+        self._device.hold_up(self._stream(action))
 
     def record(self, action: Action) -> None:
         self._device.call("aclrtRecordEvent", self._event, self._stream(action))
@@ -329,55 +304,26 @@ class Interpreter:
         return self._streams.setdefault(action.stream, known[action.stream])
 
 
-def _copy(device: Device, stream: int, target: int, source: int, size: int) -> None:
-    device.call("aclrtMemcpyAsync", target, size, source, size, DEVICE_TO_DEVICE, stream)
-
-
-@dataclass(frozen=True)
-class AclnnSequences:
-    """Sequences on one device. ``outcome_of`` gives the outcome of a status that is not 0."""
-
-    device: Device
-    operators: Mapping[str, TwoPhase]
-    outcome_of: Callable[[AclError], Outcome]
-
-    def run(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        """Run a sequence, each phase in its call's mode of determinism."""
-        device, statuses = self.device, []
-        try:
-            device.set_deterministic(calls[0].deterministic)
-            device.recent_error()  # forget what earlier calls left: reading it clears it
-            with ExitStack() as resources:
-                operators = [self.operators[call.operator.name] for call in calls]
-                placed = [DeviceCall(device, *pair, resources) for pair in zip(operators, calls)]
-                interpreter = Interpreter(device, placed, actions, self.hold_up, resources)
-                statuses = interpreter.statuses
-                try:
-                    interpreter.perform_all()
-                    violations = interpreter.finish()
-                finally:
-                    interpreter.release()
-            return SequenceResult(tuple(statuses), interpreter.text, tuple(sorted(interpreter.computed)), violations)
-        except NotApplicable as error:
-            return SequenceResult(text=str(error), applicable=False)
-        except AclError as error:
-            is_answer = self.outcome_of(error).status is Status.REFUSED and error.code != SUCCESS
-            return SequenceResult((*statuses, error.code) if is_answer else (), str(error))
-
-    def hold_up(self, stream: int) -> None:
-        """Keep a stream busy for one delay: so many copies between two halves of a block of memory."""
-        block, copies = self._delay
-        for _ in range(copies):
-            _copy(self.device, stream, block, block + _BLOCK, _BLOCK)
-
-    @cached_property
-    def _delay(self) -> tuple[int, int]:
-        """Memory that is allocated once, and how many copies last `_DELAY_SECONDS`, after one that warms up."""
-        block, stream = self.device.pointer("aclrtMalloc", 2 * _BLOCK, MALLOC_HUGE_FIRST), self.device.stream
-
-        def copy() -> None:
-            _copy(self.device, stream, block, block + _BLOCK, _BLOCK)
-
-        copy()
-        seconds = self.device.timed(stream, copy)
-        return block, min(_MOST_COPIES, ceil(_DELAY_SECONDS / seconds)) if seconds > 0 else _MOST_COPIES
+def run_sequence(
+    device: Device, operators: Mapping[str, TwoPhase], actions: Actions, calls: Sequence[Call]
+) -> SequenceResult:
+    """Run a sequence, each phase in its call's mode of determinism."""
+    statuses: list[int] = []
+    try:
+        device.set_deterministic(calls[0].deterministic)
+        device.recent_error()  # forget what earlier calls left: reading it clears it
+        with ExitStack() as resources:
+            placed = [DeviceCall(device, operators[call.operator.name], call, resources) for call in calls]
+            interpreter = Interpreter(device, placed, actions, resources)
+            statuses = interpreter.statuses
+            try:
+                interpreter.perform_all()
+                violations = interpreter.finish()
+            finally:
+                interpreter.release()
+        return SequenceResult(tuple(statuses), interpreter.text, tuple(sorted(interpreter.computed)), violations)
+    except NotApplicable as error:
+        return SequenceResult(text=str(error), applicable=False)
+    except AclError as error:
+        proves_nothing = error.code == SUCCESS or error.code in PROVES_NOTHING
+        return SequenceResult(() if proves_nothing else (*statuses, error.code), str(error))

@@ -14,22 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from poolproof.backends import building
 from poolproof.backends.ascendc import MODEL_VARIABLE, cann
 from poolproof.backends.ascendc.manifest import Kernel
 from poolproof.backends.ascendc.structs import TilingStructs
 from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.building import (
-    BuildFailed,
-    Tell,
-    alone,
-    cache_folder,
-    cannot_keep,
-    compile_unit,
-    compiler_identity,
-    once,
-    run_compiler,
-    side_by_side,
-)
+from poolproof.backends.building import BuildFailed, Tell
 
 HOST_STUB = Path(__file__).with_name("host_stub")
 _MODEL = Path(__file__).with_name("model")
@@ -79,8 +69,8 @@ def _cann_program(kernel: Kernel, dtypes: tuple[str, str], tell: Tell) -> Path:
     flags = [*defines, *includes, f"-DARGUMENT_COUNT={len(kernel.arguments)}"]
     units, product = _launchers(kernel), kernel.manifest.product
     tell(f"{kernel.manifest.entry} for {' and '.join(dtypes)} is compiled with CANN's CPU library where it is new")
-    made = cache_folder("ascendc") / "cann" / _digest([home, kernel.digest(), *flags, *units])
-    return once(made, lambda folder: cann.build(folder, home, product, flags, units)) / "launch"
+    made = building.cache_folder("ascendc") / "cann" / _digest([home, kernel.digest(), *flags, *units])
+    return building.once(made, lambda folder: cann.build(folder, home, product, flags, units)) / "launch"
 
 
 def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:
@@ -96,45 +86,45 @@ def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:
 
 def build(kernel: Kernel, what: str, units: Mapping[str, Unit], tell: Tell) -> Path:
     """Build a library of units, each of which is compiled once."""
-    folder = cache_folder("ascendc")
+    folder = building.cache_folder("ascendc")
     try:
         objects = [folder / "objects" / _key(unit) for unit in units.values()]
         made = folder / _digest(path.name for path in objects)
         if not (made / "library").exists():
-            with alone(made, what, tell):
-                parts = zip(objects, units.values())
-                jobs = [partial(once, path, partial(_compile, unit)) for path, unit in parts if not path.exists()]
+            with building.alone(made, what, tell):
+                parts = [part for part in zip(objects, units.values()) if not part[0].exists()]
+                jobs = [partial(building.once, path, partial(_compile, unit)) for path, unit in parts]
                 if jobs:
-                    side_by_side(jobs, what, _SECONDS * len(jobs), tell)
-                once(made / "library", partial(_link, objects))
+                    building.side_by_side(jobs, what, _SECONDS * len(jobs), tell)
+                building.once(made / "library", partial(_link, objects))
     except BuildFailed as error:
         errors = re.findall(r".*(?:error: |undefined reference).*", str(error)) or ["the compiler does not say why"]
         lacking = re.search(r"(\w+). (?:that depend on a template|was not declared|is not a member)", errors[0])
         hint = f" (the model of the API may lack {lacking[1]})" if lacking else ""
         raise BuildFailed(f"{kernel.path}: {what} does not compile: {errors[0]}{hint}") from None
     except OSError as error:
-        raise cannot_keep("kernels", error) from error
+        raise building.cannot_keep("kernels", error) from error
     return made / "library" / "kernel.so"
 
 
 def _compile(unit: Unit, folder: Path) -> None:
-    compile_unit(folder / "unit.o", *unit)
+    building.compile_unit(folder / "unit.o", *unit)
 
 
 def _link(objects: Iterable[Path], folder: Path) -> None:
     """Link units, of which several may hold a function of one header."""
     inputs = [str(path / "unit.o") for path in objects]
-    run_compiler(["-shared", "-Wl,--allow-multiple-definition", "-o", str(folder / "kernel.so"), *inputs])
+    building.run_compiler(["-shared", "-Wl,--allow-multiple-definition", "-o", str(folder / "kernel.so"), *inputs])
 
 
 def _key(unit: Unit) -> str:
     """Digest all that an object is made of; the compiler names the files, unless those it named last time made it."""
     flags, text = unit
-    asked, folder = _digest([*compiler_identity(), *flags, text]), cache_folder("ascendc")
+    asked, folder = _digest([*building.compiler_identity(), *flags, text]), building.cache_folder("ascendc")
     listing = folder / "files" / asked
     if listing.exists() and (folder / "objects" / (key := _digest_files(asked, listing))).exists():
         return key
-    made = run_compiler([*flags, "-MM", "-x", "c++", "-"], text).partition(":")[2]
+    made = building.run_compiler([*flags, "-MM", "-x", "c++", "-"], text).partition(":")[2]
     listing.parent.mkdir(parents=True, exist_ok=True)
     listing.write_text("\n".join(sorted({*shlex.split(made.replace("\\\n", " "))} - {"-"})))
     return _digest_files(asked, listing)
@@ -185,7 +175,7 @@ def _header_folder(headers: Mapping[str, str], links: Mapping[str, Path]) -> Pat
             (folder / name).write_text(f"#pragma once\n{text}")
 
     key = _digest([*headers, *headers.values(), *links, *map(str, links.values())])
-    return once(cache_folder("ascendc") / "headers" / key, fill)
+    return building.once(building.cache_folder("ascendc") / "headers" / key, fill)
 
 
 def tiling_structs(kernel: Kernel) -> TilingStructs | None:

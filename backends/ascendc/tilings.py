@@ -61,7 +61,6 @@ TilingOf = Callable[[KernelCall], KernelTiling]
 
 
 def tilings_of(kernel: Kernel) -> TilingOf:
-    """Return the function that makes a kernel's tilings."""
     tiling = kernel.manifest.tiling
     if tiling.host:
         return _host_tilings(kernel)
@@ -137,7 +136,6 @@ def _host_tilings(kernel: Kernel) -> TilingOf:
 
 
 def _from_cann(kernel: Kernel, call: KernelCall) -> KernelTiling:
-    """Ask the tiling of an installed toolkit."""
     try:
         do_op_tiling = importlib.import_module("tbe.common.utils.op_tiling").do_op_tiling
     except ImportError as error:

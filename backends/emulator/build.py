@@ -13,18 +13,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from poolproof.backends.building import (
-    BuildFailed,
-    Tell,
-    alone,
-    cache_folder,
-    cannot_keep,
-    compile_unit,
-    compiler_identity,
-    once,
-    run_compiler,
-    side_by_side,
-)
+from poolproof.backends import building
+from poolproof.backends.building import BuildFailed, Tell
 
 Layout = Literal["single", "split", "monolithic"]
 Sanitizer = Literal["address", "thread"]
@@ -80,32 +70,32 @@ def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell:
     try:
         root = _installation(layout, sanitizer, tell)
     except OSError as error:
-        raise cannot_keep("the emulator", error) from error
+        raise building.cannot_keep("the emulator", error) from error
     return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
 
 
 def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
     """Find the sanitizer's own library, which a program that loads an instrumented emulator needs in ``LD_PRELOAD``."""
     name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitizer]
-    return Path(run_compiler([f"-print-file-name={name}"]).strip()).resolve()
+    return Path(building.run_compiler([f"-print-file-name={name}"]).strip()).resolve()
 
 
 def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Path:
     flags = (*_FLAGS, *((f"-fsanitize={sanitizer}",) if sanitizer else ()))
-    if "clang" not in compiler_identity()[0]:  # which makes none anyway
+    if "clang" not in building.compiler_identity()[0]:  # which makes none anyway
         flags += ("-fno-gnu-unique",)  # two copies in one process stay apart
-    build = cache_folder("emulator") / _fingerprint(flags)
+    build = building.cache_folder("emulator") / _fingerprint(flags)
     if not (build / layout).exists():
-        with alone(build, "the emulator", tell):
-            objects = once(build / "objects", lambda folder: _compile(folder, flags, tell))
-            once(build / layout, lambda folder: _link(folder, layout, objects, flags))
+        with building.alone(build, "the emulator", tell):
+            objects = building.once(build / "objects", lambda folder: _compile(folder, flags, tell))
+            building.once(build / layout, lambda folder: _link(folder, layout, objects, flags))
     return build / layout
 
 
 @lru_cache
 def _fingerprint(flags: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for text in (*compiler_identity(), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
+    for text in (*building.compiler_identity(), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
         digest.update(text.encode())
     for source in sorted(path for component in _COMPONENTS for path in (_SOURCES / component).iterdir()):
         digest.update(f"{source.parent.name}/{source.name}\0".encode() + source.read_bytes())
@@ -114,8 +104,8 @@ def _fingerprint(flags: tuple[str, ...]) -> str:
 
 def _compile(folder: Path, flags: Sequence[str], tell: Tell) -> None:
     texts = {name: "".join(f'#include "{path}"\n' for path in sources) for name, sources in _units().items()}
-    jobs = [partial(compile_unit, folder / f"{name}.o", flags, text) for name, text in texts.items()]
-    side_by_side(jobs, "the emulator", _CPU_SECONDS, tell)
+    jobs = [partial(building.compile_unit, folder / f"{name}.o", flags, text) for name, text in texts.items()]
+    building.side_by_side(jobs, "the emulator", _CPU_SECONDS, tell)
 
 
 def _units() -> dict[str, list[Path]]:
@@ -138,5 +128,5 @@ def _link(folder: Path, layout: Layout, objects: Path, flags: Sequence[str]) -> 
         inputs = [str(path) for component in components for path in sorted(objects.glob(f"{component}.*.o"))]
         linking = ["-shared", "-pthread", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN"]
         exported = f"-Wl,--version-script,{exports}"
-        run_compiler([*flags, *linking, exported, "-o", str(libraries / name), *inputs, *earlier])
+        building.run_compiler([*flags, *linking, exported, "-o", str(libraries / name), *inputs, *earlier])
         earlier.append(str(libraries / name))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -98,17 +99,21 @@ class CopyingBackend(Backend):
     """Override `unsupported`, and `forward`, `backward` or both.
 
     ``without``: the abilities of every operator; layouts and tensors without a batch axis never reach the framework,
-    and are removed from them.
+    and are removed from them. ``packages``: the modules whose versions distinguish runs.
     """
 
     index_base = IndexBase.PLANE
     without = Abilities()
+    packages: tuple[ModuleType, ...] = ()
 
     def __init__(self) -> None:
         self._seconds = 0.0
 
     def abilities(self, operator: Operator) -> Abilities:  # noqa: ARG002
         return replace(self.without, layouts=(), unbatched=False)
+
+    def environment(self) -> Mapping[str, str]:
+        return {package.__name__: package.__version__ for package in self.packages}
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         """Compute (maxima, indices), by `invoke`."""

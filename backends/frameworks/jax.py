@@ -7,7 +7,6 @@ further shape is compiled anew.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -35,6 +34,7 @@ _OP_BY_OP = "op by op"
 
 
 class Jax(CopyingBackend):
+    packages = (jax,)
     variants = (_OP_BY_OP,)
     without = Abilities(dilation=False, ceil_mode=False, indices=False)
 
@@ -56,17 +56,11 @@ class Jax(CopyingBackend):
         """Declare that NaN yields: ``select_and_scatter`` keeps its selection while that is ``ge``, which no NaN is."""
         return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=call.dtype != "float16")
 
-    def environment(self) -> Mapping[str, str]:
-        return {"jax": jax.__version__}
-
 
 @partial(jax.jit, static_argnums=2)
 def _gradient(values: jax.Array, gradient: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
     """Differentiate the maxima; ``windows`` are sizes, strides and padding of `lax.reduce_window`."""
-    _, pull = jax.vjp(partial(_maxima, windows=windows), values)
+    least = np.array(-np.inf, values.dtype)
+    _, pull = jax.vjp(lambda given: lax.reduce_window(given, least, lax.max, *windows), values)
     (made,) = pull(gradient)
     return made
-
-
-def _maxima(values: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
-    return lax.reduce_window(values, np.array(-np.inf, values.dtype), lax.max, *windows)

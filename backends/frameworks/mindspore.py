@@ -7,7 +7,7 @@ name the Python that has both in POOLPROOF_MINDSPORE_PYTHON.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ except ImportError as error:
 
 
 class MindSpore(CopyingBackend):
+    packages = (mindspore,)
     variants = (VALUES_ALONE,)
     survives_fork = False  # it has threads of its own
     without = Abilities(empty_batch=False)
@@ -52,7 +53,9 @@ class MindSpore(CopyingBackend):
         maxima, indices = self.invoke(_results, _pool(call), call.values)
         is_plain = not (call.output_size or call.ceil_mode or any(call.padding)) and set(call.dilation) == {1}
         if call.mode == VALUES_ALONE and is_plain:  # all others have the kernel that makes indices
-            (maxima,) = self.invoke(_results, _pool_without_indices(call), call.values)
+            pool = ops.MaxPool if call.operator.spatial_rank == 2 else ops.MaxPool3D
+            alone = pool(call.kernel_size, call.stride, pad_mode="valid")
+            (maxima,) = self.invoke(_results, alone, call.values)
         return maxima, indices
 
     def backward(self, call: ArrayCall) -> NDArray:
@@ -62,9 +65,6 @@ class MindSpore(CopyingBackend):
             return self.invoke(_results, pool(), call.gradient, call.values, call.indices)[0]
         pool = _grad_ops.MaxPoolGradWithArgmaxV2 if rank == 2 else _grad_ops.MaxPool3DGradWithArgmax
         return self.invoke(_results, pool(*call.windows), call.values, call.gradient, call.indices)[0]
-
-    def environment(self) -> Mapping[str, str]:
-        return {"mindspore": mindspore.__version__}
 
     def accumulation(self, call: Call) -> AccumulationModel:
         """Declare what the probe found: its threads flush, but for float16, whose arithmetic is emulated."""
@@ -88,12 +88,6 @@ def _pool(call: ArrayCall) -> Callable[..., Any]:
     return pool(*call.windows, argmax_type=index_type)
 
 
-def _pool_without_indices(call: ArrayCall) -> Callable[..., Any]:
-    pool = ops.MaxPool if call.operator.spatial_rank == 2 else ops.MaxPool3D
-    return pool(call.kernel_size, call.stride, pad_mode="valid")
-
-
 def _results(function: Callable[..., Any], *arrays: Any) -> tuple[NDArray, ...]:
-    """Compute the arrays that a function returns."""
     returned = function(*map(mindspore.Tensor, arrays))
     return tuple(each.asnumpy() for each in (returned if isinstance(returned, tuple) else (returned,)))

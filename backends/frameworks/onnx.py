@@ -5,8 +5,6 @@ ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from numpy.typing import NDArray
 
 from poolproof.backends.base import BackendUnavailable, Call
@@ -23,6 +21,7 @@ except ImportError as error:
 
 
 class Onnx(CopyingBackend):
+    packages = (onnx,)
     survives_fork = True
     index_base = IndexBase.TENSOR
 
@@ -41,9 +40,6 @@ class Onnx(CopyingBackend):
         windows = full_length(call)
         is_plain = {*windows["stride"], *windows["dilation"]} == {1}
         return ForwardRule(nans=Nans.IGNORED if is_plain else Nans.LEADING)
-
-    def environment(self) -> Mapping[str, str]:
-        return {"onnx": onnx.__version__}
 
 
 def pool_node(kernel: Lengths, stride: Lengths, padding: Lengths, dilation: Lengths, ceil_mode: bool) -> onnx.NodeProto:

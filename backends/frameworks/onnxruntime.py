@@ -5,7 +5,6 @@ ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +29,7 @@ _OPSET = 12  # the first with 8-bit integers; later ones add no dtype that is us
 
 
 class OnnxRuntime(CopyingBackend):
+    packages = (onnxruntime, onnx)
     variants = (VALUES_ALONE,)
     survives_fork = False  # it has threads of its own
     index_base = IndexBase.TENSOR
@@ -53,13 +53,9 @@ class OnnxRuntime(CopyingBackend):
         """Declare what the probe found: a running maximum that begins with the first cell (``pool_functors.h``)."""
         return ForwardRule(nans=Nans.LEADING, empty_is_lowest=call.dtype != "float16")
 
-    def environment(self) -> Mapping[str, str]:
-        return {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}
-
 
 @lru_cache(maxsize=256)
 def _session(outputs: int, dtype: np.dtype, axes: int, *windows: Any) -> onnxruntime.InferenceSession:
-    """Make a session for a model of one node, with or without indices."""
     element = onnx.helper.np_dtype_to_tensor_dtype(dtype)
     tensors = [
         onnx.helper.make_tensor_value_info(name, kind, [None] * axes)

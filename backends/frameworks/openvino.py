@@ -5,7 +5,6 @@ Indices count cells of the plane, as ``axis=2`` asks of MaxPool-14. Each further
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +28,7 @@ _CORE = openvino.Core()
 
 
 class OpenVino(CopyingBackend):
+    packages = (openvino,)
     survives_fork = False  # it has threads of its own
     without = Abilities(empty_batch=False)
 
@@ -55,9 +55,6 @@ class OpenVino(CopyingBackend):
             return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.ORIGIN)
         return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST_ORIGIN)
 
-    def environment(self) -> Mapping[str, str]:
-        return {"openvino": openvino.__version__}
-
 
 @lru_cache(maxsize=256)
 def _model(
@@ -71,7 +68,6 @@ def _model(
     ceil_mode: bool,
     output_size: Lengths,
 ) -> openvino.CompiledModel:
-    """Compile a model of one operator."""
     values = opset14.parameter(shape, dtype)
     if output_size:
         pool = opset14.adaptive_max_pool(values, opset14.constant(np.array(output_size)), index_type)

@@ -7,7 +7,6 @@ the input, where the family has none, so that ceil_mode is not declared.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ paddle.disable_signal_handler()  # it allocates: where a heap is corrupted it wo
 
 
 class Paddle(CopyingBackend):
+    packages = (paddle,)
     variants = (VALUES_ALONE,)
     survives_fork = True  # with one thread, as the variable above has it
     without = Abilities(dilation=False, ceil_mode=False)
@@ -56,9 +56,6 @@ class Paddle(CopyingBackend):
     def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
         """Declare an initial maximum of the lowest number and no index, which NaN does not replace."""
         return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST)
-
-    def environment(self) -> Mapping[str, str]:
-        return {"paddle": paddle.__version__}
 
 
 def _kernel(call: ArrayCall, name: str) -> Any:

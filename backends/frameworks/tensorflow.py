@@ -7,7 +7,6 @@ pool finds maxima itself. In a graph, which plain calls are of that pool, other 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -34,6 +33,7 @@ _EAGER = "eager execution"
 
 
 class TensorFlow(CopyingBackend):
+    packages = (tf,)
     variants = (VALUES_ALONE, _EAGER)
     index_base = IndexBase.CHANNELS_LAST
     without = Abilities(padding=False, dilation=False, ceil_mode=False, empty_batch=False)
@@ -74,9 +74,6 @@ class TensorFlow(CopyingBackend):
     def forward_rule(self, call: Call) -> ForwardRule:
         nans = Nans.LEADING if call.operator.spatial_rank == 2 else Nans.IGNORED
         return ForwardRule(nans=nans, flushes_subnormals=call.dtype != "float16")
-
-    def environment(self) -> Mapping[str, str]:
-        return {"tensorflow": tf.__version__}
 
 
 def _gradient(values: tf.Tensor, gradient: tf.Tensor, size: Lengths, strides: Lengths) -> tf.Tensor:

@@ -56,21 +56,8 @@ _SETTLE_SECONDS = 0.005
 
 
 class _MallocInfo(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            "arena",
-            "ordblks",
-            "smblks",
-            "hblks",
-            "hblkhd",
-            "usmblks",
-            "fsmblks",
-            "uordblks",
-            "fordblks",
-            "keep",
-        )
-    )
+    _NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keep"
+    _fields_ = tuple((name, ctypes.c_size_t) for name in _NAMES.split())
 
 
 _MALLOC_INFO = getattr(_LIBC, "mallinfo2", None)  # of glibc, from 2.33 on
@@ -97,7 +84,6 @@ class ProcessState:
         self._keep(self._look())
 
     def changes(self) -> list[StateChange]:
-        """Compare with the state before."""
         now = self._look()
         if now == self._state:
             return []

@@ -22,19 +22,9 @@ import numpy as np
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, SequenceResult, Status
+from poolproof.backends.host import protocol
 from poolproof.backends.host.process_state import ProcessState, allocated_bytes
-from poolproof.backends.host.protocol import (
-    DECLARATIONS,
-    Channel,
-    Description,
-    Raised,
-    checked,
-    read_call,
-    to_frame,
-    write_flat,
-    write_outcome,
-    write_text,
-)
+from poolproof.backends.host.protocol import Channel, Description, Raised
 from poolproof.backends.registry import UnknownBackend, create
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.formats import FORMATS
@@ -69,7 +59,7 @@ class RequestServer:
         self.requests: dict[str, Callable[[Record], Record]] = {
             "describe": self.describe,
             "run": self.run,
-            "declare": lambda request: {"declared": self.declared(self.call_of(request["call"])[0])},
+            "declare": lambda request: {"declared": self.declared(protocol.read_call(request["call"], self.memory)[0])},
             "attempt": self.attempt,
             "sequence": self.sequence,
             "memory": self.memory_in_use,
@@ -84,38 +74,38 @@ class RequestServer:
             except (EOFError, ConnectionError):
                 return
             try:
-                frame = to_frame(self.answer(request))
+                frame = protocol.to_frame(self.answer(request))
             except Exception as error:  # an adapter gave what is no JSON, or too much of it
-                frame = to_frame({"raised": write_flat(Raised.of(error))})
+                frame = protocol.to_frame({"raised": protocol.write_flat(Raised.of(error))})
             self.channel.connection.sendall(frame)
 
     def answer(self, request: Record) -> Record:
         try:
             return {"done": self.requests[request["do"]](request)}
         except BackendUnavailable as error:
-            return {"unavailable": write_text(str(error))}
+            return {"unavailable": protocol.write_text(str(error))}
         except UnknownBackend as error:
-            return {"unknown": write_text(str(error))}
+            return {"unknown": protocol.write_text(str(error))}
         except Exception as error:
-            return {"raised": write_flat(Raised.of(error))}
+            return {"raised": protocol.write_flat(Raised.of(error))}
 
     def describe(self, request: Record) -> Record:
         before = mapped_libraries()
         self.backend = create(request["backend"])
-        record = write_flat(describe(request["backend"], self.backend, mapped_libraries() - before))
+        record = protocol.write_flat(describe(request["backend"], self.backend, mapped_libraries() - before))
         self.state = ProcessState()
         gc.freeze()  # the garbage collector then leaves the pages that forks share alone
         gc.set_threshold(_GARBAGE)
         return record
 
     def run(self, request: Record) -> Record:
-        calls, mode = list(map(self.call_of, request["calls"])), request.get("mode", "")
+        calls, mode = [protocol.read_call(record, self.memory) for record in request["calls"]], request.get("mode", "")
         outcomes: list[Record] = []
         done: Record = {"outcomes": outcomes}
         for number, (call, fences) in enumerate(calls, 1):
             self.memory[request["begun"]] = number
             outcome = self.fenced(fences, partial(self.backend.run, call, mode))
-            outcomes.append(write_outcome(outcome, call))
+            outcomes.append(protocol.write_outcome(outcome, call))
             if number == 1 and request.get("declare"):
                 done["declared"] = self.declared(call)  # the route is that of the last call
             if outcome.status is not Status.COMPLETED or self.state.computes_otherwise():
@@ -125,30 +115,31 @@ class RequestServer:
     def declared(self, call: Call) -> Record:
         """By declaration what is said, or how it could not be."""
         told: Record = {}
-        for name, kind in DECLARATIONS.items():
+        for name, kind in protocol.DECLARATIONS.items():
             try:
-                value = checked(getattr(self.backend, name)(call), kind, name)
-                told[name] = value if kind is bool else write_text(str(value))
+                value = protocol.checked(getattr(self.backend, name)(call), kind, name)
+                told[name] = value if kind is bool else protocol.write_text(str(value))
             except Exception as error:
-                told[name] = {"raised": write_flat(Raised.of(error))}
+                told[name] = {"raised": protocol.write_flat(Raised.of(error))}
         return told
 
     def attempt(self, request: Record) -> Record:
         call = ContractCall.from_record(request["call"])
         attempt = self.backend.attempt(call, runs=request.get("runs", True))  # type: ignore[attr-defined]
-        return self.with_state({"attempt": write_flat(checked(attempt, Attempt, "attempt"))})
+        return self.with_state({"attempt": protocol.write_flat(protocol.checked(attempt, Attempt, "attempt"))})
 
     def sequence(self, request: Record) -> Record:
-        found = list(map(self.call_of, request["calls"]))
+        found = [protocol.read_call(record, self.memory) for record in request["calls"]]
         calls, fences = [call for call, _ in found], [fence for _, more in found for fence in more]
         actions = tuple(Action(**action) for action in request["actions"])
         result = self.fenced(fences, lambda: self.backend.run_sequence(actions, calls))
-        return self.with_state({"sequence": write_flat(checked(result, SequenceResult, "run_sequence"))})
+        told = protocol.checked(result, SequenceResult, "run_sequence")
+        return self.with_state({"sequence": protocol.write_flat(told)})
 
     def memory_in_use(self, request: Record) -> Record:
         """Count what is in use, once a call was made, or refused, so many times."""
         if "call" in request:
-            call, fences = self.call_of(request["call"])
+            call, fences = protocol.read_call(request["call"], self.memory)
             self.fenced(fences, partial(self.backend.run_often, call, request["count"], request["refused"]))
         return self.with_state({"bytes": self.backend.device_memory_in_use(), "host": allocated_bytes()})
 
@@ -193,9 +184,6 @@ class RequestServer:
             _, status = os.waitpid(pid, 0)
         return {"status": os.waitstatus_to_exitcode(status)}
 
-    def call_of(self, record: Record) -> tuple[Call, list[tuple[int, int]]]:
-        return read_call(record, self.memory)
-
     def fenced(self, fences: list[tuple[int, int]], work: Callable[[], Any]) -> Any:
         """Do ``work`` while the pages behind some buffers can be neither read nor written."""
         if not fences:
@@ -216,7 +204,7 @@ class RequestServer:
         """``done``, and what calls have done to this process, if anything."""
         changes = self.state.changes()
         if changes:
-            done["changed"] = list(map(write_flat, changes))
+            done["changed"] = list(map(protocol.write_flat, changes))
         if not self.backend.is_usable():
             done["usable"] = False
         return done

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract import facts
+from poolproof.references.contract.call import ContractCall, Field
 from poolproof.references.contract.clause import (
     NOTHING_TO_BREAK,
     PRE_950,
@@ -23,15 +24,7 @@ from poolproof.references.contract.clause import (
     altered,
     always,
 )
-from poolproof.references.contract.facts import (
-    INT32_MAX,
-    Shape,
-    attribute,
-    leaves_storage,
-    nothing_pooled,
-    plane,
-    tag_fits,
-)
+from poolproof.references.contract.facts import Shape
 from poolproof.references.contract.vocabulary import OUT_POINTERS, PRIVATE_TAGS, ReturnCode
 from poolproof.references.products import Product
 
@@ -91,7 +84,6 @@ def of_rank(rank: int) -> Callable[[Shape], Shape]:
 
 
 def not_null(*names: str, page: PageReading | None = None, earlier: Earlier | None = None) -> tuple[Clause, ...]:
-    """Require tensors, lists or out-pointers."""
 
     def clause(name: str) -> Clause:
         return Clause(
@@ -119,11 +111,10 @@ def not_supported(reach: Reach, **fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-# Dtypes, formats and ranks.
+# Dtypes, formats, shapes and ranks.
 
 
 def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Clause:
-    """Require one of the product's dtypes."""
     field, candidates = _INDEX if tensor.startswith("indices") else _DATA
     return Clause(
         f"dtype.{tensor}",
@@ -136,26 +127,22 @@ def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Clause:
     ).with_fields(**fields)
 
 
-def dtype_same(tensor: str, **fields: Any) -> Clause:
+def _same(field: Field, words: str, other: Any, tensor: str, model: str = "self", **fields: Any) -> Clause:
+    """Require a field of a tensor to be the model's; ``words`` name it, and it is not with a value ``other``."""
     return Clause(
-        f"dtype.{tensor}",
-        f"{tensor} has self's dtype.",
-        lambda call, product: call.tensor(tensor).dtype != call.tensor("self").dtype,
-        altered("dtype", "FLOAT16", tensor),
+        f"{field}.{tensor}",
+        f"{tensor} has {model}'s {words}.",
+        lambda call, product: getattr(call.tensor(tensor), field) != getattr(call.tensor(model), field),
+        altered(field, other, tensor),
     ).with_fields(**fields)
 
 
-def format_same(tensor: str) -> Clause:
-    return Clause(
-        f"format.{tensor}",
-        f"{tensor} has self's format tag.",
-        lambda call, product: call.tensor(tensor).format != call.tensor("self").format,
-        altered("format", "NC", tensor),
-    )
+dtype_same = partial(_same, "dtype", "dtype", "FLOAT16")
+format_same = partial(_same, "format", "format tag", "NC")
+shape_same = partial(_same, "shape", "shape", longer)
 
 
 def not_private(*tensors: str, **fields: Any) -> Clause:
-    """Refuse private tags of data tensors."""
     return Clause(
         "format.private",
         "The data tensors carry no private format tag.",
@@ -211,7 +198,7 @@ def at_least(least: int, name: str, breach: Breach, **fields: Any) -> Clause:
     return Clause(
         f"{name}.{'positive' if least else 'not-negative'}",
         f"Every value of {name} is at least {least}.",
-        lambda call, product: min(attribute(call, name), default=least) < least,
+        lambda call, product: min(facts.attribute(call, name), default=least) < least,
         breach,
         **fields,
     )
@@ -238,7 +225,7 @@ def dilation_one(**fields: Any) -> Clause:
     return Clause(
         "dilation.one",
         "Every value of dilation is 1.",
-        lambda call, product: set(attribute(call, "dilation")) != {1},
+        lambda call, product: set(facts.attribute(call, "dilation")) != {1},
         Breach(template={"dilation": last_is(2)}),
     ).with_fields(**fields)
 
@@ -252,7 +239,7 @@ def plane_bounded(spatial_rank: int, **fields: Any) -> Clause:
     return Clause(
         "plane",
         f"{axes} of self is at most 2^31 - 1, in signed 64-bit arithmetic.",
-        lambda call, product: plane(call) > INT32_MAX,
+        lambda call, product: facts.plane(call) > facts.INT32_MAX,
         Breach(template={"shape": shape_above}),
         reach=PRE_950,
     ).with_fields(**fields)
@@ -262,17 +249,8 @@ def some_window_fits(**fields: Any) -> Clause:
     return Clause(
         "shape.pooled",
         "At least one window fits along every axis.",
-        lambda call, product: nothing_pooled(call),
+        lambda call, product: facts.nothing_pooled(call),
         Breach(template={"kernel_size": last_is(16)}),
-    ).with_fields(**fields)
-
-
-def shape_same(tensor: str, model: str, **fields: Any) -> Clause:
-    return Clause(
-        f"shape.{tensor}",
-        f"{tensor} has {model}'s shape.",
-        lambda call, product: call.tensor(tensor).shape != call.tensor(model).shape,
-        altered("shape", longer, tensor),
     ).with_fields(**fields)
 
 
@@ -304,7 +282,7 @@ def views_inside(*tensors: str) -> Clause:
     return assembly(
         "storage",
         f"{joined(tensors, 'and')} {'stays' if len(tensors) == 1 else 'stay'} within the storage where not contiguous.",
-        lambda call, product: any(leaves_storage(call.tensor(name)) for name in tensors),
+        lambda call, product: any(facts.leaves_storage(call.tensor(name)) for name in tensors),
         altered("view", lambda view: (tuple(2 * stride for stride in view[0]), *view[1:]), "self"),
         page=PageReading("silent", "C12"),
     )
@@ -315,7 +293,7 @@ def tag_rank_fits(**fields: Any) -> Clause:
     return assembly(
         "format.rank",
         "The format tag's own rank is the tensors' rank.",
-        lambda call, product: not tag_fits(call.tensor("self")),
+        lambda call, product: not facts.tag_fits(call.tensor("self")),
         Breach(template={"tag": "NCHW"}),
         page=PageReading("refuses", "C1"),
     ).with_fields(**fields)
@@ -325,7 +303,7 @@ def padding_exceeds(divisor: int) -> Decides:
     """Make a predicate: padding is above the kernel divided by ``divisor`` on some axis."""
 
     def decides(call: ContractCall, product: Product) -> bool:
-        pairs = zip(attribute(call, "padding"), attribute(call, "kernelSize"), strict=True)
+        pairs = zip(facts.attribute(call, "padding"), facts.attribute(call, "kernelSize"), strict=True)
         return any(padding > kernel // divisor for padding, kernel in pairs)
 
     return decides

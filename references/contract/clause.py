@@ -37,12 +37,7 @@ ONLY_310B: Reach = {"A2": False, "950": False, "910": False, "310P": False, "310
 ALWAYS_ON_BLOCKS: Reach = {"A2": False, "950": False, "910": True, "310P": True, "310B": False}
 """The products on which the mask APIs go through NC1HWC0 whatever the kernel's size."""
 
-COMPLETE_TABLES = {
-    "PRE_950": PRE_950,
-    "SINCE_A2": SINCE_A2,
-    "ONLY_950": ONLY_950,
-    "ALWAYS_ON_BLOCKS": ALWAYS_ON_BLOCKS,
-}
+COMPLETE_TABLES = {"PRE_950": PRE_950, "SINCE_A2": SINCE_A2, "ONLY_950": ONLY_950, "ALWAYS_ON_BLOCKS": ALWAYS_ON_BLOCKS}
 """Tables that predicates look into, by name: every product needs a value in each of them."""
 
 
@@ -145,13 +140,7 @@ class Clause:
 
     @property
     def statement(self) -> str:
-        """The clause as a sentence."""
         return self.wording if isinstance(self.wording, str) else self.wording(self.products)
-
-    @property
-    def refuses_all(self) -> bool:
-        """Whether the code answers every call by this clause, so that no later one is reached."""
-        return self.decides is always and self.status is not None
 
     def breach_on(self, product: Product) -> Breach:
         return self.breach if isinstance(self.breach, Breach) else self.breach(product)
@@ -198,7 +187,7 @@ class Contract:
             for table in clause.tables:
                 require_values(reached, table, clause.name, self.api)
             placed.append(replace(clause, id=f"{self.prefix}.{clause.name}", api=self.api, products=reached))
-            if clause.refuses_all:
+            if clause.decides is always and clause.status is not None:  # the code reaches no later one
                 remaining = tuple(product for product in remaining if product not in reached)
         return Contract(self.api, self.prefix, tuple(placed), known)
 

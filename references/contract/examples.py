@@ -189,11 +189,7 @@ _DROPPED = {"kernel_size": _everywhere(2), "stride": _everywhere(3), "padding": 
 _WINDOWED: Variants = {
     "padding is half of an odd kernel": {"kernel_size": _everywhere(5), "padding": _everywhere(2)},
     "padding is half of an even kernel": {"kernel_size": _everywhere(4), "padding": _everywhere(2)},
-    "kernel is the padded input": {
-        "shape": _spatially(3),
-        "kernel_size": _everywhere(5),
-        "padding": _everywhere(1),
-    },
+    "kernel is the padded input": {"shape": _spatially(3), "kernel_size": _everywhere(5), "padding": _everywhere(1)},
     "ceil mode drops the window that starts in the padding": {"shape": _spatially(4), **_DROPPED},
     "ceil mode keeps a partial window": {"shape": _spatially(6), "padding": _everywhere(0), "ceil_mode": True},
     "stride list is empty": {"stride": ()},

@@ -67,7 +67,6 @@ class Response:
 
     @property
     def phase_one(self) -> ReturnCode:
-        """The status of phase one."""
         return self.status if self.phase == 1 else ReturnCode.SUCCESS
 
     def matches(self, phase_one: int, phase_two: int | None = None) -> bool:

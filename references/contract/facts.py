@@ -31,7 +31,6 @@ class Axes:
     channels_last: bool
 
     def joined(self, spatial: Shape) -> Shape:
-        """Join the shape with other spatial lengths."""
         if self.channels_last:
             return (*self.batch, *spatial, self.channels)
         return (*self.batch, self.channels, *spatial)
@@ -68,7 +67,6 @@ def pooled_spatial(call: ContractCall, spatial: Shape) -> Shape:
 
 
 def pooled_shape(call: ContractCall) -> Shape:
-    """Compute the shape that a windowed API's pooled tensor should have."""
     read = self_axes(call)
     return read.joined(pooled_spatial(call, read.spatial))
 
@@ -117,7 +115,6 @@ def nothing_pooled(call: ContractCall) -> bool:
 
 
 def has_zero_length(call: ContractCall) -> bool:
-    """Check whether C or a spatial axis has length 0."""
     read = self_axes(call)
     return 0 in (read.channels, *read.spatial)
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolproof.references.contract.vocabulary import ReturnCode
-from poolproof.references.sequences import DEFAULT_STREAM, HOLD_UP, PREPARE, RUN, RUN_FRESH, Action, Actions
+from poolproof.references.sequences import RUN_FRESH, Actions, actions_of
 
 
 @dataclass(frozen=True)
@@ -51,57 +51,56 @@ SCENARIOS: dict[str, ExecutorScenario] = {
             "phase_two.workspace_null",
             "A workspace that phase one asked for is not null.",
             "[run], [codes], [base]",
-            (PREPARE, Action("need", "a workspace"), Action("run", "null workspace", asked=True)),
+            actions_of("prepare", "need a workspace", "run null workspace asked"),
             expected=ReturnCode.NULL_POINTER,
         ),
         ExecutorScenario(
             "phase_two.workspace_unasked",
             "Where phase one asks for no workspace, phase two takes null.",
             "[run]",
-            (PREPARE, Action("need", "no workspace"), RUN),
+            actions_of("prepare", "need no workspace", "run"),
         ),
         ExecutorScenario(
             "phase_two.workspace_understated",
             "A workspace that is large enough, of which the caller says that it is smaller, does no harm.",
             "[base] does not look at the size of a workspace that is there; no page says what it owes",
-            (PREPARE, Action("need", "a workspace"), Action("run", "understated")),
+            actions_of("prepare", "need a workspace", "run understated"),
             expected=None,
         ),
         ExecutorScenario(
             "phase_two.executor_null",
             "The executor is not null.",
             "[run], [codes], [base]",
-            (Action("pass_null", "phase two", asked=True),),
+            actions_of("pass_null phase two asked"),
             expected=ReturnCode.NULL_POINTER,
         ),
         ExecutorScenario(
             "executor.repeatable_null",
             "An executor that is made repeatable is not null.",
             "[repeatable], [base]",
-            (Action("pass_null", "aclSetAclOpExecutorRepeatable", asked=True),),
+            actions_of("pass_null aclSetAclOpExecutorRepeatable asked"),
             expected=ReturnCode.INTERNAL_NULL,
         ),
         ExecutorScenario(
             "executor.destroy_null",
             "An executor that is destroyed is not null.",
             "[destroy], [base]",
-            (Action("pass_null", "aclDestroyAclOpExecutor", asked=True),),
+            actions_of("pass_null aclDestroyAclOpExecutor asked"),
             expected=ReturnCode.INTERNAL_NULL,
         ),
         ExecutorScenario(
             "executor.repeatable_run_again",
             "A repeatable executor runs again.",
             "[repeatable]; it lets libraries refuse one that copies",
-            (Action("prepare", "uncached"), Action("make_repeatable"), *RUN_FRESH * 3),
+            (*actions_of("prepare uncached", "make_repeatable"), *RUN_FRESH * 3),
         ),
         ExecutorScenario(
             "executor.repeatable_from_cache",
             "The executor of a call that was made before is made repeatable, or runs once as usual.",
             "[base] answers 561000 where its cache is on; no page speaks of the cache",
-            (
-                *(PREPARE, *RUN_FRESH),
-                *(Action("prepare", executor=1), Action("make_repeatable", executor=1, asked=True)),
-                *(Action("fill", "outputs"), Action("run", executor=1)),
+            actions_of(
+                *("prepare", "fill outputs", "run", "synchronise"),
+                *("prepare executor=1", "make_repeatable executor=1 asked", "fill outputs", "run executor=1"),
             ),
             expected=None,
         ),
@@ -109,62 +108,58 @@ SCENARIOS: dict[str, ExecutorScenario] = {
             "executor.destroyed_unused",
             "An executor that never ran is destroyed, and the next call is as ever.",
             "[base]; [destroy] speaks of repeatable executors alone",
-            (PREPARE, Action("destroy", asked=True), PREPARE, RUN),
+            actions_of("prepare", "destroy asked", "prepare", "run"),
             expected=None,
         ),
         ExecutorScenario(
             "phase_two.default_stream",
             "A null stream is the default stream.",
             "[runtime], [base]",
-            (PREPARE, Action("run", stream=DEFAULT_STREAM)),
+            actions_of("prepare", "run stream=0"),
         ),
         ExecutorScenario(
             "phase_two.stream_made_between",
             "The stream is made after phase one.",
             "[run]: phase one takes none",
-            (PREPARE, Action("run", stream=2)),
+            actions_of("prepare", "run stream=2"),
         ),
         ExecutorScenario(
             "phase_two.other_thread",
             "Phase two runs in another thread with the same context.",
             "[runtime], [adapter]",
-            (PREPARE, Action("run", thread=1)),
+            actions_of("prepare", "run thread=1"),
         ),
         ExecutorScenario(
             "phase_two.first_thread_gone",
             "Phase one ran in another thread with the same context, which has ended.",
             "[runtime], [adapter]",
-            (Action("prepare", thread=1), Action("end_thread", thread=1), RUN),
+            actions_of("prepare thread=1", "end_thread thread=1", "run"),
         ),
         ExecutorScenario(
             "phase_two.data_after_phase_one",
             "The inputs get their values after phase one.",
             "[adapter], [base]: phase one looks at descriptions",
-            (Action("fill", "inputs"), PREPARE, Action("upload"), RUN),
+            actions_of("fill inputs", "prepare", "upload", "run"),
         ),
         ExecutorScenario(
             "phase_two.descriptors_destroyed_behind",
             "Tensors and lists are destroyed as soon as phase two has returned.",
             "[adapter], [base]",
-            (PREPARE, HOLD_UP, RUN, Action("destroy_descriptors")),
+            actions_of("prepare", "hold_up", "run", "destroy_descriptors"),
         ),
         ExecutorScenario(
             "phase_one.two_threads",
             "Two threads run phase one of two calls at once.",
             "[runtime], [adapter]: each thread of a process may queue calls",
-            (
-                Action("prepare", "uncached", call=1, executor=1, thread=1, at_once=True),
-                *(Action("prepare", "uncached"), RUN, Action("run", executor=1)),
+            actions_of(
+                "prepare uncached call=1 executor=1 thread=1 at_once", "prepare uncached", "run", "run executor=1"
             ),
         ),
         ExecutorScenario(
             "phase_two.interleaved",
             "Of two calls with different windows the one that came last to phase one comes first to phase two.",
             "[run]: what phase two needs it gets from its executor",
-            (
-                *(PREPARE, Action("prepare", call=1, executor=1)),
-                *(Action("run", executor=1), Action("synchronise"), RUN),
-            ),
+            actions_of("prepare", "prepare call=1 executor=1", "run executor=1", "synchronise", "run"),
         ),
     )
 }

@@ -80,7 +80,6 @@ class Signature:
     arguments: tuple[Argument, ...]
 
     def of_role(self, *roles: Role) -> tuple[str, ...]:
-        """List the names of the arguments of those roles."""
         return tuple(argument.name for argument in self.arguments if argument.role in roles)
 
     @cached_property

@@ -130,10 +130,7 @@ FRAMEWORKS: tuple[CountedStandard, ...] = (
         source=f"{_NPU}, with the tolerance of the adaptive pools' tests",
         tolerance=dict.fromkeys(("float16", "float32", "float64"), 3e-4),
     ),
-    Benchdnn(
-        name="benchdnn-strict",
-        source="oneDNN benchdnn, pooling driver, strict and float32 accumulation",
-    ),
+    Benchdnn(name="benchdnn-strict", source="oneDNN benchdnn, pooling driver, strict and float32 accumulation"),
     CloseShare(
         name="ttk-close",
         source="TTK, comparison method close, defaults and the pooling gradients' case lists",

@@ -118,8 +118,7 @@ struct CompileTimeTensorDesc {
     ge::Format GetOriginFormat() const { return format; }
 };
 struct Tensor {};
-template <class T>
-struct TypedContinuousVector {
+template <class T> struct TypedContinuousVector {
     std::vector<T> values;
     size_t GetSize() const { return values.size(); }
     const T* GetData() const { return values.data(); }
@@ -139,8 +138,7 @@ public:
     const bool* GetBool(size_t index) const { return GetAttrPointer<bool>(index); }
     const int64_t* GetInt(size_t index) const { return GetAttrPointer<int64_t>(index); }
     const char* GetStr(size_t index) const { return GetAttrPointer<char>(index); }
-    template <class T>
-    const T* GetAttrPointer(size_t index) const
+    template <class T> const T* GetAttrPointer(size_t index) const
     {
         if (index >= all.size()) return nullptr;
         if constexpr (std::is_same_v<T, char>) return all[index].text.c_str();
@@ -194,11 +192,9 @@ public:
     const ComputeNodeInfo* GetComputeNodeInfo() { node_ = {inputs.size(), outputs.size()}; return &node_; }
     fe::PlatFormInfos* GetPlatformInfo() const { return const_cast<fe::PlatFormInfos*>(&platform); }
     const void* GetCompileInfo() const { return compiled.data(); }
-    template <class T>
-    const T* GetCompileInfo() const { return reinterpret_cast<const T*>(compiled.data()); }
+    template <class T> const T* GetCompileInfo() const { return reinterpret_cast<const T*>(compiled.data()); }
     TilingData* GetRawTilingData() { return &data; }
-    template <class T>
-    T* GetTilingData() { data.SetDataSize(sizeof(T)); return static_cast<T*>(data.GetData()); }
+    template <class T> T* GetTilingData() { data.SetDataSize(sizeof(T)); return static_cast<T*>(data.GetData()); }
     size_t* GetWorkspaceSizes(size_t) { return workspace; }
     uint64_t GetTilingKey() const { return key; }
     void SetTilingKey(uint64_t value) { key = value; }
@@ -218,8 +214,7 @@ public:
     const char* GetNodeName() const { return context_.GetNodeName(); }
     const char* GetNodeType() const { return context_.GetNodeType(); }
     fe::PlatFormInfos* GetPlatformInfo() const { return context_.GetPlatformInfo(); }
-    template <class T>
-    T* GetCompiledInfo() { return new (context_.compiled.data()) T(); }
+    template <class T> T* GetCompiledInfo() { return new (context_.compiled.data()) T(); }
 
 private:
     TilingContext& context_;
@@ -242,16 +237,14 @@ public:
     Registration& Tiling(decltype(Registered::tiling) function) { functions_.tiling = function; return *this; }
     template <class T>
     Registration& TilingParse(decltype(Registered::parse) function) { functions_.parse = function; return *this; }
-    template <class... T>
-    Registration& TilingInputsDataDependency(T...) { return *this; }
+    template <class... T> Registration& TilingInputsDataDependency(T...) { return *this; }
     Registration& InputsDataDependency(std::initializer_list<int>) { return *this; }
 
 private:
     Registered& functions_;
 };
 void say(const char* file, int line, const std::string& text);
-template <class... T>
-std::string text_of(const char* format, T... values)
+template <class... T> std::string text_of(const char* format, T... values)
 {
     char text[1024];
     snprintf(text, sizeof text, format, values...);
@@ -277,8 +270,7 @@ std::string text_of(const char* format, T... values)
 #define ASCENDC_TPL_SEL(...)
 #define GET_TPL_TILING_KEY(...) stub::tiling_key(tiling_key_bits, {__VA_ARGS__})
 namespace stub {
-template <size_t COUNT>
-uint64_t tiling_key(const int (&bits)[COUNT], const std::vector<uint64_t>& values)
+template <size_t COUNT> uint64_t tiling_key(const int (&bits)[COUNT], const std::vector<uint64_t>& values)
 {
     uint64_t key = 0, shift = 0;
     for (size_t index = 0; index < COUNT && index < values.size(); shift += bits[index++]) key |= values[index] << shift;
@@ -328,18 +320,14 @@ namespace Ops {
 namespace Base {
 template <class T, class U>
 T CeilDiv(T value, U unit) { return unit == 0 ? value : static_cast<T>((value + unit - 1) / unit); }
-template <class T, class U>
-T FloorDiv(T value, U unit) { return unit == 0 ? value : static_cast<T>(value / unit); }
+template <class T, class U> T FloorDiv(T value, U unit) { return unit == 0 ? value : static_cast<T>(value / unit); }
 template <class T, class U>
 T CeilAlign(T value, U unit) { return unit == 0 ? value : static_cast<T>((value + unit - 1) / unit * unit); }
 template <class T, class U>
 T FloorAlign(T value, U unit) { return unit == 0 ? value : static_cast<T>(value / unit * unit); }
-template <class T>
-uint32_t GetUbBlockSize(const T*) { return 32; }
-template <class T>
-uint32_t GetVRegSize(const T*) { return 256; }
+template <class T> uint32_t GetUbBlockSize(const T*) { return 32; }
+template <class T> uint32_t GetVRegSize(const T*) { return 256; }
 inline const gert::Shape& EnsureNotScalar(const gert::Shape& shape) { static const gert::Shape one{1}; return shape.IsScalar() ? one : shape; }
-template <class T>
-std::string ToString(const T&) { return ""; }
+template <class T> std::string ToString(const T&) { return ""; }
 }  // namespace Base
 }  // namespace Ops

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <numeric>
+#include <random>
 
 #include "simt.h"
 #include "watch.h"
@@ -56,13 +57,6 @@ namespace {
 std::vector<Zeros<Block>> shadows;
 std::vector<std::unique_ptr<Fiber>> block_fibers, thread_fibers;
 bool key_was_asked = false, key_was_found = false, threads_ran = false;
-
-uint64_t random(uint64_t& state) {  // splitmix64
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 }  // namespace
 
 CopyState& copy_state() { return core->copies; }
@@ -85,8 +79,7 @@ void run_threads(dim3 threads, const std::function<void()>& body) {
     const uint32_t count = threads.x * threads.y * threads.z;
     std::vector<uint32_t> order(count);
     std::iota(order.begin(), order.end(), 0u);
-    uint64_t state = launch->thread_seed;
-    for (uint32_t i = count; state && i > 1; --i) std::swap(order[i - 1], order[random(state) % i]);
+    if (launch->thread_seed) std::shuffle(order.begin(), order.end(), std::mt19937_64(launch->thread_seed));
     blockDim = threads, gridDim = dim3(launch->blocks), blockIdx = dim3(core->index);
     const auto enter = [&](uint32_t thread) {
         thread_number = static_cast<uint16_t>(thread + 1);

@@ -29,6 +29,5 @@ extern "C" {
 void ascendc_entry(uint8_t** arguments);          // the launcher's: calls the kernel once, with the buffers in their order
 int ascendc_launch(const model::Launch* launch);  // 0; 1: it ran threads, which only -fsanitize=thread lets us watch
 const char* ascendc_findings();       // of the last launch: [{"kind","text","tensor","byte","core","call","count"}]
-const char* ascendc_assumptions();    // [{"name","on","says","source"}]
-int ascendc_assume(const char* name, int is_on);  // 0: there is such an assumption
+int ascendc_assume(const char* name, int is_on);  // whether it was on until now; -1: there is no such assumption
 }

@@ -254,10 +254,15 @@ void Cast(RegTensor<To>& to, const RegTensor<From>& from, const MaskReg& mask) {
 // [LocalMemBar]
 template <MemType source, MemType destination> void LocalMemBar() { model::release(model::Pipe::vector); }
 
+// [AddrReg]: an offset in elements.
+struct AddrReg { uint64_t offset; };
+template <class T> AddrReg CreateAddrReg(uint16_t index, uint32_t stride) { return {uint64_t{index} * stride}; }
+
 // [LoadAlign], [StoreAlign]; DataCopy until CANN 8.5
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
-void LoadAlign(RegTensor<T, trait>& to, const T* from, model::Site site = {}) {
+void LoadAlign(RegTensor<T, trait>& to, const T* from, AddrReg address = {0}, model::Site site = {}) {
     model::begin(model::Pipe::vector, "LoadAlign", site);
+    from += address.offset;
     constexpr bool is_one = dist == LoadDist::DIST_BRC_B16 || dist == LoadDist::DIST_BRC_B32;
     model::require_alignment(from, is_one ? sizeof(T) : model::block_bytes);
     if (is_one) {
@@ -290,13 +295,6 @@ void StoreAlign(T* to, const RegTensor<T>& from, const MaskReg& mask, model::Sit
     }
     model::View<T>{LocalTensor<T>(to, {})}.store(0, lanes, packed);
 }
-// [AddrReg]: an offset in elements.
-struct AddrReg { uint64_t offset; };
-template <class T> AddrReg CreateAddrReg(uint16_t index, uint32_t stride) { return {uint64_t{index} * stride}; }
-template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
-void LoadAlign(RegTensor<T, trait>& to, const T* from, AddrReg address, model::Site site = {}) {
-    LoadAlign<T, dist>(to, from + address.offset, site);
-}
 template <class T, StoreDist dist = StoreDist::DIST_NORM>
 void StoreAlign(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg& mask, model::Site site = {}) {
     StoreAlign<T, dist>(to + address.offset, from, mask, site);
@@ -304,7 +302,7 @@ void StoreAlign(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg&
 // [PostLiteral]: the address goes on by so many elements.
 template <class T, PostLiteral, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
 void LoadAlign(RegTensor<T, trait>& to, T*& from, int32_t step, model::Site site = {}) {
-    LoadAlign<T, dist>(to, std::exchange(from, from + step), site);
+    LoadAlign<T, dist>(to, std::exchange(from, from + step), {0}, site);
 }
 template <class T, PostLiteral, StoreDist dist = StoreDist::DIST_NORM>
 void StoreAlign(T*& to, const RegTensor<T>& from, int32_t step, const MaskReg& mask, model::Site site = {}) {

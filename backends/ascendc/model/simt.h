@@ -27,8 +27,7 @@ inline void asc_threadfence_block() {}
 #define __builtin_cce_dcci(...)
 
 // [asc_vf_call]: with a number of threads a SIMT function, without one a SIMD function.
-template <auto function, class First, class... Arguments>
-void asc_vf_call(First first, Arguments... arguments) {
+template <auto function, class First, class... Arguments> void asc_vf_call(First first, Arguments... arguments) {
     if constexpr (std::is_same<First, dim3>::value) {
         model::run_threads(first, [=]() __attribute__((no_sanitize("thread"))) { function(arguments...); });
     } else {
@@ -38,8 +37,7 @@ void asc_vf_call(First first, Arguments... arguments) {
 }
 
 // [asc_atomic_add]: answers what was there before.
-template <class T>
-T asc_atomic_add(T* to, model::Same<T> term) {
+template <class T> T asc_atomic_add(T* to, model::Same<T> term) {
     T before;
     model::add_atomically(to, &before, &term, model::addition_of<T>);
     return before;
@@ -47,14 +45,12 @@ T asc_atomic_add(T* to, model::Same<T> term) {
 
 namespace AscendC {
 // Division by multiplication and shift: q = (high half of n * magic + n) >> shift.
-template <class T>
-void GetUintDivMagicAndShift(T& magic, T& shift, model::Same<T> divisor) {
+template <class T> void GetUintDivMagicAndShift(T& magic, T& shift, model::Same<T> divisor) {
     using Wide = unsigned __int128;
     for (shift = 0; divisor && (Wide{1} << shift) < divisor;) ++shift;
     magic = divisor ? static_cast<T>((((Wide{1} << shift) - divisor) << sizeof(T) * 8) / divisor + 1) : 0;
 }
-template <class T>
-struct NumericLimits {  // [NumericLimits]
+template <class T> struct NumericLimits {  // [NumericLimits]
     static T NegativeInfinity() { return static_cast<T>(-std::numeric_limits<float>::infinity()); }
 };
 namespace Simt {
@@ -64,8 +60,7 @@ inline uint32_t GetBlockIdx() { return ::blockIdx.x; }
 inline uint32_t GetBlockNum() { return ::gridDim.x; }
 inline uint32_t GetThreadNum() { return ::blockDim.x * ::blockDim.y * ::blockDim.z; }
 inline uint32_t GetThreadIdx() { return ::threadIdx.x + ::blockDim.x * (::threadIdx.y + ::blockDim.y * ::threadIdx.z); }
-template <class T>
-T UintDiv(T dividend, T magic, T shift) {
+template <class T> T UintDiv(T dividend, T magic, T shift) {
     const auto high = static_cast<T>(static_cast<unsigned __int128>(dividend) * magic >> sizeof(T) * 8);
     return static_cast<T>(static_cast<T>(dividend + high) >> shift);
 }

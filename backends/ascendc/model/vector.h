@@ -173,8 +173,7 @@ Choice compare(const Choice& mask, CMPMODE mode, const Register& a, const Regist
     }
     return result;
 }
-template <uint32_t step = 1, class Register>
-Register select(const Choice& mask, const Register& a, const Register& b) {
+template <uint32_t step = 1, class Register> Register select(const Choice& mask, const Register& a, const Register& b) {
     Register result;
     for (uint32_t lane = 0; lane < a.count; ++lane) {
         const Register& chosen = mask.on[lane * step] ? a : b;

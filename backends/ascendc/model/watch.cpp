@@ -22,26 +22,33 @@ namespace {
 // ---- What is assumed where no document decides, or where one document is relied on against the practice of others. ----
 
 struct AssumptionRow {
-    const char *name, *says, *source;
+    const char* name;
     bool is_on;
 } table[assumption_count] = {
-    {"vector_pipe_in_order", "vector instructions follow each other without PipeBarrier<PIPE_V>",
-     "intra-core synchronisation, key features: on 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync)", true},
-    {"scalar_accesses_synced", "GetValue and SetValue are ordered with the other pipes without flags",
-     "intra-core synchronisation, key features, table 3: the compiler sets flags between S and V, MTE2, MTE3", true},
-    {"scalar_wait_holds_issue", "what the scalar unit waited for is done before any instruction that it issues later",
-     "principles of TPipe-TQue programming: the scalar unit issues all instructions, in program order", true},
-    {"sync_all_waits_for_all_pipes", "SyncAll waits for all pipes of all cores, and holds all of them",
-     "SyncAll, table 1: the default of 950 is {PIPE_ALL, PIPE_ALL}; for A2 and A3 the page names no pipe", true},
-    {"registers_keep_order", "within a vector function a load waits for the stores before it without LocalMemBar",
-     "LocalMemBar: only where both use the same register, which the compiler decides, not the source", false},
-    {"infinities_saturate", "narrowing to half or bfloat16 gives the largest value for infinities and 0 for NaN",
-     "SetCtrlSpr: CTRL[48] saturates at reset; CANN 8.5, set_device_sat_mode: A2 and A3 run in Inf/NaN mode", false},
-    {"integers_saturate", "a cast to an integer that does not hold the value gives the nearest bound",
-     "precision conversion: overflow saturates; SetCtrlSpr: CTRL[59] is 0 and CTRL[60] 1 at reset", true},
-    {"maximum_is_ieee", "Max, Min and ReduceMax give NaN where an operand is NaN; Max and Min order -0.0 below +0.0",
-     "none for these; Reg Reduce: max(-0, +0) is +0, a maximum with NaN is NaN", true},
+    // Vector instructions follow each other without PipeBarrier<PIPE_V>. Source: intra-core synchronisation, key features: on
+    // 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync).
+    {"vector_pipe_in_order", true},
+    // GetValue and SetValue are ordered with the other pipes without flags. Source: intra-core synchronisation, key features,
+    // table 3: the compiler sets flags between S and V, MTE2, MTE3.
+    {"scalar_accesses_synced", true},
+    // What the scalar unit waited for is done before any instruction that it issues later. Source: principles of TPipe-TQue
+    // programming: the scalar unit issues all instructions, in program order.
+    {"scalar_wait_holds_issue", true},
+    // Within a vector function a load waits for the stores before it without LocalMemBar. Source: LocalMemBar: only where both
+    // use the same register, which the compiler decides, not the source.
+    {"registers_keep_order", false},
+    // Narrowing to half or bfloat16 gives the largest value for infinities and 0 for NaN. Source: SetCtrlSpr: CTRL[48]
+    // saturates at reset; CANN 8.5, set_device_sat_mode: A2 and A3 run in Inf/NaN mode.
+    {"infinities_saturate", false},
+    // A cast to an integer that does not hold the value gives the nearest bound. Source: precision conversion: overflow
+    // saturates; SetCtrlSpr: CTRL[59] is 0 and CTRL[60] 1 at reset.
+    {"integers_saturate", true},
+    // Max, Min and ReduceMax give NaN where an operand is NaN; Max and Min order -0.0 below +0.0. Source: none for these; Reg
+    // Reduce: max(-0, +0) is +0, a maximum with NaN is NaN.
+    {"maximum_is_ieee", true},
 };
+// Not to be switched: SyncAll waits for all pipes of all cores, and holds all of them. Source: SyncAll, table 1: the default
+// of 950 is {PIPE_ALL, PIPE_ALL}; for A2 and A3 the page names no pipe.
 
 bool is_watching = false;  // what the watch itself does is not watched
 
@@ -379,17 +386,6 @@ std::string quoted(const std::string& text) {
     for (char c : text) (c == '"' || c == '\\' ? result += '\\' : result) += c;
     return result + '"';
 }
-// A list of objects in JSON: names and values, which are JSON already.
-using Fields = std::vector<std::pair<const char*, std::string>>;
-std::string json(const std::vector<Fields>& objects) {
-    std::string text = "[";
-    for (const Fields& fields : objects) {
-        text += text.size() > 1 ? ",\n{" : "{";
-        for (const auto& [name, value] : fields) text += quoted(name) + ":" + value + ",";
-        text.back() = '}';
-    }
-    return text + "]";
-}
 }  // namespace
 }  // namespace model
 
@@ -398,30 +394,20 @@ using namespace model;
 extern "C" {
 const char* ascendc_findings() {
     static std::string text;
-    std::vector<Fields> objects;
+    text = "[";
     for (const auto& [key, it] : findings) {
-        objects.push_back({{"kind", quoted(it.kind)}, {"text", quoted(it.text)}, {"tensor", quoted(it.tensor)},
-                           {"byte", std::to_string(it.byte)}, {"core", std::to_string(it.core)},
-                           {"call", quoted(it.call)}, {"count", std::to_string(it.count)}});
+        text += (text.size() > 1 ? ",\n{\"kind\":" : "{\"kind\":") + quoted(it.kind) + ",\"text\":" + quoted(it.text)
+            + ",\"tensor\":" + quoted(it.tensor) + ",\"byte\":" + std::to_string(it.byte) + ",\"core\":" + std::to_string(it.core)
+            + ",\"call\":" + quoted(it.call) + ",\"count\":" + std::to_string(it.count) + "}";
     }
-    return (text = json(objects)).c_str();
-}
-
-const char* ascendc_assumptions() {
-    static std::string text;
-    std::vector<Fields> objects;
-    for (const AssumptionRow& row : table) {
-        objects.push_back({{"name", quoted(row.name)}, {"on", row.is_on ? "true" : "false"}, {"says", quoted(row.says)},
-                           {"source", quoted(row.source)}});
-    }
-    return (text = json(objects)).c_str();
+    return (text += "]").c_str();
 }
 
 int ascendc_assume(const char* name, int is_on) {
     for (AssumptionRow& row : table) {
-        if (std::string(row.name) == name) return row.is_on = is_on, 0;
+        if (std::string(row.name) == name) return std::exchange(row.is_on, is_on);
     }
-    return 1;
+    return -1;
 }
 
 // The calls that -fsanitize=thread puts before loads and stores.

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from poolproof.backends.aclnn.sequences import ACTIONS, AclnnSequences, Interpreter
-from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
+from poolproof.backends.aclnn.sequences import ACTIONS, Interpreter, run_sequence
+from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import OPERATORS
@@ -229,13 +229,9 @@ class Failing:
 
 @pytest.mark.parametrize(("code", "status"), [(507053, 507053), (107003, 107003), (207001, None), (0, None)])
 def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: int | None) -> None:
-    def outcome(error: AclError) -> Outcome:
-        return Outcome(Status.UNAVAILABLE if error.code in PROVES_NOTHING else Status.REFUSED)
-
-    failing = Failing(code)
-    sequences = AclnnSequences(failing, {}, outcome)  # type: ignore[arg-type]
     call = allocate(make_operands(Case.smallest(OPERATOR)), 0)
-    assert sequences.run(ASKED[0].actions, [call]).status == status
+    result = run_sequence(Failing(code), {}, ASKED[0].actions, [call])  # type: ignore[arg-type]
+    assert result.status == status
 
 
 @pytest.mark.parametrize("product", ["a2", "950"])

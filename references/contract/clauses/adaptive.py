@@ -183,8 +183,7 @@ _NO_ZERO_LENGTH = Clause(
 _size_positive = partial(require.at_least, 1, "outputSize", Breach(template={"output_size": last_is(0)}))
 
 
-def _no_batches_exit() -> Clause:
-    return require.empty_exit("The first axis of self has not length 0; with it the call succeeds.", ("self",))
+_NO_BATCHES_EXIT = require.empty_exit("The first axis of self has not length 0; with it the call succeeds.", ("self",))
 
 
 # Forward 2-D.
@@ -307,7 +306,7 @@ ADAPTIVE_2D = Contract.of(
         reach=SINCE_A2,
         page=PageReading("refuses", "E27"),
     ),
-    _no_batches_exit(),
+    _NO_BATCHES_EXIT,
     require.views_inside("self"),
     _unbatched_nhwc("format.unbatched", reach=PRE_950),
     _unbatched_nhwc("format.unbatched.950", reach=ONLY_950, crashes=True),
@@ -502,26 +501,20 @@ ADAPTIVE_3D = Contract.of(
         page=PageReading("refuses", "E37"),
     ),
     replace(
-        _no_batches_exit(),
+        _NO_BATCHES_EXIT,
         wording="The first axis of self has not length 0, nor on 950 the product of outputSize in signed 64-bit"
         " arithmetic; with it the call succeeds.",
         decides=_has_nothing_to_do,
     ),
     require.views_inside("self"),
-    _fitting_tag(
-        "outputOut",
-        "format.rank",
-        altered("format", "NCHW", "indicesOut", shape=(3, 5, 6, 7), tag="NCDHW"),
-    ),
+    _fitting_tag("outputOut", "format.rank", altered("format", "NCHW", "indicesOut", shape=(3, 5, 6, 7), tag="NCDHW")),
     _fitting_shape(
         "outputOut",
         "shape.result.outputOut",
         altered("shape", lambda shape: (shape[0], *shape[2:]), "outputOut", output_size=(3, 3, 3)),
     ),
     _fitting_tag(
-        "indicesOut",
-        "format.rank.indicesOut",
-        altered("format", "NCHW", "indicesOut", output_size=(1, 1, 1)),
+        "indicesOut", "format.rank.indicesOut", altered("format", "NCHW", "indicesOut", output_size=(1, 1, 1))
     ),
     _fitting_shape("indicesOut", "shape.result", altered("shape", longer, "indicesOut")),
     require.assembly(

@@ -314,11 +314,6 @@ _BACKWARD_PLANAR_TILING = (
 """What A2 and A3 notice only in phase two, of either 2-D API."""
 
 
-def _indices_of_other_rank(call: ContractCall, product: Product) -> bool:
-    rank = call.tensor("self").rank
-    return call.tensor("indices").rank != rank and (product.value_in(PRE_950) or rank == 3)
-
-
 MAX_POOL_2D_BACKWARD = Contract.of(
     "aclnnMaxPool2dWithIndicesBackward",
     "2d-bwd",
@@ -344,7 +339,10 @@ MAX_POOL_2D_BACKWARD = Contract.of(
     require.assembly(
         "rank.indices.equal",
         "indices has self's rank; on 950 only where self has rank 3.",
-        _indices_of_other_rank,
+        lambda call, product: (
+            call.tensor("indices").rank != call.tensor("self").rank
+            and (product.value_in(PRE_950) or call.tensor("self").rank == 3)
+        ),
         lambda product: (
             altered("shape", unbatched, "indices")
             if product.value_in(PRE_950)
