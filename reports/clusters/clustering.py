@@ -22,11 +22,10 @@ import pyarrow.compute as pc
 
 from poolproof.reports.clusters.cluster import SCOPES, Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
-from poolproof.reports.clusters.ends import LiesAt, ends_of
+from poolproof.reports.clusters.places import LiesAt, ends_of, way_astray
 from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, Term, feature_column, varying
 from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
-from poolproof.reports.rows.faults import way_astray
 from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows, read_run

@@ -128,7 +128,7 @@ def _best_literals(groups: list[list[Literal]], rows: _Rows, most: int) -> list[
     kept = _most_promising([cheapest for cheapest, *_ in groups], rows)
     found = {
         numbers: margin
-        for numbers, margin in (_candidates(kept, rows, most) if kept else ())
+        for numbers, margin in _candidates(kept, rows, most)
         if _has_contrast(together := [kept[number] for number in numbers], rows)
         and int((_all(together) & rows.drawn).sum()) >= least
     }
@@ -218,6 +218,8 @@ def _most_promising(distinct: list[Literal], rows: _Rows) -> list[Literal]:
 
 def _candidates(kept: list[Literal], rows: _Rows, most: int) -> Iterator[tuple[Chosen, float]]:
     """Yield (numbers of literals, margin): the best of one term, of two, and of three, but at most so many."""
+    if not kept:
+        return
     masks = np.stack([literal.mask for literal in kept]).astype(np.float32)  # a product counts what meets both
     bits = np.array([literal.bits for literal in kept])
     chosen: list[Chosen] = [()]

@@ -6,7 +6,7 @@ such thing. A class or a combination that no rule excludes can be: a test makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
@@ -67,7 +67,7 @@ def _multiple(feature: str, *, matters: bool = False) -> Factor:
     return Factor(f"{feature} as a multiple", (*divisors, "of none"), class_of, matters)
 
 
-def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "", *, matters: bool = False) -> Factor:
+def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "") -> Factor:
     """Group the words of a feature; a spelling with numbers counts by the word before them."""
     grouped = {word: own for own, words in classes.items() for word in words}
 
@@ -75,7 +75,7 @@ def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "", *
         word = str(features.get(feature or name))
         return grouped.get(word, grouped.get(word.partition("(")[0]))
 
-    return Factor(name, tuple(classes), class_of, matters, classes)
+    return Factor(name, tuple(classes), class_of, words=classes)
 
 
 def _relation(features: Features) -> str | None:
@@ -336,7 +336,7 @@ def _without_ability(name: str) -> Callable[[Scope], bool]:
 
 
 def _without_layout(kind: str) -> Callable[[Scope], bool]:
-    return lambda scope: kind not in reached_kinds(scope.layouts)
+    return lambda scope: scope.layouts is not None and all(TensorLayout(name).kind != kind for name in scope.layouts)
 
 
 _WINDOWED = (
@@ -526,11 +526,6 @@ RULES = (
     *(*_of_operators(), *_of_backends(), *_of_windows(), *_of_adaptive_windows(), *_of_numbers()),
     *chain.from_iterable(map(_of_layout, LAYOUTS)),
 )
-
-
-def reached_kinds(layouts: Sequence[str] | None) -> Collection[str]:
-    """Return the classes of layouts that reach an implementation, by the names of the layouts that do, None for all."""
-    return LAYOUTS[0].classes if layouts is None else {TensorLayout(name).kind for name in layouts}
 
 
 def classes_of(features: Features) -> dict[str, str]:
