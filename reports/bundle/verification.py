@@ -27,9 +27,8 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.account import judged_line, left_out_line, unmet, verdict_word
-from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
+from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, check_decoded_sizes, opened, unpack
 from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
-from poolproof.reports.bundle.decoded_sizes import check_decoded_sizes
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
