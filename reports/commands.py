@@ -20,7 +20,8 @@ from rich.text import Text
 
 from poolproof.reports.bundle import attestation, packing, verification
 from poolproof.reports.bundle.redraw import Redraw
-from poolproof.reports.ci import SERVICES, services
+from poolproof.reports.ci import SERVICES
+from poolproof.reports.ci.services import annotate
 from poolproof.reports.figures import comparison as comparisons
 from poolproof.reports.figures import history as histories
 from poolproof.reports.figures.comparison import MEASURED, WORDS
@@ -189,8 +190,7 @@ def merge_with(mandatory: merging.Mandatory) -> click.Command:
         merging.merge(runs, output, mandatory)
         digest = read_digest(output)
         publish(digest, output)
-        chosen = services.service(os.environ) if ci == "auto" else ci
-        services.annotate(digest, chosen, os.environ, click.echo)
+        annotate(digest, ci, os.environ, click.echo)
         made = f"{count_of(len(set(runs)), 'run')} made one: {output}, page: {output / 'index.html'}"
         terminal.show(digest, console(), remarks=[made])
         sys.exit(digest.conclusion.overall)

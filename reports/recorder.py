@@ -190,12 +190,9 @@ class _Run:
         self._lines: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
         until = record.get("budget", {}).get("until")
-        self._until = None if until is None else until - time.time() + time.monotonic()
-        self.progress = self.progress_of(self.to_do)
+        self.until = None if until is None else until - time.time() + time.monotonic()
+        self.progress = Progress(self.to_do, self.until)
         store.write_run(folder, self.record)
-
-    def progress_of(self, to_do: Mapping[str, int]) -> Progress:
-        return Progress(to_do, self._until)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a test that has ended, and print a line of progress when it is time for one."""
@@ -271,7 +268,7 @@ class _Run:
         tests may run in the same session; finding nothing to do, all having been done before, does not. A fault of the
         system outweighs all: something is not on record, or not published.
         """
-        from poolproof.reports.ci.services import annotate, service
+        from poolproof.reports.ci.services import annotate
         from poolproof.reports.figures.digest import read_digest
         from poolproof.reports.pages.publishing import publish
 
@@ -284,9 +281,7 @@ class _Run:
             self.digest = read_digest(self.folder)
             with recorder.collecting():
                 publish(self.digest, self.folder)
-            chosen = self._config.getoption("ci")
-            name = service(os.environ) if chosen == "auto" else chosen
-            annotate(self.digest, name, os.environ, self.annotations.append)
+            annotate(self.digest, self._config.getoption("ci"), os.environ, self.annotations.append)
         if pytest_status == pytest.ExitCode.INTERRUPTED and not recorder.fault:
             self.remarks.append("interrupted: what was judged is kept, and the rest is judged by")
             self.remarks.append(resuming_line(self.record["arguments"]))
@@ -382,7 +377,9 @@ def finished_work(folder: Path) -> Done:
     def distinct(rows: pd.DataFrame, *names: str) -> frozenset[Any]:
         return frozenset(rows[list(names)].itertuples(index=False, name=None))
 
-    blocks = store.finished_blocks(folder)
+    blocks, has_failed = store.finished_blocks(folder), store.having("verdict", FAILED)
+    failed = store.read_rows(folder, ["backend", "case_id", "operator", "verdict", "checks_violated"], has_failed)
+    left = (row for row in failed.to_pylist() if evidence_path(folder, row["case_id"], row["backend"]).exists())
     rows = tables.load(folder, ["block", "case_id", "backend", "operator", "dtype", "index_dtype"])
     rest = rows[rows["block"].notna() & ~rows["block"].isin(blocks)]
     return Done(
@@ -391,15 +388,8 @@ def finished_work(folder: Path) -> Done:
         unsupported=distinct(rows[rows["block"].isna()], "backend", "operator", "dtype", "index_dtype"),
         unplanned=distinct(rows[rows["block"] == ""], "backend", "case_id"),
         recorded=distinct(rest, "backend", "block", "case_id"),
-        evidence=Counter(kind for row in _rows_with_evidence(folder) for kind in evidence_kinds(row)),
+        evidence=Counter(kind for row in left for kind in evidence_kinds(row)),
     )
-
-
-def _rows_with_evidence(folder: Path) -> Iterator[Row]:
-    names = ["backend", "case_id", "operator", "verdict", "checks_violated"]
-    for row in store.read_rows(folder, names, store.having("verdict", FAILED)).to_pylist():
-        if evidence_path(folder, row["case_id"], row["backend"]).exists():
-            yield row
 
 
 def spent(folder: Path) -> tuple[float, float]:
@@ -472,7 +462,7 @@ def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapp
     run = config.stash[_RUN]
     selected = _planned(mandatory)
     to_do = run.to_do - (run.planned - selected)
-    run.progress = run.progress_of(to_do)
+    run.progress = Progress(to_do, run.until)
     run.record |= {
         "mandatory": list(mandatory),
         "planned_cases": to_do.total(),
@@ -551,7 +541,7 @@ def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
 
 
 def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    planned: Counter[str] = Counter()
+    planned = Counter[str]()
     for group in mandatory:
         planned[group["aspect"]] += group["planned"]
     return planned

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from poolproof.reports.rows.faults import way_astray
+from poolproof.reports.clusters.places import way_astray
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
 

@@ -66,9 +66,8 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
 def judged_line(digest: Digest) -> str:
     """Say what was judged: cases of the whole plan, operators, dtypes, aspects, and the run's identity."""
     told = account(digest)
-    cases = told["cases"]
-    parts = [f"{cases['asked']:,} of {count_of(cases['whole plan'], 'case')}"]
-    return "; ".join([*parts, *(_listed(told[f"{name}s"], name) for name in _ASKED), identity(digest)])
+    cases = f"{told['cases']['asked']:,} of {count_of(told['cases']['whole plan'], 'case')}"
+    return "; ".join([cases, *(_listed(told[f"{name}s"], name) for name in _ASKED), identity(digest)])
 
 
 def identity(digest: Digest) -> str:
@@ -135,9 +134,9 @@ def _listed(names: list[str], thing: str) -> str:
 def verdict_word(digest: Digest) -> str:
     """Name the overall verdict; one of a part, or of what a backend chooses to support, does not stand alone."""
     word, told = digest.conclusion.overall.word, account(digest)
-    by_choice = any(map(_by_choice, told["backends"].values()))
     if word != "conforms":
         return word
     if is_narrowed(told["narrowed"]):
         return "conforms in part"
+    by_choice = any(map(_by_choice, told["backends"].values()))
     return "conforms in what it supports" if by_choice else "conforms to the whole plan"

@@ -10,6 +10,8 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,7 @@ def _column_rules() -> Iterator[tuple[str, pc.Expression]]:
     for name in _NEVER_NEGATIVE:
         yield f"has a {name} that is no number from 0", ~(of(name) >= 0)
     in_classes = [of(name) for name in ULP_CLASSES]
-    finite = _sum(in_classes)
+    finite = reduce(add, in_classes)
     yield "has another n than its call has elements", n != of("elements")
     yield "has other cells by ulp than n", finite + of("ulp_nonfinite") != n
     yield "has more inexact cells than finite ones", of("n_inexact") > finite
@@ -57,7 +59,7 @@ def _column_rules() -> Iterator[tuple[str, pc.Expression]]:
     near = of("ulp_0") + of("ulp_le05") + of("ulp_nonfinite")
     yield "has more exact cells than cells that err by half an ulp at most", of("n_bitexact") > near
     for number, edge in enumerate(ULP_EDGES):
-        beyond = _sum(in_classes[number + 1 :])
+        beyond = reduce(add, in_classes[number + 1 :])
         sentence = f"errs by more than {edge:g} ulp at most, or in some cells, and not in both"
         yield sentence, (of("max_ulp") > edge) != (beyond > 0)
     yield "errs more in the mean than at most", of("mean_abs_err") > of("max_abs_err") * _ROUNDING
@@ -66,13 +68,6 @@ def _column_rules() -> Iterator[tuple[str, pc.Expression]]:
     erring = finite - of("ulp_0")  # an error far below an ulp is one of 0 ulp, and still no 0
     yield "errs in some cells, and nowhere", ~(of("max_abs_err") > 0) & (erring > 0)
     yield "failed more often than it was asked again", of("failed_again") > of("asked_again")
-
-
-def _sum(terms: Sequence[pc.Expression]) -> pc.Expression:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
 
 
 def _columns(_digest: Digest, rows: pa.Table) -> Iterator[str]:

@@ -48,10 +48,10 @@ class Redraw:
     questions: Callable[[Mapping[str, Any]], Iterable[DrawnBlock]]
     mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
     plan_cases: Callable[[Mapping[str, Any]], int]
-    further: Callable[[Row], PlannedRow] | None = None
-    record: Callable[[Mapping[str, Any]], Iterable[str]] | None = None
-    row: Callable[[Row, Mapping[str, Any]], str] | None = None
-    evidence: Callable[[Row, Evidence, bool], str] | None = None
+    further: Callable[[Row], PlannedRow]
+    record: Callable[[Mapping[str, Any]], Iterable[str]]
+    row: Callable[[Row, Mapping[str, Any]], str]
+    evidence: Callable[[Row, Evidence, bool], str]
 
 
 _KNOWN = ["case_id", "backend", "product", "operator", "dtype", "verdict", "reason", "case", "model", "given"]
@@ -64,13 +64,12 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
         yield "run.json has other mandatory groups than the plan that it names"
     if (whole := draw.plan_cases(digest.run)) != digest.run.get("plan_cases"):
         yield f"the whole plan has {whole:,} cases, which run.json does not say"
-    if draw.record is not None:
-        yield from draw.record(digest.run)
+    yield from draw.record(digest.run)
     everything = read_rows(digest.folder)
-    if draw.row is not None:
-        yield from _row_problems(everything.select(_KNOWN), digest.run, draw.row)
-    if draw.further is not None:
-        yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
+    for row in (row for batch in everything.select(_KNOWN).to_batches() for row in batch.to_pylist()):
+        if problem := draw.row(row, digest.run):
+            yield f"case {row['case_id']} on {row['backend']} {problem}"
+    yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
     rows = everything.filter(~_AUXILIARY & PLANNED)
     numbers = defaultdict[tuple[str, str], list[int]](list)
     for number, row in enumerate(rows.select(["backend", "block"]).to_pylist()):
@@ -80,14 +79,6 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
         yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
     for backend, block in numbers:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
-
-
-def _row_problems(
-    rows: pa.Table, run: Mapping[str, Any], contradicts: Callable[[Row, Mapping[str, Any]], str]
-) -> Iterator[str]:
-    for row in (row for batch in rows.to_batches() for row in batch.to_pylist()):
-        if problem := contradicts(row, run):
-            yield f"case {row['case_id']} on {row['backend']} {problem}"
 
 
 def _further_problems(rows: list[Row], further: Callable[[Row], PlannedRow]) -> Iterator[str]:

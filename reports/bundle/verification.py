@@ -27,9 +27,8 @@ import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.account import judged_line, left_out_line, unmet, verdict_word
-from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, opened, unpack
+from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, check_decoded_sizes, opened, unpack
 from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
-from poolproof.reports.bundle.decoded_sizes import check_decoded_sizes
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
 from poolproof.reports.bundle.redraw import Redraw, plan_problems
 from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
@@ -351,15 +350,8 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
 Contradicts = Callable[[Row, Evidence, bool], str]
 
 _OF_EVIDENCE = (
-    "case_id",
-    "backend",
-    "verdict",
-    "n_reject",
-    "checks_violated",
-    "case",
-    "data",
-    "model",
-    "output_digest",
+    *("case_id", "backend", "verdict", "n_reject", "checks_violated", "case", "data", "model", "output_digest"),
+    "shrunk",
 )
 
 
@@ -369,7 +361,7 @@ def _evidence_step(folder: Path, contradicts: Contradicts | None) -> Step:
     paths += sorted((folder / "evidence" / "shrunk").glob("*.npz"))
     wanted = having("case_id", {path.stem.rpartition("-")[2] for path in paths})
     by_stem = defaultdict[str, list[Row]](list)  # several where a case is asked for several claims
-    for row in read_rows(folder, [*_OF_EVIDENCE, "shrunk"], wanted).to_pylist():
+    for row in read_rows(folder, _OF_EVIDENCE, wanted).to_pylist():
         by_stem[case_name(row["case_id"], row["backend"])].append(row)
     found = filter(None, (_contradicting_evidence(path, by_stem[path.stem], contradicts) for path in paths))
     return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)

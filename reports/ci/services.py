@@ -56,11 +56,11 @@ def service(environment: Mapping[str, str]) -> str:
 
 
 def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_line: Callable[[str], object]) -> None:
-    """Tell the service ``name`` about the run; ``print_line`` prints a line of the job's log.
+    """Tell a service about the run, "auto" for the one it runs in; ``print_line`` prints a line of the job's log.
 
     `CannotWrite` names the file of the service that cannot be written.
     """
-    remarks = remarks_about(digest)
+    name, remarks = service(environment) if name == "auto" else name, remarks_about(digest)
     if name == "github":
         for line in github_lines(remarks):
             print_line(line)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from poolproof.reports.clusters.conditions import MIN_FAILING, SHARP
-from poolproof.reports.clusters.ends import LiesAt, place_of, told
+from poolproof.reports.clusters.places import LiesAt, place_of, told
 from poolproof.reports.clusters.terms import Term, feature_column
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.features import Value, features_of

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf, prod
 from operator import itemgetter
 from pathlib import Path
@@ -23,11 +22,10 @@ import pyarrow.compute as pc
 
 from poolproof.reports.clusters.cluster import SCOPES, Bound, FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING, ClusterCondition, best_condition
-from poolproof.reports.clusters.ends import LiesAt, ends_of
-from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, Term, feature_column
+from poolproof.reports.clusters.places import LiesAt, ends_of, way_astray
+from poolproof.reports.clusters.terms import AT_LEAST, FeatureColumn, Mask, Term, feature_column, varying
 from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
 from poolproof.reports.rows.failures import is_shrunk, smallest_case
-from poolproof.reports.rows.faults import way_astray
 from poolproof.reports.rows.features import READ, feature_table, geometry_of, read_case
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows, read_run
@@ -119,9 +117,7 @@ def _of_backend(rows: pd.DataFrame, counts_all: bool) -> list[FailureCluster]:
     failing, conforming = rows[rows["verdict"].isin(FAILED)], rows[~rows["verdict"].isin(FAILED)]
     searched, others = least_ids(failing, MAX_FAILING)
     broken = {check for _, check in _kinds(failing)}
-    comparable, unseen = least_ids(
-        conforming[conforming["checks_judged"].map(partial(_speaks_of, broken))], MAX_CONFORMING
-    )
+    comparable, unseen = least_ids(conforming[_speak_of(broken, conforming)], MAX_CONFORMING)
     search = _Search(pd.concat([searched, comparable]).sort_index().reset_index(drop=True))
     found = list(search.cluster_failures())
     for start in range(0, len(others), CHUNK_ROWS):
@@ -139,9 +135,11 @@ def least_ids(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame
     return rows.loc[chosen], rows.drop(index=chosen)
 
 
-def _speaks_of(broken: set[str], judged: Any) -> bool:
-    """Return whether a row that judged these checks could have shown that some are broken: any, if it is survival."""
-    return len(checks := _checks(judged)) > 0 and (SURVIVAL in broken or not broken.isdisjoint(checks))
+def _speak_of(broken: set[str], rows: pd.DataFrame) -> Mask:
+    """Select the rows whose checks could have shown that some are broken: any check, if that is survival."""
+    judged = map(_checks, rows["checks_judged"])
+    speak = [len(own) > 0 and (SURVIVAL in broken or not broken.isdisjoint(own)) for own in judged]
+    return np.array(speak, np.bool_)
 
 
 @dataclass(eq=False)
@@ -161,7 +159,7 @@ class _Search:
         self._failing = rows["verdict"].isin(FAILED).to_numpy()
         self._planned = _are_planned(rows)
         self._kinds = _kinds(rows)
-        self._columns = [feature_column(*feature) for feature in feature_table(rows).items()]
+        self._columns = _columns_of(rows)
         self._unassigned = self._failing.copy()
 
     def cluster_failures(self) -> Iterator[FailureCluster]:
@@ -173,16 +171,9 @@ class _Search:
         for found in distinct:
             others = [other.cases for other in distinct if other is not found]
             explained = np.logical_or.reduce(others or [~self._failing])
-            members = _cluster_of(self._rows[found.cases])
-            yield replace(
-                found.cluster,
-                failing_others=int((found.others & ~explained).sum()),
-                kinds=members.kinds,
-                smallest=members.smallest,
-                cases=members.cases,
-                astray=members.astray,
-                ends=members.ends,
-            )
+            members = vars(_cluster_of(self._rows[found.cases]))
+            own = {name: members[name] for name in ("kinds", "smallest", "cases", "astray", "ends")}
+            yield replace(found.cluster, failing_others=int((found.others & ~explained).sum()), **own)
         for kind in self._kinds_among(self._unassigned):
             left = self._unassigned & self._is_of(kind)
             conforming = self._conforming(left)
@@ -225,10 +216,9 @@ class _Search:
         if fails.all():
             cluster = _cluster_of(self._rows[group], scope=self._scope(group))
             return _Candidate(cluster, group, np.zeros_like(group)) if group.sum() >= MIN_FAILING else None
-        columns = [part for column in self._columns if (part := column.at(judged)).varies]
-        planned = self._planned[judged]
+        columns, planned = varying(self._columns, judged), self._planned[judged]
         found = best_condition(columns, fails, planned)
-        if found is None or not found.is_significant:
+        if found is None:
             return None
         taken = np.zeros(len(self._rows), np.bool_)
         taken[judged[found.mask & fails]] = True
@@ -239,7 +229,7 @@ class _Search:
             further=tuple(int((found.mask & ~planned & ends).sum()) for ends in (fails, ~fails)),
             contrast=found.contrast,
             ties=found.ties,
-            bounds=_bounds(found, {column.feature: column for column in columns}, fails),
+            bounds=_bounds(found, columns, fails),
             margin=found.margin,
             scope=self._scope(group | self._conforming(group)),
         )
@@ -253,7 +243,7 @@ class _Search:
     def _conforming(self, group: Mask) -> Mask:
         """Select the rows that conform and judged a check which some of the group break."""
         broken = {check for _, check in self._kinds_among(group)}
-        return ~self._failing & self._rows["checks_judged"].map(partial(_speaks_of, broken)).to_numpy(bool)
+        return ~self._failing & _speak_of(broken, self._rows)
 
 
 def _bounds(found: ClusterCondition, columns: dict[str, FeatureColumn], fails: Mask) -> tuple[Bound, ...]:
@@ -336,12 +326,10 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
 
     What meets none joins the cluster of its verdict without a condition, or makes a new one.
     """
-    columns = {name: feature_column(name, values) for name, values in feature_table(rows).items()}
-    nothing, left = np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+    columns, left = _columns_of(rows), np.ones(len(rows), np.bool_)
     enlarged = []
     for cluster in filter(lambda cluster: cluster.has_condition, found):
-        met = [term.holds(columns[term.feature]) if term.feature in columns else nothing for term in cluster.terms]
-        taken = np.logical_and.reduce([left, *met])
+        taken = _meeting(cluster.terms, columns, left)
         left = left & ~taken
         enlarged.append(_enlarged(cluster, rows[taken]))
     others = int((left & _are_planned(rows)).sum())
@@ -355,27 +343,32 @@ def _assign(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[Fai
 
 def _with_conforming(found: Sequence[FailureCluster], rows: pd.DataFrame) -> Iterator[FailureCluster]:
     """Count further conforming rows of the backend for each cluster: a sentence is as good as its exceptions."""
-    columns = {name: feature_column(name, values) for name, values in feature_table(rows).items()}
-    planned, nothing = _are_planned(rows), np.zeros(len(rows), np.bool_)
+    columns, are_planned = _columns_of(rows), _are_planned(rows)
     for cluster in found:
         broken = {check for (_, check), _ in cluster.kinds}
-        speaks = rows["checks_judged"].map(partial(_speaks_of, broken)).to_numpy(bool)
-
-        def met(terms: Iterable[Term], among: Mask = speaks) -> int:
-            held = [term.holds(columns[term.feature]) if term.feature in columns else nothing for term in terms]
-            return int(np.logical_and.reduce([among, *held]).sum())
-
-        terms, further = cluster.terms, cluster.further
+        speaks = _speak_of(broken, rows)
+        terms, planned = cluster.terms, speaks & are_planned
         contrast = [
-            count + met((*terms[:number], terms[number].negated, *terms[number + 1 :]), speaks & planned)
+            count + _meeting((*terms[:number], terms[number].negated, *terms[number + 1 :]), columns, planned).sum()
             for number, count in enumerate(cluster.contrast)
         ]
         yield replace(
             cluster,
-            conforming=cluster.conforming + met(terms, speaks & planned),
-            further=(further[0], further[1] + met(terms, speaks & ~planned)),
-            contrast=tuple(contrast),
+            conforming=cluster.conforming + int(_meeting(terms, columns, planned).sum()),
+            further=(cluster.further[0], cluster.further[1] + int(_meeting(terms, columns, speaks & ~planned).sum())),
+            contrast=tuple(map(int, contrast)),
         )
+
+
+def _columns_of(rows: pd.DataFrame) -> dict[str, FeatureColumn]:
+    return {name: feature_column(name, values) for name, values in feature_table(rows).items()}
+
+
+def _meeting(terms: Iterable[Term], columns: Mapping[str, FeatureColumn], among: Mask) -> Mask:
+    """Select of the rows ``among`` those in which all terms hold; one about a feature that no row has holds in none."""
+    nothing = np.zeros_like(among)
+    held = [term.holds(columns[term.feature]) if term.feature in columns else nothing for term in terms]
+    return np.logical_and.reduce([among, *held])
 
 
 def _enlarged(cluster: FailureCluster, rows: pd.DataFrame) -> FailureCluster:

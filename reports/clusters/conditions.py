@@ -13,7 +13,7 @@ of failing rows that were drawn independently a condition is met by two, where t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import factorial, log2
@@ -21,7 +21,7 @@ from math import factorial, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term, literals
+from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term, literals, varying
 
 MAX_TERMS = 3
 
@@ -51,7 +51,7 @@ Chosen = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ClusterCondition:
-    """A conjunction of ``terms``, met by ``failing`` of the failing rows and ``conforming`` of the others.
+    """A conjunction of ``terms``, which the rows in ``mask`` meet.
 
     ``margin``: bits by which it is better than chance would give, among all that were tried. ``ties``: other conditions
     of as many terms that are met by the same rows. ``contrast``: how many rows contrast with each term.
@@ -59,82 +59,97 @@ class ClusterCondition:
 
     terms: tuple[Term, ...]
     mask: Mask
-    failing: int
-    conforming: int
     margin: float
     ties: tuple[tuple[Term, ...], ...]
     contrast: tuple[int, ...]
 
-    @property
-    def is_significant(self) -> bool:
-        return self.failing >= MIN_FAILING and self.margin >= MIN_MARGIN
 
-
-def best_condition(columns: Sequence[FeatureColumn], failing: Mask, independent: Mask) -> ClusterCondition | None:
-    """Return the best condition with contrast; None where none is met by more failing rows than others.
+def best_condition(columns: Mapping[str, FeatureColumn], failing: Mask, independent: Mask) -> ClusterCondition | None:
+    """Return the best condition that is significant and has contrast; None where there is none.
 
     Where many rows that meet it conform, the best condition among these alone is added to it: what failing rows have
     in common is worth most among many others, and hides what makes some of them fail. ``failing``: which rows fail, the
     others conform. ``independent``: which were drawn independently.
     """
-    groups = _equal_literals(columns, failing, ~failing & independent)
-    chosen = _best_literals(groups, columns, failing, independent, MAX_TERMS)
-    labels, mask = _Labels(failing), _all(chosen)
+    rows = _Rows(columns, failing, independent)
+    groups = _equal_literals(rows)
+    chosen = _best_literals(groups, rows, MAX_TERMS)
     if not chosen:
         return None
+    mask = _all(chosen)
     if (mask & failing).sum() < SHARP * mask.sum() and len(chosen) < MAX_TERMS:
-        chosen = _narrowed(chosen, mask, columns, failing, independent)
+        chosen = _narrowed(chosen, mask, rows)
         mask = _all(chosen)
+    margin = rows.saved_by(mask) - _bits(chosen)
+    if margin < MIN_MARGIN or (mask & failing).sum() < MIN_FAILING:
+        return None
     return ClusterCondition(
         terms=tuple(literal.term for literal in chosen),
         mask=mask,
-        failing=int((mask & failing).sum()),
-        conforming=int((mask & ~failing).sum()),
-        margin=labels.saved_by(mask) - _bits(chosen),
+        margin=margin,
         ties=tuple(islice(_ties(chosen, mask, groups), _MAX_TIES)),
-        contrast=tuple(_contrast(chosen, ~failing & independent)),
+        contrast=tuple(_contrast(chosen, rows)),
     )
 
 
-def _best_literals(
-    groups: list[list[Literal]], columns: Sequence[FeatureColumn], failing: Mask, independent: Mask, most: int
-) -> list[Literal]:
+class _Rows:
+    """Rows of which some fail, with their ``columns`` by feature, and what a split of them is worth.
+
+    ``drawn`` are the failing, ``contrasting`` the conforming ones that were drawn independently.
+    """
+
+    def __init__(self, columns: Mapping[str, FeatureColumn], failing: Mask, independent: Mask) -> None:
+        self.columns, self.failing, self._independent = columns, failing, independent
+        self.drawn, self.contrasting = failing & independent, ~failing & independent
+        self._number, self._fails = len(failing), int(failing.sum())
+        self._factorials = np.concatenate(([0.0], np.cumsum(np.log2(np.arange(1, self._number + 1)))))
+        self._alone = self._choices(np.int64(self._number), np.int64(self._fails))
+
+    def within(self, mask: Mask) -> _Rows:
+        return _Rows(varying(self.columns, np.flatnonzero(mask)), self.failing[mask], self._independent[mask])
+
+    def saved(self, met: NDArray[np.int64], failing: NDArray[np.int64]) -> Real:
+        """Return the bits saved by a condition that ``met`` rows meet, ``failing`` of them; -inf where fewer fail."""
+        saved = self._alone - self._choices(met, failing) - self._choices(self._number - met, self._fails - failing)
+        enriched = failing * self._number > met * self._fails
+        return np.where(enriched, saved - log2(self._fails + 1), -np.inf)
+
+    def saved_by(self, mask: Mask) -> float:
+        return float(self.saved(mask.sum(), (mask & self.failing).sum()))
+
+    def _choices(self, among: NDArray[np.int64] | np.int64, chosen: NDArray[np.int64] | np.int64) -> Real:
+        log2_factorial = self._factorials
+        return np.asarray(log2_factorial[among] - log2_factorial[chosen] - log2_factorial[among - chosen])
+
+
+def _best_literals(groups: list[list[Literal]], rows: _Rows, most: int) -> list[Literal]:
     """Return at most so many literals, which have contrast, that are the best condition together; none if none is."""
-    labels = _Labels(failing)
-    contrasting, drawn = ~failing & independent, failing & independent
-    least = min(2, int(drawn.sum()))
-    kept = _most_promising([cheapest for cheapest, *_ in groups], labels)
-    if not kept:
-        return []
+    least = min(2, int(rows.drawn.sum()))
+    kept = _most_promising([cheapest for cheapest, *_ in groups], rows)
     found = {
-        chosen: margin
-        for chosen, margin in _candidates(kept, labels, most)
-        if min(_contrast([kept[number] for number in chosen], contrasting)) >= MIN_CONTRAST
-        and int((_all([kept[number] for number in chosen]) & drawn).sum()) >= least
+        numbers: margin
+        for numbers, margin in _candidates(kept, rows, most)
+        if _has_contrast(together := [kept[number] for number in numbers], rows)
+        and int((_all(together) & rows.drawn).sum()) >= least
     }
     if not found:
         return []
-    chosen = _at_best_places([kept[each] for each in _shortest(found, kept, failing)], columns, labels, contrasting)
+    chosen = _at_best_places([kept[number] for number in _shortest(found, kept, rows.failing)], rows)
     for literal in chosen:  # which a threshold at its best place can make superfluous
-        fewer = _at_best_places([each for each in chosen if each is not literal], columns, labels, contrasting)
+        fewer = _at_best_places([each for each in chosen if each is not literal], rows)
         if fewer and np.array_equal(_all(fewer), _all(chosen)):
             return fewer
     return chosen
 
 
-def _narrowed(
-    chosen: list[Literal], mask: Mask, columns: Sequence[FeatureColumn], failing: Mask, independent: Mask
-) -> list[Literal]:
+def _narrowed(chosen: list[Literal], mask: Mask, rows: _Rows) -> list[Literal]:
     """Add the best condition among the rows in ``mask``, if it is significant there and all terms have contrast."""
-    fails, drawn = failing[mask], independent[mask]
-    parts = [part for column in columns if (part := column.at(np.flatnonzero(mask))).varies]
-    groups = _equal_literals(parts, fails, ~fails & drawn)
-    finer = _best_literals(groups, parts, fails, drawn, MAX_TERMS - len(chosen))
-    if not finer or _Labels(fails).saved_by(_all(finer)) - _bits(finer) < MIN_MARGIN:
+    part = rows.within(mask)
+    finer = _best_literals(_equal_literals(part), part, MAX_TERMS - len(chosen))
+    if not finer or part.saved_by(_all(finer)) - _bits(finer) < MIN_MARGIN:
         return chosen
-    by_feature = {column.feature: column for column in columns}
-    longer = [*chosen, *(Literal.of(each.term, by_feature[each.term.feature], each.bits) for each in finer)]
-    return longer if min(_contrast(longer, ~failing & independent)) >= MIN_CONTRAST else chosen
+    longer = [*chosen, *(Literal.of(each.term, rows.columns[each.term.feature], each.bits) for each in finer)]
+    return longer if _has_contrast(longer, rows) else chosen
 
 
 def _bits(chosen: Sequence[Literal]) -> float:
@@ -142,11 +157,15 @@ def _bits(chosen: Sequence[Literal]) -> float:
     return sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
 
 
-def _contrast(literals: Sequence[Literal], contrasting: Mask) -> Iterator[int]:
+def _contrast(literals: Sequence[Literal], rows: _Rows) -> Iterator[int]:
     """Count for each term the rows that meet all others and its opposite."""
     for number, literal in enumerate(literals):
         masks = [other.mask for place, other in enumerate(literals) if place != number]
-        yield int(np.logical_and.reduce([contrasting, literal.opposite, *masks]).sum())
+        yield int(np.logical_and.reduce([rows.contrasting, literal.opposite, *masks]).sum())
+
+
+def _has_contrast(literals: Sequence[Literal], rows: _Rows) -> bool:
+    return min(_contrast(literals, rows)) >= MIN_CONTRAST
 
 
 def _shortest(found: dict[Chosen, float], kept: Sequence[Literal], failing: Mask) -> Chosen:
@@ -173,65 +192,44 @@ def _shortest(found: dict[Chosen, float], kept: Sequence[Literal], failing: Mask
     return first(better) if better else shortest
 
 
-class _Labels:
-    """Which rows fail, and what a split of them is worth."""
-
-    def __init__(self, failing: Mask) -> None:
-        self.failing = failing
-        self.rows, self.fails = len(failing), int(failing.sum())
-        self._factorials = np.concatenate(([0.0], np.cumsum(np.log2(np.arange(1, self.rows + 1)))))
-        self._alone = self._choices(np.int64(self.rows), np.int64(self.fails))
-
-    def saved(self, met: NDArray[np.int64], failing: NDArray[np.int64]) -> Real:
-        """Return the bits saved by a condition that ``met`` rows meet, ``failing`` of them; -inf where fewer fail."""
-        saved = self._alone - self._choices(met, failing) - self._choices(self.rows - met, self.fails - failing)
-        enriched = failing * self.rows > met * self.fails
-        return np.where(enriched, saved - log2(self.fails + 1), -np.inf)
-
-    def saved_by(self, mask: Mask) -> float:
-        return float(self.saved(mask.sum(), (mask & self.failing).sum()))
-
-    def _choices(self, among: NDArray[np.int64] | np.int64, chosen: NDArray[np.int64] | np.int64) -> Real:
-        log2_factorial = self._factorials
-        return np.asarray(log2_factorial[among] - log2_factorial[chosen] - log2_factorial[among - chosen])
-
-
-def _equal_literals(columns: Sequence[FeatureColumn], failing: Mask, contrasting: Mask) -> list[list[Literal]]:
+def _equal_literals(rows: _Rows) -> list[list[Literal]]:
     """Group the literals that hold in several failing rows and have contrast by their rows; the cheapest first."""
-    least = min(2, int(failing.sum()))
+    least = min(2, int(rows.failing.sum()))
     groups: dict[bytes, list[Literal]] = {}
-    for column in columns:
-        for literal in literals(column, failing, len(columns)):
-            contrast = int((literal.opposite & contrasting).sum())
-            if contrast >= MIN_CONTRAST and int((literal.mask & failing).sum()) >= least:
+    for column in rows.columns.values():
+        for literal in literals(column, rows.failing, len(rows.columns)):
+            contrast = int((literal.opposite & rows.contrasting).sum())
+            if contrast >= MIN_CONTRAST and int((literal.mask & rows.failing).sum()) >= least:
                 groups.setdefault(np.packbits(literal.mask).tobytes(), []).append(literal)
     return [sorted(group, key=lambda literal: literal.bits) for group in groups.values()]
 
 
-def _most_promising(distinct: list[Literal], labels: _Labels) -> list[Literal]:
+def _most_promising(distinct: list[Literal], rows: _Rows) -> list[Literal]:
     """Select those that save most alone, and those that all failing rows have, which save most in company."""
     if len(distinct) <= _MAX_LITERALS:
         return distinct
     met = np.array([literal.mask.sum() for literal in distinct])
-    failing = np.array([(literal.mask & labels.failing).sum() for literal in distinct])
-    alone = np.argsort(-labels.saved(met, failing), kind="stable")
+    failing = np.array([(literal.mask & rows.failing).sum() for literal in distinct])
+    alone = np.argsort(-rows.saved(met, failing), kind="stable")
     general = np.lexsort((met, -failing))
     order = np.stack([alone, general], axis=1).ravel().tolist()
     return [distinct[number] for number in list(dict.fromkeys(order))[:_MAX_LITERALS]]
 
 
-def _candidates(kept: list[Literal], labels: _Labels, most: int) -> Iterator[tuple[Chosen, float]]:
+def _candidates(kept: list[Literal], rows: _Rows, most: int) -> Iterator[tuple[Chosen, float]]:
     """Yield (numbers of literals, margin): the best of one term, of two, and of three, but at most so many."""
+    if not kept:
+        return
     masks = np.stack([literal.mask for literal in kept]).astype(np.float32)  # a product counts what meets both
     bits = np.array([literal.bits for literal in kept])
     chosen: list[Chosen] = [()]
     for terms, breadth in enumerate((_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS)[:most], 1):
         met = np.stack([masks[list(numbers)].min(axis=0, initial=1.0) for numbers in chosen])
         failing, passing = (
-            (met[:, part] @ masks[:, part].T).round().astype(np.int64) for part in (labels.failing, ~labels.failing)
+            (met[:, part] @ masks[:, part].T).round().astype(np.int64) for part in (rows.failing, ~rows.failing)
         )
         named = np.array([bits[list(numbers)].sum() for numbers in chosen])[:, None] + bits
-        margins = labels.saved(failing + passing, failing) - named + log2(factorial(terms))
+        margins = rows.saved(failing + passing, failing) - named + log2(factorial(terms))
         found = dict(_best(margins, chosen, breadth))
         yield from found.items()
         chosen = list(found)
@@ -248,19 +246,16 @@ def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[C
     yield from islice(dict(longer).items(), breadth)
 
 
-def _at_best_places(
-    chosen: list[Literal], columns: Sequence[FeatureColumn], labels: _Labels, contrasting: Mask
-) -> list[Literal]:
+def _at_best_places(chosen: list[Literal], rows: _Rows) -> list[Literal]:
     """Move each threshold in turn to the observed value where the condition saves most, the others as they are."""
-    by_feature = {column.feature: column for column in columns}
     for number, literal in enumerate(chosen):
         if literal.term.is_threshold:
-            column, others = by_feature[literal.term.feature], _all(chosen[:number] + chosen[number + 1 :])
+            column, others = rows.columns[literal.term.feature], _all(chosen[:number] + chosen[number + 1 :])
             observed = column.distinct(column.present)[1:]
             places = [literal.term, *(replace(literal.term, value=int(value)) for value in observed)]
-            for best in sorted(places, key=lambda term: -labels.saved_by(others & term.holds(column))):
+            for best in sorted(places, key=lambda term: -rows.saved_by(others & term.holds(column))):
                 moved = Literal.of(best, column, literal.bits)
-                if min(_contrast([*chosen[:number], moved, *chosen[number + 1 :]], contrasting)) >= MIN_CONTRAST:
+                if _has_contrast([*chosen[:number], moved, *chosen[number + 1 :]], rows):
                     chosen[number] = moved
                     break
     return chosen

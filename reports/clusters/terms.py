@@ -46,9 +46,6 @@ class FeatureColumn:
     def varies(self) -> bool:
         return not self.present.all() or bool((self.values != self.values[0]).any())
 
-    def at(self, rows: NDArray[np.integer[Any]]) -> FeatureColumn:
-        return FeatureColumn(self.feature, self.values[rows], self.present[rows])
-
     def distinct(self, of: Mask) -> NDArray[Any]:
         return np.unique(self.values[of & self.present])
 
@@ -141,6 +138,12 @@ def feature_column(name: str, raw: Sequence[Any]) -> FeatureColumn:
         return FeatureColumn(name, np.array([value or 0 for value in values], np.int64), present)
     words = ["" if value is None else str(value) for value in values]
     return FeatureColumn(name, np.array(words), present)
+
+
+def varying(columns: Mapping[str, FeatureColumn], rows: NDArray[np.integer[Any]]) -> dict[str, FeatureColumn]:
+    """Select rows of the columns, and of these those that vary there."""
+    parts = (FeatureColumn(name, column.values[rows], column.present[rows]) for name, column in columns.items())
+    return {part.feature: part for part in parts if part.varies}
 
 
 REMAINDER = " mod "

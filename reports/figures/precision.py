@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.references.summary import ULP_CLASSES
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
 from poolproof.reports.figures.tables import PLANNED, Record, records
 from poolproof.reports.rows.store import having, read_rows
@@ -25,20 +26,11 @@ from poolproof.reports.rows.verdicts import Verdict
 
 _GROUP = ("backend", "operator", "dtype", "model")
 
-HISTOGRAM = (
-    ("ulp_0", "0"),
-    ("ulp_le05", "≤ ½"),
-    ("ulp_le1", "≤ 1"),
-    ("ulp_le2", "≤ 2"),
-    ("ulp_le4", "≤ 4"),
-    ("ulp_le8", "≤ 8"),
-    ("ulp_le32", "≤ 32"),
-    ("ulp_gt32", "> 32"),
-    ("ulp_nonfinite", "not finite"),
-)
+_ERRORS = (*ULP_CLASSES, "ulp_nonfinite")
+HISTOGRAM = tuple(zip(_ERRORS, ("0", "≤ ½", "≤ 1", "≤ 2", "≤ 4", "≤ 8", "≤ 32", "> 32", "not finite"), strict=True))
 """Columns of the histogram of |y - S| in ulps of S, and what they hold."""
 
-_COUNTS = ("n", "n_bits_owed", "n_bitexact", "n_inexact", *(column for column, _ in HISTOGRAM))
+_COUNTS = ("n", "n_bits_owed", "n_bitexact", "n_inexact", *_ERRORS)
 _CLASSES = ("k_cells", "k_error", "k_bound")
 _LARGEST = ("max_abs_err", "mere", "mare")
 _REPEATED = ("repeat_n", "repeat_bitwise_equal", "repeat_max_ulp_spread")

@@ -24,9 +24,8 @@ MAX_CELLS = 12
 """Rows and columns that are drawn at most; around the worst cell."""
 
 MAX_PLANES = 256
-_PLANES_ACROSS, _PLANE = 16, 9.0
-_ROW, _OUTSIDE = 16, 2
-"""Squares in a row of memory, and what the array ``written`` has for a byte that was written outside."""
+_PLANE, _ROW, _OUTSIDE = 9.0, 16, 2
+"""A small square's size, how many lie in a row, and what ``written`` has for a byte that was written outside."""
 
 _CELL = 22.0
 _MAX_ARROWS = 24
@@ -267,15 +266,12 @@ def _planes(wrong: NDArray[np.int64]) -> Markup:
     together = -(-len(wrong) // MAX_PLANES)
     groups = np.array_split(wrong, np.arange(together, len(wrong), together))
     most = max(int(group.sum()) for group in groups) or 1
-    across = min(len(groups), _PLANES_ACROSS)
-    marks = []
-    for number, group in enumerate(groups):
-        x, y, first = number % across * _PLANE, number // across * _PLANE, number * together
+    squares = []
+    for first, group in zip(range(0, len(wrong), together), groups, strict=True):
         ink = 0.25 + 0.75 * int(group.sum()) / most if group.any() else 0.0
         name = f"plane {first}" if len(group) == 1 else f"planes {first} to {first + len(group) - 1}"
-        title = f"{name}: {count_of(int(group.sum()), 'wrong cell')}"
-        marks.append(_rect("count", x, y, _PLANE, _PLANE, title, ink))
-    return _drawing("wrong planes", across * _PLANE, -(-len(groups) // across) * _PLANE, marks)
+        squares.append(("count", f"{name}: {count_of(int(group.sum()), 'wrong cell')}", ink))
+    return _small_squares("wrong planes", squares, min(len(groups), _ROW))
 
 
 def _memory(kinds: NDArray[np.uint8], title: str) -> Markup:
@@ -286,15 +282,26 @@ def _memory(kinds: NDArray[np.uint8], title: str) -> Markup:
     touched = np.flatnonzero(kinds)
     first, last = max(int(touched[0]) // _ROW - 1, 0) * _ROW, min((int(touched[-1]) // _ROW + 2) * _ROW, len(kinds))
     together = -(-(last - first) // MAX_PLANES)
-    marks = []
-    for number, start in enumerate(range(first, last, together)):
-        part, x, y = kinds[start : start + together], number % _ROW * _PLANE, number // _ROW * _PLANE
+    squares: list[_SmallSquare] = []
+    for start in range(first, last, together):
+        part = kinds[start : start + together]
         outside, elements = (int((part == kind).sum()) for kind in (_OUTSIDE, 1))
         what = f"{outside} written outside" if outside else f"{elements} of elements"
         name = f"{count_of(len(part), 'byte')} from byte {start - int(np.flatnonzero(kinds == 1)[0])}: {what}"
-        kind, ink = ("count", 1.0) if outside else ("high", 0.5) if elements else ("blank", None)
+        squares.append(("count", name, 1.0) if outside else ("high", name, 0.5) if elements else ("blank", name, None))
+    return _small_squares(title, squares, _ROW)
+
+
+_SmallSquare = tuple[str, str, float | None]
+"""Its class in the style sheet, its title and its ink."""
+
+
+def _small_squares(title: str, squares: Sequence[_SmallSquare], across: int) -> Markup:
+    marks = []
+    for number, (kind, name, ink) in enumerate(squares):
+        x, y = number % across * _PLANE, number // across * _PLANE
         marks.append(_rect(kind, x, y, _PLANE, _PLANE, name, ink))
-    return _drawing(title, _ROW * _PLANE, -(-len(marks) // _ROW) * _PLANE, marks)
+    return _drawing(title, across * _PLANE, -(-len(marks) // across) * _PLANE, marks)
 
 
 def _arrow(start: Point, end: Point, title: str) -> str:

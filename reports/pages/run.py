@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from poolproof.reports.clusters import FailureCluster, headline
 from poolproof.reports.clusters.clustering import SIZED, size_of
+from poolproof.reports.clusters.places import way_astray
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import grids, group_text, meeting_lines, met_in_all
 from poolproof.reports.figures.digest import Digest
@@ -28,7 +29,6 @@ from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
-from poolproof.reports.rows.faults import way_astray
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.waivers.review import STALE
@@ -105,13 +105,10 @@ def _most_telling(folder: Path, cluster: FailureCluster, drawn: str) -> tuple[Pi
 
 def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
     """Count for each cluster the cases in each square; further cases lie in none."""
-    rows: list[Row] = read_rows(folder, [*GROUP, "case_id"], HAS_FAILED & PLANNED).to_pylist() if clusters else []
+    rows = read_rows(folder, [*GROUP, "case_id"], HAS_FAILED & PLANNED).to_pylist() if clusters else []
+    cases = [(row["backend"], row["case_id"], tuple(str(row[name]) for name in GROUP)) for row in rows]
     return [
-        Counter(
-            tuple(str(row[name]) for name in GROUP)
-            for row in rows
-            if row["backend"] == cluster.backend and row["case_id"] in cluster.cases
-        )
+        Counter(square for backend, case, square in cases if backend == cluster.backend and case in cluster.cases)
         for cluster in clusters
     ]
 
@@ -154,12 +151,8 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None =
 
 def _identity(name: str, said: Mapping[str, str], given: Sequence[str]) -> str:
     library = library_of(said)
-    known = [
-        said.get("product"),
-        said.get("soc"),
-        library and f"library {library}",
-        *(f"given {text}" for text in given),
-    ]
+    known = [said.get("product"), said.get("soc"), library and f"library {library}"]
+    known += [f"given {text}" for text in given]
     return f"{name} ({', '.join(filter(None, known))})" if any(known) else name
 
 

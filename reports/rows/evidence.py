@@ -55,22 +55,12 @@ from poolproof.reports.rows.verdicts import BadInput, Verdict
 MAX_ARRAY = 64 << 20
 """Bytes of one array. Cases of more than a million cells or windows leave no evidence."""
 
-_DTYPES = {
-    "got": "float64",
-    "low": "float64",
-    "high": "float64",
-    "flags": "uint8",
-    "lattice": "int32",
-    "exact": "float64",
-    "gradient": "float64",
-    "indices": "int64",
-    "window_first": "int32",
-    "window_last": "int32",
-    "memory_grad_output": "uint8",
-    "memory_self": "uint8",
-    "memory_indices": "uint8",
-    "written": "uint8",
-}
+_DTYPES = (
+    dict.fromkeys(("got", "low", "high"), "float64")
+    | {"flags": "uint8", "lattice": "int32", "exact": "float64", "gradient": "float64", "indices": "int64"}
+    | dict.fromkeys(("window_first", "window_last"), "int32")
+    | dict.fromkeys(("memory_grad_output", "memory_self", "memory_indices", "written"), "uint8")
+)
 
 _EMULATED, _EMULATED_PRODUCT = "emulator-", "POOLPROOF_EMULATOR_PRODUCT"
 

@@ -6,9 +6,9 @@ such thing. A class or a combination that no rule excludes can be: a test makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from poolproof.references.contract.expectation import CONTRACTS
@@ -67,7 +67,7 @@ def _multiple(feature: str, *, matters: bool = False) -> Factor:
     return Factor(f"{feature} as a multiple", (*divisors, "of none"), class_of, matters)
 
 
-def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "", *, matters: bool = False) -> Factor:
+def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "") -> Factor:
     """Group the words of a feature; a spelling with numbers counts by the word before them."""
     grouped = {word: own for own, words in classes.items() for word in words}
 
@@ -75,7 +75,7 @@ def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "", *
         word = str(features.get(feature or name))
         return grouped.get(word, grouped.get(word.partition("(")[0]))
 
-    return Factor(name, tuple(classes), class_of, matters, classes)
+    return Factor(name, tuple(classes), class_of, words=classes)
 
 
 def _relation(features: Features) -> str | None:
@@ -148,17 +148,19 @@ def _unit_axis(features: Features) -> str:
 
 
 def _layout(tensor: str) -> Factor:
-    gaps = tuple(f"{GAP}{axis}" for axis in "NCDHW")
+    gaps = (f"{GAP}{axis}" for axis in "NCDHW")
     classes = ("packed", "packed, offset", "odd units", "channels last", "axes exchanged", *gaps)
     if tensor not in ("grad_input", "out"):
-        classes = (*classes, "elements shared")
-    name = f"layout of {tensor}"
-    return Factor(name, classes, lambda features: _named(features.get(f"arrangement of {tensor}")), matters=True)
+        classes = (*classes, _SHARED)
+
+    def class_of(features: Features) -> str | None:
+        arrangement = features.get(f"arrangement of {tensor}")
+        return None if arrangement is None else str(arrangement)
+
+    return Factor(f"layout of {tensor}", classes, class_of, matters=True)
 
 
-def _named(value: Value | None) -> str | None:
-    return None if value is None else str(value)
-
+_SHARED = "elements shared"
 
 EMPTY = ("batch", "empty")
 """The factor and the class of calls that have no elements."""
@@ -184,20 +186,14 @@ FACTORS = (
     _sizes("kernel cells", 1, 2, 128, 256, 257, 1024, 4097, matters=True),
     Factor("kernel against stride", ("<", "=", ">", "differs by axis"), _relation, matters=True),
     Factor(
-        "dilation",
-        ("none", "within the stride", "past the stride", "of overlapping windows"),
-        _dilation,
-        matters=True,
+        "dilation", ("none", "within the stride", "past the stride", "of overlapping windows"), _dilation, matters=True
     ),
     Factor("padding", ("none", "less", "half of an even kernel"), _padding, matters=True),
     Factor(
         "last window",
         (
-            "no cell behind it",
-            "cells behind it",
-            "as without ceil_mode",
-            "added by ceil_mode",
-            "dropped in spite of ceil_mode",
+            *("no cell behind it", "cells behind it"),
+            *("as without ceil_mode", "added by ceil_mode", "dropped in spite of ceil_mode"),
         ),
         _last_window,
         matters=True,
@@ -239,15 +235,11 @@ FACTORS = (
     _words(
         "self",
         {
-            "finite": (
-                *("normal", "negative", "ascending", "descending", "batch_normalised"),
-                *("between", "gaussian"),
-            ),
+            "finite": ("normal", "negative", "ascending", "descending", "batch_normalised", "between", "gaussian"),
             "tied": ("ties", "constant", "after_relu", "saturated", "whole", "filled"),
             "NaN": ("nan", "all_nan", "filled(nan)"),
             "infinite": (
-                *("infinities", "negative_infinity", "mostly_negative_infinity"),
-                *("filled(inf)", "filled(-inf)"),
+                *("infinities", "negative_infinity", "mostly_negative_infinity", "filled(inf)", "filled(-inf)"),
             ),
             "subnormal": ("subnormals",),
         },
@@ -293,216 +285,194 @@ class Rule:
     holds: Callable[[Scope], bool] = lambda _: True
 
 
-def _others(name: str, *classes: str) -> dict[str, list[str]]:
-    """Return all classes of a factor but these."""
-    return {name: [own for own in BY_NAME[name].classes if own not in classes]}
-
-
 BY_NAME = {factor.name: factor for factor in FACTORS}
-
-
-def _is_windowed(scope: Scope) -> bool:
-    return scope.operator.windows is Windowed
-
-
-def _without_index_dtype(name: str) -> Callable[[Scope], bool]:
-    return lambda scope: name not in scope.index_dtypes
-
-
-def _without_tensor(name: str) -> Callable[[Scope], bool]:
-    return lambda scope: name not in scope.operator.tensors
-
-
-def _without_strides(name: str) -> Callable[[Scope], bool]:
-    return lambda scope: name in scope.operator.tensors and name not in scope.operator.strided
-
-
-def _without_layout(kind: str) -> Callable[[Scope], bool]:
-    return lambda scope: kind not in reached_kinds(scope.layouts)
-
-
-def _has_tag(scope: Scope) -> bool:
-    return scope.operator.takes_tags and "NHWC" in scope.tags
-
-
-def _is_planar(scope: Scope) -> bool:
-    return scope.operator.spatial_rank == 2
-
-
-def _dilates(scope: Scope) -> bool:
-    api = f"aclnn{scope.operator.name}"
-    clauses = CONTRACTS[api].on(scope.product) if scope.product else ()
-    wants_one = any(clause.name == "dilation.one" and clause.status is not None for clause in clauses)
-    return not wants_one and not scope.lacks("dilation")
-
-
-_WINDOWED = (
-    *("kernel against stride", "dilation", "padding", "last window", "stride list", "stride along W"),
-    *(f"a {name} that differs by axis" for name in ("kernel", "stride", "padding", "dilation")),
-)
-_SHARED, _GAPS = "elements shared", [f"{GAP}{axis}" for axis in "NCDHW"]
-_ONE_PLANE = {"N*C": ["1"]}
-_SEVERAL = _others("windows over one cell", "1")
-_STAY_APART = "undilated windows that are not longer than their stride stay apart"
 
 
 def _whole(name: str) -> dict[str, Sequence[str]]:
     return {name: BY_NAME[name].classes}
 
 
+def _others(name: str, *classes: str) -> dict[str, list[str]]:
+    """Return all classes of a factor but these."""
+    return {name: [own for own in BY_NAME[name].classes if own not in classes]}
+
+
+def _is_windowed(scope: Scope) -> bool:
+    return scope.operator.windows is Windowed
+
+
+def _is_adaptive(scope: Scope) -> bool:
+    return not _is_windowed(scope)
+
+
+def _is_forward(scope: Scope) -> bool:
+    return not scope.operator.is_backward
+
+
+def _is_planar(scope: Scope) -> bool:
+    return scope.operator.spatial_rank == 2
+
+
+def _has_tag(scope: Scope) -> bool:
+    return scope.operator.takes_tags and "NHWC" in scope.tags
+
+
+def _has_no_tag(scope: Scope) -> bool:
+    return not _has_tag(scope)
+
+
+def _dilates_nothing(scope: Scope) -> bool:
+    clauses = CONTRACTS[f"aclnn{scope.operator.name}"].on(scope.product) if scope.product else ()
+    wants_one = any(clause.name == "dilation.one" and clause.status is not None for clause in clauses)
+    return wants_one or scope.lacks("dilation")
+
+
+def _without_index_dtype(name: str) -> Callable[[Scope], bool]:
+    return lambda scope: name not in scope.index_dtypes
+
+
+def _without_ability(name: str) -> Callable[[Scope], bool]:
+    return lambda scope: scope.lacks(name)
+
+
+def _without_layout(kind: str) -> Callable[[Scope], bool]:
+    return lambda scope: scope.layouts is not None and all(TensorLayout(name).kind != kind for name in scope.layouts)
+
+
+_WINDOWED = (
+    *("kernel against stride", "dilation", "padding", "last window", "stride list", "stride along W"),
+    *(f"a {name} that differs by axis" for name in ("kernel", "stride", "padding", "dilation")),
+)
+_ONE_PLANE, _ONE_WINDOW, _TAGGED = {"N*C": ["1"]}, {"windows per plane": ["1"]}, {"tensors tagged NHWC": ["yes"]}
+_UNBATCHED, _ONE_CELL = {"batch": ["unbatched"]}, {"axis of length 1": ["all"]}
+_SEVERAL = _others("windows over one cell", "1")
+_DROPPED = "dropped in spite of ceil_mode"
+_STAY_APART = "undilated windows that are not longer than their stride stay apart"
+_TWO_AT_MOST = "over one cell lie two windows at most"
+
+
 def _of_operators() -> Iterator[Rule]:
     for name in _WINDOWED:
-        yield Rule("adaptive windows follow from the shapes", _whole(name), lambda scope: not _is_windowed(scope))
+        yield Rule("adaptive windows follow from the shapes", _whole(name), _is_adaptive)
     yield Rule("windows of one size have a stride", _whole("output against input"), _is_windowed)
     for name in ("indices", "gradients"):
-        yield Rule("a forward takes no gradient", _whole(name), lambda scope: not scope.operator.is_backward)
+        yield Rule("a forward takes no gradient", _whole(name), _is_forward)
     for index_dtype in BY_NAME["index dtype"].classes:
         yield Rule(f"no {index_dtype} indices here", {"index dtype": [index_dtype]}, _without_index_dtype(index_dtype))
     yield Rule("a plane of two axes", {"axis of length 1": ["D"]}, _is_planar)
-    for factor in LAYOUTS:
-        tensor = factor.name.removeprefix("layout of ")
-        yield Rule(f"no {tensor}", _whole(factor.name), _without_tensor(tensor))
-        yield Rule("a plane of two axes", {factor.name: [f"{GAP}D"]}, _is_planar)
-        yield Rule("a mask has no strides", _others(factor.name, "packed"), _without_strides(tensor))
-    shared = {"layout of indices": [_SHARED]}
-    yield Rule("elements of an output have a place each", shared, lambda scope: not scope.operator.is_backward)
+    yield Rule("elements of an output have a place each", {"layout of indices": [_SHARED]}, _is_forward)
 
 
 def _of_backends() -> Iterator[Rule]:
-    yield Rule("no format tag here", {"tensors tagged NHWC": ["yes"]}, lambda scope: not _has_tag(scope))
-    for parts in (_others("dilation", "none"), {"a dilation that differs by axis": ["yes"]}):
-        yield Rule("no dilation here", parts, lambda scope: not _dilates(scope))
-    for apart in ({"kernel against stride": ["<", "="]}, {"stride list": ["empty"]}):
-        parts = _SEVERAL | apart
-        yield Rule(_STAY_APART, parts, lambda scope: not _dilates(scope))
-    half = {"windows per plane": ["1"], "padding": ["half of an even kernel"], "last window": ["as without ceil_mode"]}
-    begun = "undilated, the only window of an even kernel padded by half of it begins another"
-    yield Rule(begun, half, lambda scope: not _dilates(scope))
-    yield Rule("no padding here", _others("padding", "none"), lambda scope: scope.lacks("padding"))
-    uneven = {"a padding that differs by axis": ["yes"]}
-    yield Rule("no padding here", uneven, lambda scope: scope.lacks("padding"))
-    kept = ("no cell behind it", "cells behind it")
-    yield Rule("no ceil_mode here", _others("last window", *kept), lambda scope: scope.lacks("ceil_mode"))
-    yield Rule("a batch axis is needed here", {"batch": ["unbatched"]}, lambda scope: scope.lacks("unbatched"))
-    yield Rule("no empty batch here", {"batch": ["empty"]}, lambda scope: scope.lacks("empty_batch"))
-    yield Rule("a forward finds the indices here", _others("indices", "of a forward"), lambda s: s.lacks("indices"))
-    for factor in LAYOUTS:
-        for name in factor.classes[1:]:
-            yield Rule("such a layout does not reach the implementation", {factor.name: [name]}, _without_layout(name))
+    yield Rule("no format tag here", _TAGGED, _has_no_tag)
+    half = {"padding": ["half of an even kernel"], "last window": ["as without ceil_mode"]}
+    for reason, parts in (
+        ("no dilation here", _others("dilation", "none")),
+        ("no dilation here", {"a dilation that differs by axis": ["yes"]}),
+        (_STAY_APART, _SEVERAL | {"kernel against stride": ["<", "="]}),
+        (_STAY_APART, _SEVERAL | {"stride list": ["empty"]}),
+        ("undilated, the only window of an even kernel padded by half of it begins another", _ONE_WINDOW | half),
+    ):
+        yield Rule(reason, parts, _dilates_nothing)
+    for reason, parts, ability in (
+        ("no padding here", _others("padding", "none"), "padding"),
+        ("no padding here", {"a padding that differs by axis": ["yes"]}, "padding"),
+        ("no ceil_mode here", _others("last window", "no cell behind it", "cells behind it"), "ceil_mode"),
+        ("a batch axis is needed here", _UNBATCHED, "unbatched"),
+        ("no empty batch here", {"batch": ["empty"]}, "empty_batch"),
+        ("a forward finds the indices here", _others("indices", "of a forward"), "indices"),
+    ):
+        yield Rule(reason, parts, _without_ability(ability))
 
 
 def _of_windows() -> Iterator[Rule]:
     """Yield what follows from the arithmetic of windows of one size."""
-    one = {"windows per plane": ["1"]}
-    kernel, relation, dilation = {"kernel cells": ["1"]}, "kernel against stride", "dilation"
-    longer, apart = {relation: [">", "differs by axis"]}, {dilation: ["within the stride"]}
-    multiple = _others("windows per row as a multiple", "of none")
-    many = {"windows per plane": ["256", "257 and more"]}
-    table: tuple[tuple[str, Parts], ...] = (
-        ("a kernel of one cell is not longer than its stride", kernel | longer),
+    relation, dilation = "kernel against stride", "dilation"
+    kernel, row, unlisted = {"kernel cells": ["1"]}, {"axis of length 1": ["W"]}, {"stride list": ["empty"]}
+    longer, apart, meeting = [">", "differs by axis"], "within the stride", "of overlapping windows"
+    long_row, multiple = _others("windows per row", "1 to 254"), _others("windows per row as a multiple", "of none")
+    for reason, parts in (
+        ("a kernel of one cell is not longer than its stride", kernel | {relation: longer}),
         ("a kernel of one cell cannot be dilated", kernel | _others(dilation, "none")),
         ("padding is at most half of a kernel", kernel | _others("padding", "none")),
         ("padding is at most half of a kernel", kernel | {"a padding that differs by axis": ["yes"]}),
         ("a kernel of one cell has one length", kernel | {"a kernel that differs by axis": ["yes"]}),
         ("a window of one cell lies inside or is dropped", kernel | {"last window": ["added by ceil_mode"]}),
         ("windows of one cell do not meet", kernel | _SEVERAL),
-        ("windows that stay apart do not meet", apart | _SEVERAL),
-        (
-            "a kernel that is not longer than its stride does not overlap",
-            {relation: ["<", "="], dilation: ["of overlapping windows"]},
-        ),
-        (
-            "a kernel that is longer than its stride overlaps",
-            longer | {dilation: ["within the stride", "past the stride"]},
-        ),
-        ("a dilated kernel is longer than the kernel", {relation: ["="]} | apart),
-        ("no stride means that of the kernel", {"stride list": ["empty"]} | _others(relation, "=")),
-        (
-            "no stride means that of the kernel",
-            {"stride list": ["empty"], dilation: ["within the stride", "of overlapping windows"]},
-        ),
+        ("windows that stay apart do not meet", _SEVERAL | {dilation: [apart]}),
+        ("a kernel that is not longer than its stride does not overlap", {relation: ["<", "="], dilation: [meeting]}),
+        ("a kernel that is longer than its stride overlaps", {relation: longer, dilation: [apart, "past the stride"]}),
+        ("a dilated kernel is longer than the kernel", {relation: ["="], dilation: [apart]}),
+        ("no stride means that of the kernel", unlisted | _others(relation, "=")),
+        ("no stride means that of the kernel", unlisted | {dilation: [apart, meeting]}),
         ("one value is for all axes", {"stride list": ["one value"], "a stride that differs by axis": ["yes"]}),
         ("no padding does not differ", {"padding": ["none"], "a padding that differs by axis": ["yes"]}),
-        ("over one cell lie two windows at most", {"axis of length 1": ["W"]} | _others("windows per row", "1 to 254")),
-        ("over one cell lie two windows at most", {"axis of length 1": ["W"]} | multiple),
-        (
-            "over one cell lie two windows at most",
-            {"axis of length 1": ["all"]} | _others("windows per row", "1 to 254"),
-        ),
-        ("over one cell lie two windows at most", {"axis of length 1": ["all"]} | multiple),
-        ("over one cell lie two windows at most", {"axis of length 1": ["all"]} | many),
-        (
-            "over one cell lie two windows at most",
-            {"axis of length 1": ["all"], "windows over one cell": ["17 and more"]},
-        ),
-        ("a window holds the only cell", {"axis of length 1": ["all"], "last window": ["cells behind it"]}),
-        (_STAY_APART, {relation: ["<", "="], dilation: ["none"]} | _SEVERAL),
+        (_TWO_AT_MOST, row | long_row),
+        (_TWO_AT_MOST, row | multiple),
+        (_TWO_AT_MOST, _ONE_CELL | long_row),
+        (_TWO_AT_MOST, _ONE_CELL | multiple),
+        (_TWO_AT_MOST, _ONE_CELL | {"windows per plane": ["256", "257 and more"]}),
+        (_TWO_AT_MOST, _ONE_CELL | {"windows over one cell": ["17 and more"]}),
+        ("a window holds the only cell", _ONE_CELL | {"last window": ["cells behind it"]}),
+        (_STAY_APART, _SEVERAL | {relation: ["<", "="], dilation: ["none"]}),
         (
             "windows of one cell, one cell apart, cover a plane",
-            kernel | {relation: ["="], "last window": ["cells behind it", "dropped in spite of ceil_mode"]},
+            kernel | {relation: ["="], "last window": ["cells behind it", _DROPPED]},
         ),
         (
             "without padding a window that is dropped is behind a gap",
-            {relation: ["=", ">"], "padding": ["none"], "last window": ["dropped in spite of ceil_mode"]},
+            {relation: ["=", ">"], "padding": ["none"], "last window": [_DROPPED]},
         ),
         (
             "along a row lies a window more than cells at most",
             {"plane cells": ["1 to 255"], "windows per row": ["257 and more"]},
         ),
-    )
-    for reason, parts in table:
+    ):
         yield Rule(reason, parts, _is_windowed)
-    two = "over one cell lie two windows at most"
-    corner = {"axis of length 1": ["all"], "windows over one cell": ["5 to 16"]}
-    yield Rule(two, corner, lambda scope: _is_windowed(scope) and scope.operator.spatial_rank == 2)
+    corner = _ONE_CELL | {"windows over one cell": ["5 to 16"]}
+    yield Rule(_TWO_AT_MOST, corner, lambda scope: _is_windowed(scope) and _is_planar(scope))
     cube = {"kernel cells": ["256"], "a kernel that differs by axis": ["no"]}
-    yield Rule("256 is no cube", cube, lambda scope: _is_windowed(scope) and scope.operator.spatial_rank == 3)
-    yield Rule("one window does not meet others", one | _SEVERAL)
+    yield Rule("256 is no cube", cube, lambda scope: _is_windowed(scope) and not _is_planar(scope))
 
 
 def _of_adaptive_windows() -> Iterator[Rule]:
     output, meeting, kernel = "output against input", "windows over one cell", "kernel cells"
-    whole, ragged, longer = ["divides it"], ["does not divide it"], ["longer along some axis"]
-    table: tuple[tuple[str, Parts], ...] = (
-        ("windows that divide a plane do not meet", {output: whole} | _others(meeting, "1")),
-        ("windows that do not divide a plane meet", {output: [*ragged, *longer], meeting: ["1"]}),
-        ("two windows at most meet along an axis that is no shorter", {output: ragged, meeting: ["17 and more"]}),
-        ("one window is the plane", {output: [*ragged, *longer], "windows per plane": ["1"]}),
-        (
-            "one window is the plane",
-            {"windows per plane": ["1"], kernel: ["1"]} | _others("W as a multiple", "of none"),
-        ),
-        ("windows of one cell divide a plane or are more than it has cells", {output: ragged, kernel: ["1"]}),
-        ("one cell is divided or shared", {output: ragged, "axis of length 1": ["all"]}),
-        ("a window has no more cells than its plane", {"axis of length 1": ["all"]} | _others(kernel, "1")),
+    ragged, longer = "does not divide it", "longer along some axis"
+    two = "two windows at most meet along an axis that is no shorter"
+    for reason, parts in (
+        ("windows that divide a plane do not meet", {output: ["divides it"]} | _SEVERAL),
+        ("windows that do not divide a plane meet", {output: [ragged, longer], meeting: ["1"]}),
+        (two, {output: [ragged], meeting: ["17 and more"]}),
+        ("one window is the plane", _ONE_WINDOW | {output: [ragged, longer]}),
+        ("one window is the plane", _ONE_WINDOW | {kernel: ["1"]} | _others("W as a multiple", "of none")),
+        ("windows of one cell divide a plane or are more than it has cells", {output: [ragged], kernel: ["1"]}),
+        ("one cell is divided or shared", _ONE_CELL | {output: [ragged]}),
+        ("a window has no more cells than its plane", _ONE_CELL | _others(kernel, "1")),
         (
             "a window has no more cells than its plane",
             {"plane cells": ["1 to 255"]} | _others(kernel, "1", "2 to 127", "128 to 255"),
         ),
-    )
-    for reason, parts in table:
-        yield Rule(reason, parts, lambda scope: not _is_windowed(scope))
-    yield Rule(
-        "two windows at most meet along an axis that is no shorter",
-        {output: ragged, meeting: ["5 to 16"]},
-        lambda scope: not _is_windowed(scope) and scope.operator.spatial_rank == 2,
-    )
+    ):
+        yield Rule(reason, parts, _is_adaptive)
+    corner = {output: [ragged], meeting: ["5 to 16"]}
+    yield Rule(two, corner, lambda scope: _is_adaptive(scope) and _is_planar(scope))
 
 
 def _of_numbers() -> Iterator[Rule]:
     """Yield what follows from the meaning of the classes, whatever the windows."""
     row, plane, multiple = "windows per row", "windows per plane", "windows per row as a multiple"
     axis, shape = "axis of length 1", "shape of a plane"
-    table: tuple[tuple[str, Parts], ...] = (
-        ("a row has no more windows than a plane", {row: ["255", "256", "257 and more"], plane: ["1"]}),
+    for reason, parts in (
+        ("one window does not meet others", _ONE_WINDOW | _SEVERAL),
+        ("a row has no more windows than a plane", _ONE_WINDOW | {row: ["255", "256", "257 and more"]}),
         ("a row has no more windows than a plane", {row: ["256", "257 and more"], plane: ["2 to 255"]}),
         ("windows per plane are rows of windows", {row: ["255", "257 and more"], plane: ["256"]}),
-        ("1 is no multiple", {plane: ["1"]} | _others(multiple, "of none")),
+        ("1 is no multiple", _ONE_WINDOW | _others(multiple, "of none")),
         ("255 is no multiple", {row: ["255"]} | _others(multiple, "of none")),
         ("256 is a multiple of 32", {row: ["256"]} | _others(multiple, "of 32")),
         ("1 is no multiple", {axis: ["W", "all"]} | _others("W as a multiple", "of none")),
-        ("a cell is no large plane", {axis: ["all"]} | _others("plane cells", "1 to 255")),
-        ("lengths of 1 are the same", {axis: ["all"], shape: ["H > W", "H < W"]}),
+        ("a cell is no large plane", _ONE_CELL | _others("plane cells", "1 to 255")),
+        ("lengths of 1 are the same", _ONE_CELL | {shape: ["H > W", "H < W"]}),
         ("nothing is shorter than 1", {axis: ["H"], shape: ["H = W", "H > W"]}),
         ("nothing is shorter than 1", {axis: ["W"], shape: ["H < W"]}),
         ("an empty batch has no planes", {"batch": ["empty"]} | _whole("N*C")),
@@ -513,58 +483,49 @@ def _of_numbers() -> Iterator[Rule]:
         ("64 is a multiple of 32", {"N*C": ["64"]} | _others("N*C as a multiple", "of 32")),
         ("1 is no multiple", _ONE_PLANE | _others("N*C as a multiple", "of none")),
         ("32 is a multiple of 32", {"channels": ["32"]} | _others("N*C as a multiple", "of 32")),
-    )
-    for reason, parts in table:
+        ("a tag names a batch axis", _TAGGED | _UNBATCHED),
+        ("indices of one plane have a place each", _ONE_PLANE | {"layout of indices": [_SHARED]}),
+    ):
         yield Rule(reason, parts)
+    yield Rule("a plane of one row and one column is one cell", {axis: ["W"], shape: ["H = W"]}, _is_planar)
+
+
+def _of_layout(factor: Factor) -> Iterator[Rule]:
+    """Yield what follows for a tensor from how it, and others, lie."""
+    name, tensor = factor.name, factor.name.removeprefix("layout of ")
+    yield Rule(f"no {tensor}", _whole(name), lambda scope: tensor not in scope.operator.tensors)
+    yield Rule("a plane of two axes", {name: [f"{GAP}D"]}, _is_planar)
     yield Rule(
-        "a plane of one row and one column is one cell",
-        {axis: ["W"], shape: ["H = W"]},
-        _is_planar,
+        "a mask has no strides",
+        _others(name, "packed"),
+        lambda scope: tensor in scope.operator.tensors and tensor not in scope.operator.strided,
     )
-
-
-def _of_layouts() -> Iterator[Rule]:
-    for factor in LAYOUTS:
-        name = factor.name
-        yield Rule("a gap along N lies between batches", {name: [f"{GAP}N"], "batch": ["unbatched", "empty", "one"]})
-        yield Rule("a gap along N lies between planes", {name: [f"{GAP}N"]} | _ONE_PLANE)
-        between = {name: [f"{GAP}C"]} | _ONE_PLANE
-        yield Rule("a gap along C lies between planes", between, lambda scope: not _has_tag(scope))
-        yield Rule("a gap along C lies between planes", between | {"tensors tagged NHWC": ["no"]}, _has_tag)
-        yield Rule(
-            "a tag says itself that channels are last", {name: ["channels last"], "tensors tagged NHWC": ["yes"]}
-        )
-        yield from _of_one_plane(factor)
-    yield Rule("indices of one plane have a place each", {"layout of indices": [_SHARED]} | _ONE_PLANE)
-    yield Rule("a tag names a batch axis", {"tensors tagged NHWC": ["yes"], "batch": ["unbatched"]})
-
-
-def _of_one_plane(factor: Factor) -> Iterator[Rule]:
-    """Yield what follows for a tensor of one plane from how it, and others, lie."""
-    tagged, gap = {"tensors tagged NHWC": ["yes"]}, {factor.name: [f"{GAP}C"]} | _ONE_PLANE
-    if factor.name.removeprefix("layout of ") in ("grad_output", "indices", "out"):
-        element = {"windows per plane": ["1"]} | _ONE_PLANE
-        yield Rule("one element has no row or slice behind it", {factor.name: [f"{GAP}D", f"{GAP}H"]} | element)
+    for kind in factor.classes[1:]:
+        yield Rule("such a layout does not reach the implementation", {name: [kind]}, _without_layout(kind))
+    yield Rule("a gap along N lies between batches", {name: [f"{GAP}N"], "batch": ["unbatched", "empty", "one"]})
+    yield Rule("a gap along N lies between planes", {name: [f"{GAP}N"]} | _ONE_PLANE)
+    gap = {name: [f"{GAP}C"]} | _ONE_PLANE
+    yield Rule("a gap along C lies between planes", gap, _has_no_tag)
+    yield Rule("a gap along C lies between planes", gap | {"tensors tagged NHWC": ["no"]}, _has_tag)
+    yield Rule("a tag says itself that channels are last", {name: ["channels last"]} | _TAGGED)
+    if tensor in ("grad_output", "indices", "out"):
+        element = _ONE_WINDOW | _ONE_PLANE
+        yield Rule("one element has no row or slice behind it", {name: [f"{GAP}D", f"{GAP}H"]} | element)
         yield Rule("one element has no channel behind it", gap | element, _has_tag)
         if _SHARED in factor.classes:
-            yield Rule("one element has its place", {factor.name: [_SHARED]} | element)
+            yield Rule("one element has its place", {name: [_SHARED]} | element)
     if _SHARED in factor.classes:
-        shared = tagged | {factor.name: [_SHARED]} | _ONE_PLANE
-        yield Rule("a tagged plane has a place for each element", shared, _has_tag)
-    yield Rule("a gap along C of one plane takes a tag", gap | {"batch": ["unbatched"]}, _has_tag)
+        yield Rule("a tagged plane has a place for each element", _TAGGED | {name: [_SHARED]} | _ONE_PLANE, _has_tag)
+    yield Rule("a gap along C of one plane takes a tag", gap | _UNBATCHED, _has_tag)
     for other in (each for each in LAYOUTS if each is not factor):
         untagged = {other.name: [own for own in ("channels last", _SHARED) if own in other.classes]}
         yield Rule("a gap along C of one plane takes a tag", gap | untagged, _has_tag)
 
 
-RULES = (*_of_operators(), *_of_backends(), *_of_windows(), *_of_adaptive_windows(), *_of_numbers(), *_of_layouts())
-
-
-def reached_kinds(layouts: Sequence[str] | None) -> Collection[str]:
-    """Return the classes of layouts that reach an implementation, by the names of the layouts that do, None for all."""
-    if layouts is None:
-        return LAYOUTS[0].classes
-    return {TensorLayout(name).kind for name in layouts}
+RULES = (
+    *(*_of_operators(), *_of_backends(), *_of_windows(), *_of_adaptive_windows(), *_of_numbers()),
+    *chain.from_iterable(map(_of_layout, LAYOUTS)),
+)
 
 
 def classes_of(features: Features) -> dict[str, str]:

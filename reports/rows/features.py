@@ -64,10 +64,7 @@ _DENSE = ("contiguous", "contiguous_slice", "odd_units", "nhwc_transposed")
 """Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
 _PACKED = ("packed", "packed, offset")
 _GAPPED = re.compile(r"(?:stepped|narrowed)_(?P<axis>[ncdhw])\d?|sliced|padded_rows")
-_KINDS = {
-    "odd_units": "odd units",
-    **dict.fromkeys(("channels_last", "channels_last_slice"), "channels last"),
-}
+_KINDS = {"odd_units": "odd units", "channels_last": "channels last", "channels_last_slice": "channels last"}
 """What the layouts are that are neither packed nor gapped along an axis, nor axes exchanged."""
 GAP = "gap along "
 
@@ -187,16 +184,14 @@ def geometry_of(operator: str, case: Mapping[str, Any]) -> Geometry | None:
             return Geometry(leading, size, tuple(case["output_size"]))
         kernel = expand(case["kernel_size"], rank)
         stride = expand(case.get("stride") or (), rank, kernel)
-        padding, dilation = (expand(case.get(name) or (), rank, (least,)) for name, least in _DEFAULTS)
+        padding = expand(case.get("padding") or (), rank, (0,))
+        dilation = expand(case.get("dilation") or (), rank, (1,))
         ceil_mode = bool(case.get("ceil_mode"))
         axes = zip(size, kernel, stride, padding, dilation, strict=True)
         count = tuple(pooled_size(*axis, ceil_mode) for axis in axes)
         return Geometry(leading, size, count, kernel, stride, padding, dilation, ceil_mode)
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return None
-
-
-_DEFAULTS = (("padding", 0), ("dilation", 1))
 
 
 def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
@@ -311,10 +306,8 @@ def _rounded_in_float32(size: int, count: int) -> bool:
     """Tell whether bounds of adaptive windows are others where the ratio of the lengths is a float32, as in kernels."""
     windows = np.arange(count + 1, dtype=np.int64)
     products = windows.astype(np.float32) * (np.float32(size) / np.float32(count or 1))
-    first, last = np.floor(products[:-1]), np.ceil(products[1:])
-    return bool(
-        (first != windows[:-1] * size // (count or 1)).any() or (last != -(-windows[1:] * size // (count or 1))).any()
-    )
+    first, last, exact = np.floor(products[:-1]), np.ceil(products[1:]), windows * size
+    return bool((first != exact[:-1] // (count or 1)).any() or (last != -(-exact[1:] // (count or 1))).any())
 
 
 def _lengths(windows: Geometry) -> Iterator[Feature]:
@@ -367,10 +360,8 @@ def _layouts(operator: Operator, case: Mapping[str, Any], windows: Geometry) -> 
         for word, *own in zip(words, *steps, strict=True):
             yield f"a gap between {word} of {kind}", any(step > filled for step, filled in own)
             yield f"{word} of {kind} not side by side", any(step != filled for step, filled in own)
-        yield (
-            f"cells of a plane of {kind} repeated",
-            any(not step for own in steps for step, _ in own[-len(windows.size) :]),
-        )
+        within_planes = [step for own in steps for step, _ in own[-len(windows.size) :]]
+        yield f"cells of a plane of {kind} repeated", 0 in within_planes
 
 
 _LEADING, _SPATIAL = ("batch items", "planes"), ("slices", "rows", "cells")

@@ -133,7 +133,10 @@ class FactorCoverage:
         classes = classes_of(features)
         if self.space.excluded(classes):
             return False
-        call = tuple(_place(factor, classes) for factor in self.space.factors)
+        call = tuple(
+            factor.classes.index(classes[factor.name]) if factor.name in classes else -1
+            for factor in self.space.factors
+        )
         self._calls[call] += 1
         self._failing[call] += row.get("verdict") in FAILED
         self._meetings.clear()
@@ -175,7 +178,3 @@ class FactorCoverage:
             visited += int((met & possible).sum())
             left.append((together, possible & ~met))
         return Meetings(size, visited, total, left)
-
-
-def _place(factor: Factor, classes: Mapping[str, str]) -> int:
-    return factor.classes.index(classes[factor.name]) if factor.name in classes else -1

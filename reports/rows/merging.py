@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -252,8 +254,6 @@ def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
             asked[name] = max(allotment[name] for allotment in allotments)
     total: dict[str, Any] = {name: sum(budget[name] for budget in budgets) for name in ("seconds", "took")}
     total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
-    beyond: dict[str, int] = {}  # sessions of one shard ran the same cases, as far as they came
-    for budget in budgets:
-        for name, cases in budget.get("beyond", {}).items():
-            beyond[name] = max(cases, beyond.get(name, 0))
+    # sessions of one shard ran the same cases, as far as they came: of each block the most count
+    beyond = reduce(or_, (Counter[str](budget.get("beyond", {})) for budget in budgets))
     return total | ({"beyond": dict(sorted(beyond.items()))} if beyond else {})

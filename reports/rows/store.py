@@ -156,7 +156,7 @@ def compact_leftovers(folder: Path) -> None:
         with writing(aside):
             aside.unlink()
     for journal in sorted((folder / "rows").glob("*.jsonl")):
-        _replace_journal(journal, [] if _is_replaced(journal) else list(_journal_rows(journal)))
+        _replace_journal(journal, [] if _is_replaced(journal) else [*map(json.loads, _whole_lines(journal))])
 
 
 def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -205,11 +205,7 @@ def _sources(rows: Path) -> Iterator[ds.Dataset]:
         yield ds.dataset(parts, SCHEMA)
     for journal in sorted(rows.glob("*.jsonl")):
         if not _is_replaced(journal):
-            yield ds.dataset(to_table(_journal_rows(journal)))
-
-
-def _journal_rows(journal: Path) -> Iterable[Row]:
-    return map(json.loads, _whole_lines(journal))
+            yield ds.dataset(to_table(map(json.loads, _whole_lines(journal))))
 
 
 def _whole_lines(file: Path) -> Iterator[str]:

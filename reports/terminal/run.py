@@ -205,16 +205,12 @@ def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
         answers += f"; {count_of(line['as_earlier'], 'answer')} of an earlier release" if line["as_earlier"] else ""
         parts.append(Text(f"{line['backend']} {line['product']}: {scope}, {line['violates']:,} violated; {answers}"))
     chosen = notable(clauses).sort_values(["violates", "as_page"], ascending=False, kind="stable")
-    lines = (
-        (
-            Text(f"✗{line['violates']}", style="bold red") if line["violates"] else Text(follows(line), style="dim"),
-            line["backend"],
-            line["operator"],
-            line["clause"] or "legal",
-            _folded(line["statement"]),
-        )
-        for line in records(chosen.head(_MOST_CLAUSES))
-    )
+    lines = []
+    for line in records(chosen.head(_MOST_CLAUSES)):
+        violated = Text(f"✗{line['violates']}", style="bold red")
+        mark = violated if line["violates"] else Text(follows(line), style="dim")
+        clause = line["backend"], line["operator"], line["clause"] or "legal"
+        lines.append((mark, *clause, _folded(line["statement"])))
     parts += _listing("Clauses that are violated or answered as the page says", lines)
     return [*parts, *_more(len(chosen) - _MOST_CLAUSES, "clause", "and ", _ON_THE_PAGE)]
 
@@ -287,15 +283,9 @@ def _failures(left: pd.DataFrame, has_causes: bool, most: int) -> list[Renderabl
 
 
 def _explained(failed: pd.DataFrame) -> list[RenderableType]:
-    lines = (
-        (
-            f"{row['cases']:>6,}",
-            row["backend"],
-            _folded(row["operator"]),
-            _folded(what_failed(row)),
-            Text(row["case_id"], style="dim"),
-        )
-        for row in records(failed.head(_MOST_FAILURES))
-    )
+    lines = []
+    for row in records(failed.head(_MOST_FAILURES)):
+        what = _folded(row["operator"]), _folded(what_failed(row)), Text(row["case_id"], style="dim")
+        lines.append((f"{row['cases']:>6,}", row["backend"], *what))
     listed = _listing("Violations by kind, with a case of each", lines)
     return listed + _more(len(failed) - _MOST_FAILURES, "kind", after=_ON_THE_PAGE)
