@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE, discover
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
@@ -31,19 +32,14 @@ from sessions import run_session
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
 
 
-def run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str], backend: str = "aclnn"
-) -> Survey:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> Survey:
     """What the backend says in a process of its own with that environment; `BackendUnavailable` passes through."""
     for name in CLEAN:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    sandbox = Sandbox(backend, tmp_path, "aclnn", timeout=20.0)
-    try:
+    with closing(Sandbox("aclnn", tmp_path, "aclnn", timeout=20.0)) as sandbox:
         return sandbox.start()
-    finally:
-        sandbox.close()
 
 
 pytestmark = pytest.mark.usefixtures("forked_sandboxes")
@@ -169,11 +165,8 @@ def test_a_fault_in_phase_two_costs_one_case(
 ) -> None:
     monkeypatch.setenv(f"POOLPROOF_EMULATOR_{variable}", value)
     cases = asked((1, 2, 4, 4)), case, asked((1, 3, 4, 4))
-    sandbox = Sandbox("emulator-a2", tmp_path, "faults", 3.0 if verdict == Verdict.TIMED_OUT else 20.0)
-    try:
-        rows = list(sandbox.judge([CaseQuestion(each, holding(*USUAL)) for each in cases]))
-    finally:
-        sandbox.close()
+    timeout = 3.0 if verdict == Verdict.TIMED_OUT else 20.0
+    rows = judged_by("emulator-a2", [CaseQuestion(each, holding(*USUAL)) for each in cases], tmp_path, timeout)
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, verdict, Verdict.CONFORMS]
     assert said in rows[1]["reason"]
 
@@ -184,11 +177,8 @@ def test_a_call_that_is_refused_has_no_route(tmp_path: Path) -> None:
         '{"operator":"MaxPool3dWithArgmax","shape":[1,5,5,7,1],"dtype":"bfloat16","index_dtype":"int32",'
         '"kernel_size":[7,7,1],"stride":[9,6,6],"padding":[3,2,0],"dilation":[3,1,1],"ceil_mode":true}'
     )
-    sandbox = Sandbox("emulator-a2", tmp_path, "routes", 20.0)
-    try:
-        taken, row = sandbox.judge([CaseQuestion(each, holding(*USUAL)) for each in (asked((1, 2, 4, 4)), refused)])
-    finally:
-        sandbox.close()
+    questions = [CaseQuestion(each, holding(*USUAL)) for each in (asked((1, 2, 4, 4)), refused)]
+    taken, row = judged_by("emulator-a2", questions, tmp_path)
     assert taken["route"] and row["verdict"] == Verdict.REFUSED and not row["route"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from emulated_calls import current_products, prepared_case
 from emulator_driver import Emulator, dense, fresh
-from holding import holding
+from holding import holding, judged_by
 from places import ROOT
 from poolproof.backends.emulator import library
 from poolproof.references.forward import forward_maximum
@@ -243,9 +243,6 @@ def test_a_fault_of_the_vendors_kernels_that_is_seeded_is_found_by_its_case(
     product: str, defect: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", defect)
-    sandbox = Sandbox(f"emulator-{product.lower()}", tmp_path, "kernels", 60.0)
-    try:
-        (row,) = sandbox.judge([CaseQuestion(Case.from_json(line), holding(*USUAL))])
-    finally:
-        sandbox.close()
+    asked = CaseQuestion(Case.from_json(line), holding(*USUAL))
+    (row,) = judged_by(f"emulator-{product.lower()}", [asked], tmp_path)
     assert (row["verdict"], len(FAULTS)) == (Verdict.VIOLATES, 16)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
@@ -17,7 +17,6 @@ from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import Completion
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import has_call
@@ -126,11 +125,7 @@ def test_an_outcome_that_is_none_is_the_adapters_and_a_device_that_is_lost_no_re
     tmp_path: Path, backend: str, verdict: str, reason: str | None
 ) -> None:
     case = Case.of(operator=OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
-    sandbox = Sandbox(f"plugged_backends:{backend}", tmp_path, "sandbox", 20.0)
-    try:
-        row = sandbox.judge_alone(CaseQuestion(case, holding("interval")))
-    finally:
-        sandbox.close()
+    (row,) = judged_by(f"plugged_backends:{backend}", [CaseQuestion(case, holding("interval"))], tmp_path)
     assert row["verdict"] == verdict
     assert reason in (None, row["reason"])
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends import torch_streams
 from poolproof.backends.base import Call, SequenceResult
 from poolproof.backends.emulator.defects import VARIABLE
@@ -20,7 +20,6 @@ from poolproof.references.operators import OPERATORS
 from poolproof.references.sequences import HAZARDS, Actions
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS, PHASES
@@ -101,11 +100,7 @@ def test_the_default_stream_in_place_of_the_callers_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, defect)
-    sandbox = Sandbox("emulator-a2", tmp_path, "streams", timeout=60.0)
-    try:
-        rows = list(sandbox.judge([QUESTIONS[0]] * 10))
-    finally:
-        sandbox.close()
+    rows = judged_by("emulator-a2", [QUESTIONS[0]] * 10, tmp_path)
     assert ({row["verdict"] for row in rows} == {Verdict.CONFORMS}) is not bool(defect)
     found = any(f"made {hazard}" in row["reason"] for hazard in HAZARDS for row in rows)
     assert found is bool(defect)

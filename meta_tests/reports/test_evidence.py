@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import forked
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import ACC32
 from poolproof.references.operators import OPERATORS
@@ -39,7 +40,6 @@ from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cli import main
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_questions
@@ -185,12 +185,8 @@ def test_evidence_is_left_where_it_is_wanted(tmp_path: Path, wanted: bool) -> No
         asked.append(row)
         return wanted
 
-    sandbox = Sandbox(LOST, tmp_path, "sandbox", 20.0)
     folder = EvidenceFolder(tmp_path, "scatter", wants=wants)
-    try:
-        rows = list(sandbox.judge([question.with_evidence_dir(folder) for question in block.questions()[:4]]))
-    finally:
-        sandbox.close()
+    rows = judged_by(LOST, [question.with_evidence_dir(folder) for question in block.questions()[:4]], tmp_path)
     failed = [(row["case_id"], row["checks_violated"]) for row in rows if row["verdict"] in FAILED]
     assert failed
     assert [(row["case_id"], row["checks_violated"]) for row in asked] == failed
@@ -201,10 +197,8 @@ def record_lost(rows: list[Row], folder: Path, **options: Any) -> None:
     """Record the rows of a block on a backend that loses a gradient."""
     (block,) = planned(BACKWARD, "float16", "values")
     runner = Runner(folder, "main", lambda row: row, lambda row: rows.append(dict(row)), 60.0, **options)
-    try:
+    with closing(runner):
         runner.judge(replace(block, subject=replace(block.subject, backend=LOST)))
-    finally:
-        runner.close()
 
 
 @pytest.mark.usefixtures("forked_sandboxes")

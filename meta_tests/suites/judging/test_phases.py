@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holding import judged_by
 from poolproof.backends.aclnn.sequences import ACTIONS, AclnnSequences, Interpreter
 from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
 from poolproof.backends.base import Call, Outcome, SequenceResult, Status
@@ -22,7 +22,6 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.plan.aspects import PHASES
@@ -241,8 +240,7 @@ def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: i
 @pytest.mark.parametrize("product", ["a2", "950"])
 def test_the_emulator_answers_as_owed(tmp_path: Path, product: str) -> None:
     asked = phase_questions(OPERATORS["AdaptiveMaxPool3d"], "float32", "int32", PHASES, "block")
-    with closing(Sandbox(f"emulator-{product}", tmp_path, "phases", timeout=60.0)) as sandbox:
-        rows = list(sandbox.judge(asked))
+    rows = judged_by(f"emulator-{product}", asked, tmp_path)
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
     missed = {row["clause"] for row in rows} - {row["clause"] for row in rows if row["checks_judged"]}
     assert not missed, "every way has an occasion"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from drawn_defects import Defect, Spoilt
+from holding import judged_by
 from poolproof.backends import torch_streams
 from poolproof.backends.aclnn.sequences import ACTIONS
 from poolproof.backends.base import SequenceResult
@@ -202,8 +203,7 @@ def test_a_wrong_line_is_told(sequence: str, calls: str, said: str) -> None:
 @pytest.mark.parametrize("product", ["A2", "950"])
 def test_a_right_library_is_not_accused(tmp_path: Path, product: str) -> None:
     block = sequence_block(150, "MaxPool3dWithArgmaxBackward", product=PRODUCTS[product])
-    with closing(Sandbox(f"emulator-{product.lower()}", tmp_path, "sequences", timeout=60.0)) as sandbox:
-        rows = list(sandbox.judge(block.questions()))
+    rows = judged_by(f"emulator-{product.lower()}", block.questions(), tmp_path)
     accused = [
         (row["reason"], row["case"]) for row in rows if row["verdict"] not in (Verdict.CONFORMS, Verdict.REFUSED)
     ]
@@ -216,8 +216,7 @@ def test_a_sequence_whose_mask_no_forward_may_make_is_refused(tmp_path: Path) ->
     operator = {"operator": "MaxPool2dWithMaskBackward", "index_dtype": "int8", "shape": [1, 1, 4, 4]}
     calls = [operator | {"kernel_size": [1, 1], "dilation": [length, length]} for length in (1, 2)]
     line = json.dumps({"sequence": ["prepare", "prepare call=1 executor=1", "run"], "calls": calls})
-    with closing(Sandbox("emulator-a2", tmp_path, "sequences", timeout=60.0)) as sandbox:
-        (row,) = sandbox.judge([line_question(line, None)])
+    (row,) = judged_by("emulator-a2", [line_question(line, None)], tmp_path)
     assert (row["verdict"], row["reason"][:27]) == ("refused as documented", "the forward does not make a")
 
 

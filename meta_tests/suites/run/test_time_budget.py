@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -247,12 +248,9 @@ def test_a_session_begins_with_its_process() -> None:
 @pytest.mark.parametrize(("until", "smaller", "repetitions"), [(inf, True, 3), (0.0, False, 1)])
 def test_nothing_is_made_smaller_when_time_is_up(tmp_path: Path, until: float, smaller: bool, repetitions: int) -> None:
     rows: list[Row] = []
-    runner = Runner(tmp_path, "main", lambda row: row, rows.append, 20.0, shrinks=True, until=until)
     subject = Subject("scatter_backends:lost", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64")
-    try:
+    with closing(Runner(tmp_path, "main", lambda row: row, rows.append, 20.0, shrinks=True, until=until)) as runner:
         runner.judge(next(iter(CASE_ASPECTS["values"].blocks(subject, replace(PLANS["smoke"], cases=1), 0))))
-    finally:
-        runner.close()
     (row,) = rows
     assert (row["verdict"], "shrunk" in row, row["asked_again"]) == (Verdict.VIOLATES, smaller, repetitions)
 
