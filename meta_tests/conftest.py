@@ -6,11 +6,13 @@ import atexit
 import gc
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import forked
+import real_runs
 from places import SUPPORT
 from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.backends.host.server import mapped_libraries
@@ -65,10 +67,9 @@ def _no_emulator_in_this_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Where the worker processes of this test session find each other's runs."""
-    own = tmp_path_factory.getbasetemp()
-    return (own.parent if hasattr(request.config, "workerinput") else own) / "real-runs"
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> real_runs.RunOf:
+    """Makes a run of `real_runs` once, or finds it; to be read."""
+    return partial(real_runs.run_of, factory=tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -27,7 +26,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.plan.plans import Survey
-from sessions import run_session
+from sessions import replay_pasted, run_session
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
 
@@ -182,9 +181,7 @@ def test_a_call_that_is_refused_has_no_route(tmp_path: Path) -> None:
     assert taken["route"] and row["verdict"] == Verdict.REFUSED and not row["route"]
 
 
-def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_names_its_library_and_records_what_it_ran_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in CLEAN:
         monkeypatch.delenv(name, raising=False)
     chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "1"]
@@ -198,7 +195,7 @@ def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(
     assert {"runtime", "driver", "acl"} & set(recorded), "versions of what was judged"
 
 
-def test_the_call_of_a_failing_case_is_made_with_the_libraries_that_an_option_named(
+def test_a_failing_call_is_made_with_the_libraries_of_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in CLEAN:
@@ -209,6 +206,5 @@ def test_the_call_of_a_failing_case_is_made_with_the_libraries_that_an_option_na
     run = run_session(tmp_path / "out", "aclnn", *named, asked=chosen, variables=wrong).folder
     left = next((run / "evidence").glob("*.npz"))
     call, _ = program_lines(run, left.stem.rpartition("-")[2], "aclnn")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    ended = subprocess.run(["sh", "-c", call], cwd=run, env={"PATH": path}, capture_output=True, text=True)
+    ended = replay_pasted(call, run)
     assert ended.returncode == 1 and "not admissible" in ended.stdout, ended.stdout + ended.stderr

@@ -332,9 +332,7 @@ def test_every_manifest_of_the_library_is_read_and_in_its_sample_of_ci(kernel: P
 
 
 @pytest.mark.parametrize("wrong", ["source", "compiler", "manifest"])
-def test_a_session_that_cannot_begin_says_why_and_ends_with_3(
-    wrong: str, kernel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_cannot_begin_says_why(wrong: str, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if wrong == "source":
         changed(kernel / "scatter.cpp", ("kernel.Process();", "kernel.Proceed();"))
         said = (

@@ -216,9 +216,7 @@ def test_routes(judged: dict[str, Judged], product: str, case: Case, branch: str
     ],
     ids=["A2", "950"],
 )
-def test_only_determinism_fixes_the_order_of_additions(
-    emulators: dict[str, Emulator], product: str, case: Case
-) -> None:
+def test_only_determinism_fixes_the_order_of_sums(emulators: dict[str, Emulator], product: str, case: Case) -> None:
     """Without it a shape with three and more additions to a cell, from several cores, gives varying bits."""
     emulator, rng = emulators[product], np.random.default_rng(10)
     results: dict[bool, set[bytes]] = {True: set(), False: set()}

@@ -96,9 +96,7 @@ def test_an_exception_is_the_adapters_and_who_has_no_streams_is_not_asked() -> N
 
 
 @pytest.mark.parametrize("defect", ["", "default_stream_used"])
-def test_the_default_stream_in_place_of_the_callers_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
-) -> None:
+def test_a_default_stream_for_the_callers_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
     monkeypatch.setenv(VARIABLE, defect)
     rows = judged_by("emulator-a2", [QUESTIONS[0]] * 10, tmp_path)
     assert ({row["verdict"] for row in rows} == {Verdict.CONFORMS}) is not bool(defect)

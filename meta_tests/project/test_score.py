@@ -44,8 +44,8 @@ def test_the_first_round_finds_what_it_found_before() -> None:
     hunts = Hunts(2, 10.0, 0.0, lambda _: None, replays=False)
     for (aspect, operator), late in FOUND_AMONG.items():
         among = {product: asked_of(aspect, operator, questions) for product, questions in first.questions.items()}
-        there = [result for result in results if result.defect in late.split()]
-        assert len(there) == len(late.split()), late
+        there = [result for result in results if result.defect in late]
+        assert len(there) == len(late), late
         hunts.run(there, Round(among, first.blocks))
     hunts.run(results, first)
     assert [result.defect for result in results if not result.is_found] == []
@@ -149,9 +149,7 @@ def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypat
     assert (result.is_found, result.disputed, result.cases) == (False, 1, 2)
 
 
-def test_of_a_question_that_finds_several_the_honest_emulator_is_asked_once(
-    a2: Survey, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_honest_emulator_is_asked_a_question_once(a2: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def counted(product: str, defect: str, *others: Any) -> Iterator[Row]:

@@ -106,14 +106,6 @@ def test_maxima_and_indices_are_those_of_the_rule_and_no_other_index_is_admissib
         assert not (judge_forward(values, axes, maxima, indices, rule) & (WRONG_MAXIMUM | WRONG_INDEX)).any(), rule
 
 
-@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
-def test_what_is_right_has_no_flag_in_any_dtype(axes: tuple[Axis, ...]) -> None:
-    for dtype, index_dtype in product((np.float64, np.float16), (np.int64, np.int32)):
-        values = planes(axes, 3).astype(dtype)
-        maxima, indices = forward_maximum(values, axes)
-        assert not judge_forward(values, axes, maxima, indices.astype(index_dtype)).any()
-
-
 def test_no_rule_excuses_an_index_that_points_nowhere() -> None:
     """A window of nothing but -inf, for which a running maximum from the lowest number on finds no index.
 

@@ -214,9 +214,7 @@ def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monke
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_evidence_of_its_own(
-    tmp_path: Path,
-) -> None:
+def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its_evidence(tmp_path: Path) -> None:
     rows: list[Row] = []
     record_lost(rows, tmp_path, shrinks=True)
     kinds = {kind_of(row) for row in rows if row["verdict"] in FAILED}

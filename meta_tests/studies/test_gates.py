@@ -110,9 +110,7 @@ def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
     ("route", "column", "differs"),
     [("key 16; atomic 1", "mere", False), ("key 16; atomic 0", "mere", True), ("key 16; atomic 1", "n_reject", True)],
 )
-def test_statistics_of_racing_additions_are_named_apart(
-    rows: pd.DataFrame, route: str, column: str, differs: bool
-) -> None:
+def test_statistics_of_racing_sums_are_named_apart(rows: pd.DataFrame, route: str, column: str, differs: bool) -> None:
     place = rows.index[rows["verdict"] == "conforms"][0]
     rows.loc[place, ["route", "deterministic"]] = [route, False]
     other = rows.copy()

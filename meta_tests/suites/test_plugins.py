@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from places import ROOT, SUPPORT
 from poolproof.backends.registry import create, names
@@ -24,13 +24,12 @@ from poolproof.suites import plugged as plugging
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
-from poolproof.suites.cli import main
 from poolproof.suites.commands import LISTED
 from poolproof.suites.judging import plugged_standards
 from poolproof.suites.plugged import LoadedPlugins
 from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
-from sessions import run_session
+from sessions import poolproof, run_session
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
 STANDARD = """
@@ -113,9 +112,7 @@ def standards(package: Package, module: str) -> LoadedPlugins:
         ("MINE = told('a', True), told('a', True)", "there is another standard called 'a'"),
     ],
 )
-def test_a_broken_standard_is_one_line(
-    package: Package, monkeypatch: pytest.MonkeyPatch, module: str, fault: str
-) -> None:
+def test_a_broken_standard_is_told(package: Package, monkeypatch: pytest.MonkeyPatch, module: str, fault: str) -> None:
     monkeypatch.setattr(plugging, "LOAD_SECONDS", 1)
     found = standards(package, module)
     (record,) = found.records
@@ -141,9 +138,7 @@ _EXIT, _ABORT = "lambda: __import__('os')._exit(0)", "lambda: __import__('os').a
         (_ABORT, "standards_broken", "mine: it ended its process, by signal SIGABRT, while it was applied"),
     ],
 )
-def test_a_standard_of_a_plugin_stands_beside_the_verdict(
-    package: Package, answer: str, column: str | None, said: str
-) -> None:
+def test_a_plugins_standard_is_beside_the_verdict(package: Package, answer: str, column: str | None, said: str) -> None:
     found = standards(package, f"MINE = told('mine', {answer})")
     assert [record["fault"] for record in found.records] == [""]
     row = judge(LINE, Scatter())
@@ -349,7 +344,7 @@ def test_a_broken_format_is_one_line(formats: Formats, tmp_path: Path, module: s
 
 def exported(path: Path) -> Result:
     """How the command ends that writes the case of `LINE` in the format ``mine``."""
-    return CliRunner().invoke(main, ["export", "--format", "mine", "-o", str(path), "--case", LINE])
+    return poolproof("export", "--format", "mine", "-o", path, "--case", LINE)
 
 
 def test_cases_are_written_in_the_format_of_a_package(formats: Formats, tmp_path: Path) -> None:

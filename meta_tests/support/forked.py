@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,7 +25,6 @@ from unittest.mock import patch
 
 import pytest
 
-from forks import fork
 from places import ROOT, SUPPORT
 from poolproof.backends.host import server
 from poolproof.suites.cli import main
@@ -132,3 +132,17 @@ def launched(_backend: str, control: int, arena: Arena, output: int) -> int:
         server.serve(control, arena.descriptor, arena.size)
 
     return fork(become)
+
+
+def fork(work: Callable[[], int | None]) -> int:
+    """The id of a process that does ``work`` and ends with the status it returns, 1 where it raises."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        status = work() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from click.testing import CliRunner, Result
+
 import forked
 from forked import Command
 from places import ROOT, SUPPORT
+from poolproof.suites.cli import main
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(SUPPORT)}
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
@@ -87,6 +90,11 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not is_so():
         time.sleep(0.05)
+
+
+def poolproof(*arguments: object) -> Result:
+    """How a command ends in this process."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def bare() -> dict[str, str]:

@@ -106,9 +106,6 @@ def test_what_is_no_case_at_all_is_said_too() -> None:
         Case.from_record({"operator": "AdaptiveMaxPool3d", "shape": [1, 4, 4, 4]})
     with pytest.raises(CaseError, match="Object missing required field `kernel_size`"):
         Case.from_record({"operator": "MaxPool3dWithArgmax", "shape": [1, 4, 4, 4]})
-    for text in ("", "{", "[1]", '{"shape": [1]}', "null"):
-        with pytest.raises(CaseError):
-            Case.from_json(text)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forks import fork
+from forked import fork
 from holding import holding, judged_by
 from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.operators import OPERATORS, Operator

@@ -60,9 +60,7 @@ def windowed(aspect: str = "values") -> list[Case]:
     return drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], CASE_ASPECTS[aspect], 1500)
 
 
-def along(
-    case: Case, first: str, second: str, holds: Callable[[int, int], bool], many: Callable[..., bool] = any
-) -> bool:
+def along(case: Case, first: str, second: str, holds: Callable[[int, int], bool], many: Callable = any) -> bool:
     """Whether two attributes, or one and the shape, are so along any axis, or all."""
     sizes = {**vars(case.attributes), "shape": case.spatial_shape}
     return many(holds(one, other) for one, other in zip(sizes[first], sizes[second], strict=False))

@@ -21,7 +21,7 @@ from sessions import Ended, command, run_session, surroundings
 
 pytest.importorskip("ray")
 
-BACKEND = "scatter_backends:Lost"
+BACKEND = "scatter_backends:lost"
 ASKED = (
     *("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--dtype", "float64", "--no-shrink"),
     *("--aspect", "values", "--aspect", "special_values", "--aspect", "precision"),

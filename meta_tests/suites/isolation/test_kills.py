@@ -13,13 +13,7 @@ from sessions import surroundings
 
 KILLS = [
     Kill(role, rows, 0.0)
-    for role, rows in (
-        ("judging process", 5),
-        ("server", 15),
-        ("guardian", 25),
-        ("xdist worker", 35),
-        ("session", 50),
-    )
+    for role, rows in (("judging process", 5), ("server", 15), ("guardian", 25), ("xdist worker", 35), ("session", 50))
 ]
 
 

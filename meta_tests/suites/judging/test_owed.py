@@ -83,9 +83,7 @@ def test_contracts_and_documents_say_what_may_be_refused(
 
 
 @pytest.mark.parametrize(("code", "verdict"), [(161002, "refused as documented"), (507015, "violates")])
-def test_a_call_that_breaks_on_the_device_was_not_refused(
-    code: int, verdict: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_breaks_on_the_device_was_not_refused(code: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stubborn, "run", lambda *_: Outcome(Status.REFUSED, code, "no"))
     row = CaseQuestion(DILATED, holding("interval")).judge(Stubborn(Status.REFUSED, PRODUCTS["A2"]))
     assert row["verdict"] == verdict

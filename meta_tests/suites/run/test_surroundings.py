@@ -29,7 +29,7 @@ from poolproof.reports.rows.verdicts import Overall
 from sessions import surroundings
 from shared_runs import made_once
 
-BACKEND = "plugged_backends:LosesThrees"
+BACKEND = "plugged_backends:loses_threes"
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--dtype", "float16"]
 QUICK = ["--no-shrink", "--diagnose", "0"]
 ARGUMENTS = ["-q", "-p", "no:cacheprovider", "--backend", BACKEND, "--waivers", "none", *ASKED, *QUICK]
@@ -45,9 +45,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "summary.md": {"full": "summary.md"},
     "junit.xml": {"full": "junit.xml"},
     "job summary": {"environment": {"GITHUB_STEP_SUMMARY": "/dev/full"}, "more": ["--ci", "github"]},
-    "sessionfinish": {"environment": {"FAILING_HOOK": "sessionfinish"}},
-    "terminal_summary": {"environment": {"FAILING_HOOK": "terminal_summary"}},
-    "unconfigure": {"environment": {"FAILING_HOOK": "unconfigure"}},
+    **{hook: {"environment": {"DISTURBANCE": hook}} for hook in ("sessionfinish", "terminal_summary", "unconfigure")},
 }
 
 
@@ -79,7 +77,7 @@ def rows_of(folder: Path) -> Counter[tuple[str, ...]]:
 
 
 def told_to(*options: str) -> list[str]:
-    return [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
+    return [str(ROOT / "suites"), *ARGUMENTS, "-p", "disturbing", "--report", "run", *options]
 
 
 def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Link]:

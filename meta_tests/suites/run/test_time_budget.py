@@ -43,14 +43,7 @@ from poolproof.suites.plan.selection import NotDrawable, mandatory, redraw_quest
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
-from poolproof.suites.run.time_budget import (
-    Allotment,
-    Budget,
-    InvalidTime,
-    Portion,
-    cheapest_first,
-    parse_time,
-)
+from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, cheapest_first, parse_time
 from scatter import Scatter
 from sessions import run_session
 
@@ -267,15 +260,16 @@ def planned() -> list[Block]:
 @pytest.mark.parametrize("block", planned(), ids=lambda block: block.id.partition("-")[2])
 def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
     """And owes what its questions are; the least has one of all that the whole owes."""
-    more = min(block.min_cases + 5, block.count)
-    larger, least = block.prefix(more), block.prefix(block.min_cases)
-    assert [question.id for question in larger[: block.min_cases]] == [question.id for question in least]
-    assert {question.id for question in larger} <= {question.id for question in block.questions()}
+    least = [question.id for question in block.prefix(block.min_cases)]
     assert block.groups(block.min_cases).keys() == block.groups().keys()
-    assert sum(block.groups(more).values()) == more == len(larger)
-    described = [question.describe() for question in larger]
-    for group, count in block.groups(more).items():
-        assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
+    for more in (min(block.min_cases + 5, block.count), block.count):
+        larger = block.prefix(more)
+        assert [question.id for question in larger[: block.min_cases]] == least
+        assert {question.id for question in larger} <= {question.id for question in block.questions()}
+        assert sum(block.groups(more).values()) == more == len(larger)
+        described = [question.describe() for question in larger]
+        for group, count in block.groups(more).items():
+            assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
 
 
 class Stores(Scatter):
@@ -344,7 +338,8 @@ def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_changes_no_budget(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", BACKEND, "--budget", "1s", "-p", "clock_set_back", asked=SMALL, fresh=True)
+    given, way = ("--budget", "1s", "-p", "disturbing"), {"DISTURBANCE": "clock"}
+    ended = run_session(tmp_path / "run", BACKEND, *given, asked=SMALL, variables=way, fresh=True)
     assert ended.status == Overall.CONFORMS, ended.output
     assert 0.0 < read_run(tmp_path / "run")["budget"]["took"] < 600.0
 
