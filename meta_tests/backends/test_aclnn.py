@@ -31,10 +31,14 @@ from sessions import replay_pasted, run_session
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
 
 
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> Survey:
-    """What the backend says in a process of its own with that environment; `BackendUnavailable` passes through."""
+@pytest.fixture(autouse=True)
+def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in CLEAN:
         monkeypatch.delenv(name, raising=False)
+
+
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> Survey:
+    """What the backend says in a process of its own with that environment; `BackendUnavailable` passes through."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with closing(Sandbox("aclnn", tmp_path, "aclnn", timeout=20.0)) as sandbox:
@@ -181,9 +185,7 @@ def test_a_call_that_is_refused_has_no_route(tmp_path: Path) -> None:
     assert taken["route"] and row["verdict"] == Verdict.REFUSED and not row["route"]
 
 
-def test_a_run_names_its_library_and_records_what_it_ran_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in CLEAN:
-        monkeypatch.delenv(name, raising=False)
+def test_a_run_names_its_library_and_records_what_it_ran_on(tmp_path: Path) -> None:
     chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "1"]
     named = ["--aclnn-library", str(library()), "-n", "1"]
     devices = {"POOLPROOF_EMULATOR_DEVICES": "2"}
@@ -198,8 +200,6 @@ def test_a_run_names_its_library_and_records_what_it_ran_on(tmp_path: Path, monk
 def test_a_failing_call_is_made_with_the_libraries_of_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in CLEAN:
-        monkeypatch.delenv(name, raising=False)
     chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "3"]
     named = ["--aclnn-library", str(library()), "--no-shrink", "--diagnose", "0"]
     wrong = {VARIABLE: "assign_not_accumulate"}

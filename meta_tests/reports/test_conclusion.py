@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -11,10 +12,12 @@ import pytest
 from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.tables import with_violated
 from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.rows.arrow import SCHEMA
+from poolproof.reports.rows.failures import KIND, kind_of, replay_line, what_failed
 from poolproof.reports.rows.store import write_run
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import BY_GRAVITY, FAILED, SKIPPED, Overall, Verdict, gravest
 from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, shown, write_rows
 from sessions import poolproof
 
@@ -131,3 +134,29 @@ def test_the_table_fits_the_terminal(tmp_path: Path, width: int, shows_aspects: 
     assert "…" not in table
     assert "24 ✗1" in table
     assert ("determinism" in table) == shows_aspects
+
+
+# Which verdict outweighs which, and what a kind of failure is.
+
+CRASHED = {"backend": "b:C", "operator": "o", "verdict": "crashed", "checks_violated": ["survival"], "case": '{"a":1}'}
+WRONG = CRASHED | {"verdict": "violates", "checks_violated": ["interval", "state"], "shrunk": '{"a":0}'}
+
+
+def test_the_graver_outweighs() -> None:
+    assert set(BY_GRAVITY) == set(Overall)
+    for graver, lighter in combinations(BY_GRAVITY, 2):
+        assert gravest({lighter: True, graver: True}) is graver
+        assert gravest({lighter: ["a cause"], graver: []}) is lighter
+    assert gravest({}) is Overall.CONFORMS
+    for verdict in Verdict:
+        assert (verdict.overall is Overall.VIOLATES) is (verdict in FAILED)
+        assert (verdict.overall is Overall.INCOMPLETE) is (verdict in SKIPPED)
+        assert Overall.of_word(verdict.overall.word) is verdict.overall
+
+
+def test_a_row_and_a_table_of_rows_agree_on_the_kind() -> None:
+    rows = [CRASHED, WRONG]
+    table = with_violated(pd.DataFrame(rows))
+    assert [tuple(line) for line in table[list(KIND)].to_numpy()] == [kind_of(row) for row in rows]
+    assert [what_failed(row) for row in rows] == ["crashed", "interval, state"]
+    assert replay_line(WRONG) == """poolproof replay --backend b:C '{"a":0}'"""

@@ -24,6 +24,7 @@ from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import PHASES
 from poolproof.suites.plan.blocks import SequenceBlock
+from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.lines import line_question
 from poolproof.suites.plan.plans import Plan, Subject, blocks
 from scatter import Scatter
@@ -253,3 +254,16 @@ def test_a_status_is_told_with_its_action() -> None:
         "the status of action 3 of 3 (run): got 507000, expected 0, Whatever was done before, a call gives what it "
         "gives alone; its text is: no such stream"
     )
+
+
+OF_A2 = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 1, 4, 4], "index_dtype": "int32"}
+
+
+@pytest.mark.parametrize("second", [[1, 1], [2, 2]])
+def test_whichever_call_of_a_sequence_is_refused_the_row_says_what_its_document_says(second: list[int]) -> None:
+    """A sequence was held to its first call alone, and honest runs with it did not stand."""
+    calls = [OF_A2 | {"kernel_size": [2, 2], "dilation": dilation} for dilation in ([1, 1], second)]
+    row = {"backend": "emulator-a2", "product": "A2", "model": None, "verdict": "refused as documented"}
+    row |= {"reason": "161002 in phase 1 by 2d-bwd.dilation.one: Every value of dilation is 1."}
+    row |= {"case": json.dumps({"sequence": ["prepare", "prepare call=1"], "calls": calls})}
+    assert bool(row_problem(row, {"backends": {}})) is (second == [1, 1])

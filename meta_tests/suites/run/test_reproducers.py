@@ -186,9 +186,7 @@ SMALL, RIGHT = replace(CASE, shape=(1, 2, 2)), replace(CASE, shape=(0, 4, 4))
 
 
 @pytest.mark.parametrize(("smallest", "lots"), [(SMALL, "LLLL" + "LLL"), (RIGHT, "LLLL" + "." * 10), (None, "L...")])
-def test_a_smaller_case_is_one_that_was_seen_to_fail_as_often(
-    flaky: Flaky, tmp_path: Path, smallest: Case | None, lots: str
-) -> None:
+def test_a_smaller_case_was_seen_to_fail_too(flaky: Flaky, tmp_path: Path, smallest: Case | None, lots: str) -> None:
     runner, _, file = flaky
     file.write_text(lots[0] + "." + lots[1:] + "." * 20)
     result = runner.judge(one_case(smallest))
