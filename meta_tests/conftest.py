@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -34,18 +34,20 @@ def empty_pages(digest: Digest, folder: Path) -> dict[str, Path]:
     return {page.name: folder / page.name for page in PAGES}
 
 
-class DerivedOnce:
+Derive = Callable[[Digest, Path], dict[str, Path]]
+
+
+def derived_once(factory: pytest.TempPathFactory) -> Derive:
     """In place of `derived_files`: those of a record with the same content are made once, and nobody writes to them."""
+    made: dict[str, dict[str, Path]] = {}
 
-    def __init__(self, factory: pytest.TempPathFactory) -> None:
-        self._factory = factory
-        self._made: dict[str, dict[str, Path]] = {}
-
-    def __call__(self, digest: Digest, scratch: Path) -> dict[str, Path]:
+    def derived(digest: Digest, scratch: Path) -> dict[str, Path]:
         content = content_hash(digest.folder)
-        if content not in self._made:
-            self._made[content] = derived_files(digest, self._factory.mktemp("derived"))
-        return self._made[content]
+        if content not in made:
+            made[content] = derived_files(digest, factory.mktemp("derived"))
+        return made[content]
+
+    return derived
 
 
 def pytest_collection_finish() -> None:
@@ -99,12 +101,12 @@ def bundle(failing_run: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def _derived_once(tmp_path_factory: pytest.TempPathFactory) -> DerivedOnce:
-    return DerivedOnce(tmp_path_factory)
+def _derived_once(tmp_path_factory: pytest.TempPathFactory) -> Derive:
+    return derived_once(tmp_path_factory)
 
 
 @pytest.fixture
-def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -> None:
+def deriving_once(_derived_once: Derive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and pages of the same record are made once in all such tests, by who packs and by who verifies."""
     for module in (packing, verification):
         monkeypatch.setattr(module, "derived_files", _derived_once)
@@ -114,9 +116,9 @@ def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -
 def packed_by_a_forger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows from a record is made to agree with it, once by who packs and who verifies, and pages are empty."""
     monkeypatch.setattr(packing, "publish", empty_pages)
-    deriving_once = DerivedOnce(tmp_path_factory)
+    own = derived_once(tmp_path_factory)
     for module in (packing, verification):
-        monkeypatch.setattr(module, "derived_files", deriving_once)
+        monkeypatch.setattr(module, "derived_files", own)
 
 
 @pytest.fixture

@@ -253,12 +253,6 @@ def test_an_interrupted_hunt_has_missed_nothing(tmp_path: Path, monkeypatch: pyt
         assert "interrupted" in text and "issed" not in text
 
 
-def test_an_unknown_defect_is_named() -> None:
-    result = CliRunner().invoke(score, ["--defect", "nonsense"])
-    assert result.exit_code != 0
-    assert "there is no defect nonsense" in result.output
-
-
 OVERLAPPING: dict[str, Any] = {"shape": (1, 1, 300, 301), "kernel_size": (3,), "stride": (2,)}
 VOLUME = OVERLAPPING | {"operator": "MaxPool3dWithArgmaxBackward", "shape": (1, 1, 20, 40, 41)}
 Place = tuple[int, ...]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bad_inputs.waivers import GOOD, table
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.rows.checks import CHECK_IDS
@@ -30,7 +31,7 @@ from poolproof.reports.waivers import (
 from poolproof.suites.opening import check_clock
 from poolproof.suites.plan.aspects import ALL_CHECKS
 from reports_made_up import OPERATORS, Recipe, make_run
-from sessions import poolproof
+from sessions import poolproof, waiver
 
 TODAY = date(2026, 11, 21)
 ROW = {
@@ -43,23 +44,13 @@ ROW = {
     "verdict": "violates",
     "checks_violated": ["written", "maximum"],
 }
-TEXT = """
-[[waiver]]
-id = "strided"
-reason = "strides are ignored"
-owner = "somebody"
-expires = 2027-01-31
-{more}
-[waiver.scope]
-backend = "torch-*"
-operator = ["AdaptiveMaxPool3d", "MaxPool3dWithArgmax"]
-layouts = "*out:*"
-"""
+OUTPUTS = 'backend = "torch-*", operator = ["AdaptiveMaxPool3d", "MaxPool3dWithArgmax"], layouts = "*out:*"'
+STRIDED = waiver("strided", OUTPUTS, "2027-01-31")
 
 
 def waivers(tmp_path: Path, more: str = "", today: date = TODAY) -> Waivers:
     path = tmp_path / "known.toml"
-    path.write_text(TEXT.format(more=more))
+    path.write_text(STRIDED + more)
     return Waivers(load(path), today)
 
 
@@ -149,18 +140,16 @@ QUADRATIC = {"operator": "MaxPool2dWithIndicesBackward", "planes": 1, "elements"
     ],
 )
 def test_time_outs_of_mindspore_are_waived_on_large_planes_alone(change: dict[str, object], verdict: Verdict) -> None:
-    known = Waivers([waiver for path in shipped() for waiver in load(path)], TODAY)
+    known = Waivers([each for path in shipped() for each in load(path)], TODAY)
     row = ROW | {"backend": "mindspore", "verdict": "timed out", "checks_violated": []} | QUADRATIC | change
     assert known.apply(row, {"mindspore": "2.10.0"})["verdict"] == verdict
 
 
 # Files.
 
-ENTRIES = {"id": "'a'", "reason": "'r'", "owner": "'o'", "expires": "2027-01-01", "scope": "{ dtype = 'x' }"}
-
 
 def written(**changes: str) -> str:
-    return "[[waiver]]\n" + "\n".join(f"{name} = {value}" for name, value in (ENTRIES | changes).items())
+    return table(GOOD | changes)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +171,7 @@ def written(**changes: str) -> str:
         (written(checks="'interval'"), "at `[$].checks"),
         (written(checks="[3]"), "at `[$].checks"),
         (written(checks="['interval', 'intervall']"), "there is no check 'intervall'"),
-        (TEXT.format(more="") * 2, "several waivers called 'strided'"),
+        (STRIDED * 2, "several waivers called 'strided'"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str, message: str) -> None:

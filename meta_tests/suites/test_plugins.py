@@ -6,7 +6,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ from poolproof.suites.judging import plugged_standards
 from poolproof.suites.plugged import LoadedPlugins
 from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
-from sessions import poolproof, run_session
+from sessions import poolproof, run_session, waiver
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
 STANDARD = """
@@ -50,17 +50,6 @@ class Told(Standard):
 def told(name, answer):
     return Told(name=name, source="us", answer=answer)
 """
-WAIVER = """
-[[waiver]]
-id = "{id}"
-reason = "known"
-owner = "somebody"
-expires = {expires}
-[waiver.scope]
-{scope}
-"""
-SOON = date.today() + timedelta(days=90)
-
 
 Package = Callable[..., Path]
 
@@ -177,13 +166,6 @@ def waiver_plugins(package: Package, files: Mapping[str, str], point: str = "the
     waivers, records = choose((), date.today())
     assert ("known" in {waiver.id for waiver in waivers.all}) == (records[0]["fault"] == "")
     return [record["fault"] for record in records]
-
-
-MINE = 'backend = "mine"'
-
-
-def waiver(id: str = "known", expires: date = SOON, scope: str = MINE) -> str:  # noqa: A002
-    return WAIVER.format(id=id, expires=expires, scope=scope)
 
 
 def test_waivers_of_a_package_are_used_and_nothing_of_it_is_imported(package: Package) -> None:

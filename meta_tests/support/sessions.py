@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -84,6 +85,13 @@ def begin(*arguments: object, cwd: Path) -> BaseProcess:
     """A session that is not waited for; what it prints goes to the file ``printed``."""
     asked = Command("pytest", words(*arguments)[3:], cwd, ENVIRONMENT)
     return forked.start(asked, cwd / "printed", cwd / "printed")
+
+
+def waiver(name: str = "known", scope: str = 'backend = "mine"', expires: object = None, more: str = "") -> str:
+    """A waiver as a file has it; it ends in three months unless something else is said."""
+    day = expires or date.today() + timedelta(days=90)
+    who = f'[[waiver]]\nid = "{name}"\nreason = "known"\nowner = "somebody"\n'
+    return f"{who}expires = {day}\nscope = {{ {scope} }}\n{more}\n"
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:

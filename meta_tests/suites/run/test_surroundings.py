@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE, STDOUT
@@ -26,7 +25,7 @@ from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
-from sessions import surroundings
+from sessions import Ended, surroundings
 from shared_runs import made_once
 
 BACKEND = "plugged_backends:loses_threes"
@@ -47,15 +46,6 @@ FAULTS: dict[str, dict[str, Any]] = {
     "job summary": {"environment": {"GITHUB_STEP_SUMMARY": "/dev/full"}, "more": ["--ci", "github"]},
     **{hook: {"environment": {"DISTURBANCE": hook}} for hook in ("sessionfinish", "terminal_summary", "unconfigure")},
 }
-
-
-@dataclass
-class Link:
-    """One session of a chain: how it ended, what it said, and the folder as it left it."""
-
-    status: int
-    output: str
-    folder: Path
 
 
 def test_what_the_end_of_a_run_needs_is_tried_at_its_start(tmp_path: Path) -> None:
@@ -80,8 +70,8 @@ def told_to(*options: str) -> list[str]:
     return [str(ROOT / "suites"), *ARGUMENTS, "-p", "disturbing", "--report", "run", *options]
 
 
-def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Link]:
-    """Sessions of one run, made once for all workers: each that has a test of this module would make them all again."""
+def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Ended]:
+    """Sessions of one run, and its folder as each left it; made once, else each worker would make them all again."""
 
     def make(folder: Path) -> None:
         for number, step in enumerate(steps):
@@ -90,7 +80,7 @@ def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str
 
     folder = made_once(factory, name, make)
     said = [(folder / f"said-{number}").read_text(encoding="utf-8").partition("\n") for number in range(len(steps))]
-    return [Link(int(status), text, folder / f"after-{number}") for number, (status, _, text) in enumerate(said)]
+    return [Ended(int(status), text, folder / f"after-{number}") for number, (status, _, text) in enumerate(said)]
 
 
 def session(
@@ -114,7 +104,7 @@ def session(
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Link]:
+def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Ended]:
     """The sessions of one run: at each limit, with each fault behind the last row, and undisturbed."""
     limited = [{"limit": limit} for limit in LIMITS]
     steps = [{"more": [], **step} for step in (*limited, *FAULTS.values(), {})]
@@ -124,12 +114,12 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Link]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Link:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     (step,) = sessions_of(tmp_path_factory, "undisturbed", [{}])
     return step
 
 
-def told_once(step: Link, sentence: str) -> None:
+def told_once(step: Ended, sentence: str) -> None:
     """The sentence is told, and no traceback."""
     assert step.status == Overall.COULD_NOT_RUN, step.output
     assert sentence in " ".join(step.output.split()), step.output
@@ -137,7 +127,9 @@ def told_once(step: Link, sentence: str) -> None:
     assert "INTERNALERROR" not in step.output
 
 
-def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: list[Link], undisturbed: Link) -> None:
+def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(
+    chain: list[Ended], undisturbed: Ended
+) -> None:
     before: Counter[tuple[str, ...]] = Counter()
     told, counts = set(), set()
     for step in chain[: len(LIMITS)]:
@@ -157,7 +149,7 @@ def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: 
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Link], undisturbed: Link, fault: str) -> None:
+def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Ended], undisturbed: Ended, fault: str) -> None:
     step = chain[len(LIMITS) + [*FAULTS].index(fault)]
     if fault in ("sessionfinish", "terminal_summary", "unconfigure"):
         told_once(step, f"a plugin failed at the end of the session: LookupError: no server to upload to, in {fault}")
@@ -180,7 +172,8 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
     said = subprocess.run(asked, cwd=tmp_path, env=surroundings(), text=True, stdout=PIPE, stderr=STDOUT).stdout
     (full, status), (again, last) = re.findall(r"(.*?)^=== (-?\d+)\n", said, flags=re.MULTILINE | re.DOTALL)
     told_once(
-        Link(int(status), full, tmp_path / "full"), "No space left on device; make room for it, and go on with --resume"
+        Ended(int(status), full, tmp_path / "full"),
+        "No space left on device; make room for it, and go on with --resume",
     )
     assert "replacing crashed worker" not in full
     assert int(last) == Overall.VIOLATES, again

@@ -33,28 +33,17 @@ _OUTPUTS = ("a-file/out", "a-device/out", "a-loop", _LONG)
 _NO_MODULES = ("nowhere:Backend", "scatter_backends:", "scatter_backends:Nothing", "os:path", "os:\udcff")
 _BACKENDS = ("abacus", "", ":", *_NO_MODULES)
 
+_SUBJECT = {"--backend": HONEST, "--operator": "MaxPool2dWithIndices", "--dtype": "float32"}
+_ONE_CASE = {**_SUBJECT, "--aspect": "values", "--cases": "1"}
+
 BASE: Mapping[str, Mapping[str, str]] = {
     "backends": {},
     "list": {"--backend": HONEST},
     "replay": {"case": CASE, "--backend": HONEST},
     "probe": {"--backend": HONEST, "--operator": "MaxPool2dWithIndicesBackward", "--dtype": "float32"},
     "plugins": {},
-    "export": {
-        "--format": "json",
-        "-o": "list.jsonl",
-        "--backend": HONEST,
-        "--cases": "1",
-        "--operator": "MaxPool2dWithIndices",
-        "--dtype": "float32",
-        "--aspect": "values",
-    },
-    "coverage": {
-        "--backend": HONEST,
-        "--cases": "1",
-        "--operator": "MaxPool2dWithIndices",
-        "--dtype": "float32",
-        "--aspect": "values",
-    },
+    "export": {"--format": "json", "-o": "list.jsonl", **_ONE_CASE},
+    "coverage": _ONE_CASE,
     "show": {"run": RUN},
     "waive": {"run": RUN, "case_id": FAILING_CASE, "--reason": "known", "--owner": "us", "--expires": _DAY},
     "package": {"run": RUN, "-o": "new.zip"},
