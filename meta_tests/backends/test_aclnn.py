@@ -39,9 +39,9 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> Survey:
     """What the backend says in a process of its own with that environment; `BackendUnavailable` passes through."""
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    with closing(Sandbox("aclnn", tmp_path, "aclnn", timeout=20.0)) as sandbox:
+    with monkeypatch.context() as own, closing(Sandbox("aclnn", tmp_path, "aclnn", timeout=20.0)) as sandbox:
+        for name, value in environment.items():
+            own.setenv(name, value)
         return sandbox.start()
 
 

@@ -102,9 +102,6 @@ def test_a_mask_that_is_too_short_is_found_by_the_device() -> None:
         assert (outcome.phase_one, outcome.phase_two, outcome.synchronisation) == (0, 0, 507053)
 
 
-# Seeded defects, where values alone do not show them; what they do to values, the suite is scored by.
-
-
 def test_the_table_of_defects() -> None:
     """What python reads is what the library was compiled from."""
     with fresh(library(), "A2") as emulator:

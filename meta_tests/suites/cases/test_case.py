@@ -188,13 +188,10 @@ def test_alternatives_differ_in_a_flag_a_layout_or_the_batch_axis() -> None:
 PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
 
 
-def state_cases() -> list[Case]:
-    planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
-    return [question.case for block in planned for question in block.questions()]
-
-
 def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
-    found = [(case, other) for case in state_cases() if (other := twin(case)) is not None]
+    planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
+    asked = [question.case for block in planned for question in block.questions()]
+    found = [(case, other) for case in asked if (other := twin(case)) is not None]
     assert len(found) > 100
     for case, other in found:
         assert other.pooled_shape == case.pooled_shape

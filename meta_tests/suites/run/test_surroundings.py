@@ -127,9 +127,7 @@ def told_once(step: Ended, sentence: str) -> None:
     assert "INTERNALERROR" not in step.output
 
 
-def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(
-    chain: list[Ended], undisturbed: Ended
-) -> None:
+def test_a_disk_that_is_full_at_ten_points_all_over_a_run_costs_no_row(chain: list[Ended], undisturbed: Ended) -> None:
     before: Counter[tuple[str, ...]] = Counter()
     told, counts = set(), set()
     for step in chain[: len(LIMITS)]:
@@ -171,10 +169,8 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
     asked = [*unshare, script, "sh", sys.executable, "-m", "pytest", *told_to("-n", "2", "--cases", "30")]
     said = subprocess.run(asked, cwd=tmp_path, env=surroundings(), text=True, stdout=PIPE, stderr=STDOUT).stdout
     (full, status), (again, last) = re.findall(r"(.*?)^=== (-?\d+)\n", said, flags=re.MULTILINE | re.DOTALL)
-    told_once(
-        Ended(int(status), full, tmp_path / "full"),
-        "No space left on device; make room for it, and go on with --resume",
-    )
+    room = "No space left on device; make room for it, and go on with --resume"
+    told_once(Ended(int(status), full, tmp_path / "full"), room)
     assert "replacing crashed worker" not in full
     assert int(last) == Overall.VIOLATES, again
     rows = rows_of(tmp_path / "again")

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bad_inputs import Given, Lay, small_session
+from places import GOLDEN
 
 RUN, BUNDLE, HISTORY, KEY = "run", "bundle.zip", "history", "key.pem"
 
@@ -26,28 +27,13 @@ MADE = (
 FAILING_CASE = "{failing case}"
 """Stands in arguments for the id of a case that the run violates."""
 
-_HARMFUL_C = """
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-__attribute__((constructor)) static void begin(void) {
-    const char *how = getenv("HARMFUL");
-    if (how && !strcmp(how, "aborts")) abort();
-    if (how && !strcmp(how, "exits")) exit(0);
-    if (how && !strcmp(how, "faults")) *(volatile int *)0 = 1;
-    if (how && !strcmp(how, "hangs")) for (;;) pause();
-    if (how && !strcmp(how, "prints")) write(1, "\\033[2Jloading\\n", 12);
-}
-"""
-
 HARMFUL = "libharmful.so"
 """A library without symbols whose constructor does what the variable HARMFUL says."""
 
 
 def finish(made: Path) -> None:
     """Add what needs no command: a key, and a library whose constructor misbehaves."""
-    (made / "harmful.c").write_text(_HARMFUL_C, encoding="utf-8")
-    subprocess.run(["c++", "-x", "c++", "-shared", "-fPIC", "-o", HARMFUL, "harmful.c"], cwd=made, check=True)
+    subprocess.run(["c++", "-x", "c++", "-shared", "-fPIC", "-o", HARMFUL, GOLDEN / "harmful.c"], cwd=made, check=True)
 
 
 def failing_case(made: Path) -> str:
