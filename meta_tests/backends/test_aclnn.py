@@ -144,13 +144,11 @@ def test_workers_share_the_npus_out(
 
 
 def asked(shape: tuple[int, ...]) -> Case:
-    return Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32")
+    return Case.of("MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32")
 
 
 HALF = {"dtype": "float16", "index_dtype": "int32", "shape": (1, 1, 4, 4)}
-ADDS_IN_A_SCRATCH_AREA = Case.of(
-    "MaxPool3dWithArgmaxBackward", **HALF, kernel_size=(1, 2, 2), stride=(1,), dilation=(2,)
-)
+ADDS_IN_SCRATCH = Case.of("MaxPool3dWithArgmaxBackward", **HALF, kernel_size=(1, 2, 2), stride=(1,), dilation=(2,))
 ONE_PLANE_MORE_THAN_CORES = asked((1, 49, 4, 4))
 
 
@@ -158,7 +156,7 @@ ONE_PLANE_MORE_THAN_CORES = asked((1, 49, 4, 4))
     ("variable", "value", "case", "verdict", "said"),
     [
         ("DEFECTS", "crash_on_uneven_cores", ONE_PLANE_MORE_THAN_CORES, Verdict.CRASHED, "signal SIGSEGV"),
-        ("DEFECTS", "hang_on_idle_core", ADDS_IN_A_SCRATCH_AREA, Verdict.TIMED_OUT, ""),
+        ("DEFECTS", "hang_on_idle_core", ADDS_IN_SCRATCH, Verdict.TIMED_OUT, ""),
         ("MEMORY", "200000", asked((1, 1, 300, 300)), Verdict.NOT_RUN, "207001"),
         ("MEMORY", "100000", asked((1, 1, 120, 120)), Verdict.NOT_RUN, "207018"),
     ],

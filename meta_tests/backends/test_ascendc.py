@@ -61,9 +61,7 @@ def changed(path: Path, *changes: tuple[str, str]) -> None:
 
 
 def judged(backend: Backend, *checks: str, **fields: Any) -> Row:
-    case = Case.of(
-        **{"operator": BACKWARD, "index_dtype": "int32", "shape": (2, 3, 4, 4), "kernel_size": (2,)} | fields
-    )
+    case = Case.of(BACKWARD, **{"index_dtype": "int32", "shape": (2, 3, 4, 4), "kernel_size": (2,)} | fields)
     return CaseQuestion(case, holding("results", "interval", "sanitizer", *checks)).judge(backend)
 
 
@@ -293,10 +291,8 @@ def test_sources_of_the_library_have_to_be_named(monkeypatch: pytest.MonkeyPatch
 def test_every_manifest_of_the_library_is_read_and_in_its_sample_of_ci(kernel: Path) -> None:
     names = {path.stem for path in (ROOT / "backends" / "ascendc" / "ops_nn").glob("*.toml")}
     assert all(Kernel(f"ascendc:ops-nn/{name}").operators for name in names)
-    sample = (ROOT / "docs" / "ci" / "kernels-github.yml").read_text(encoding="utf-8")
-    assert {*re.findall(r"^ {10}- (\w+-\w+)$", sample, re.MULTILINE)} == {
-        it for it in names if "experimental" not in it
-    }
+    page = (ROOT / "docs" / "ci" / "kernels-github.yml").read_text(encoding="utf-8")
+    assert {*re.findall(r"^ {10}- (\w+-\w+)$", page, re.MULTILINE)} == {it for it in names if "experimental" not in it}
 
 
 @pytest.mark.parametrize("wrong", ["source", "compiler", "manifest"])

@@ -106,9 +106,7 @@ def test_the_table_of_defects() -> None:
     """What python reads is what the library was compiled from."""
     with fresh(library(), "A2") as emulator:
         table = json.loads(emulator.poolproof_emulator_defects())
-    read = [
-        asdict(defect) | {"class": defect.group, "products": " ".join(defect.products)} for defect in defects().values()
-    ]
+    read = [asdict(each) | {"class": each.group, "products": " ".join(each.products)} for each in defects().values()]
     assert table == [{name: row[name] for name in table[0]} for row in read]
     assert len(read) >= 70
     assert all(all(row.values()) for row in table)

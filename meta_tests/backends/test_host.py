@@ -180,9 +180,7 @@ def test_a_backend_describes_itself(host: HostClient) -> None:
     assert said.environment == {"numpy": np.__version__}
     assert said.unsupported[FORWARD, "float16", "int32"] is None
     assert said.unsupported["MaxPool2dWithMask", "float16", "int8"] == "windows of two by two alone"
-    keys = {
-        (name, dtype, stored) for name, op in OPERATORS.items() for stored in op.indices.dtypes for dtype in FORMATS
-    }
+    keys = {(name, dtype, kept) for name, op in OPERATORS.items() for kept in op.indices.dtypes for dtype in FORMATS}
     assert said.unsupported.keys() == keys
     assert said.abilities.keys() == OPERATORS.keys()
     assert said.import_folders == (str(SUPPORT),)

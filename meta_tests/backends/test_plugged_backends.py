@@ -97,7 +97,7 @@ OF_A_STRANGER = "{'status': 'completed', 'results': {'gradient': [[1], 'float32'
 def test_an_outcome_that_is_none_is_the_adapters_and_a_device_that_is_lost_no_refusal(
     tmp_path: Path, backend: str, verdict: str, reason: str | None
 ) -> None:
-    case = Case.of(operator=OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
+    case = Case.of(OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
     (row,) = judged_by(f"plugged_backends:{backend}", [CaseQuestion(case, holding("interval"))], tmp_path)
     assert row["verdict"] == verdict
     assert reason in (None, row["reason"])

@@ -7,9 +7,7 @@ from poolproof.references.standards import STANDARDS
 from poolproof.score.hunt import HONEST
 from poolproof.suites.cases.case import Case
 
-MANY_PLANES = Case.of(
-    operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,)
-)
+MANY_PLANES = Case.of("MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,))
 ALL = {*STANDARDS, "interval"}
 LISTS = [peer.name for peer in PEERS]
 

@@ -69,7 +69,7 @@ EXPANDED = Case.of(
     deterministic=True,
     layouts=WIDE,
 )
-ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
+ADAPTIVE = Case.of("AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
 
 
 def test_it_reads_a_result_through_the_tensor_that_torch_gave_other_strides(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
-    case = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
+    case = Case.of("MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
     judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
@@ -99,7 +99,7 @@ def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("fault", "status"), [("writes_past", 2), ("lost", 1)])
 def test_the_program_acquits_nobody_of_what_it_cannot_see(tmp_path: Path, fault: str, status: int) -> None:
-    case = Case.of(operator=BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
+    case = Case.of(BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
     asked = CaseQuestion(case, holding("interval", "memory_untouched"), evidence=EvidenceFolder(tmp_path, "scatter"))
     row = asked.judge(FAULTS[fault][0]())
     write_programs(tmp_path)
@@ -129,7 +129,7 @@ def judged_lost(case: Case, folder: EvidenceFolder, backend: Backend | None = No
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend := refuses_dilation(), "accumulation", lambda _: ACC32)
     fields = {"dtype": "float16", "gradient": "positive", "indices": "crowded", "stride": (1,)}
-    case = Case.of(operator=BACKWARD, shape=(1, 1, 16, 16), kernel_size=(3,), dilation=(2,), **fields)
+    case = Case.of(BACKWARD, shape=(1, 1, 16, 16), kernel_size=(3,), dilation=(2,), **fields)
     row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"), backend)
     assert row["checks_violated"] == ["refusal"]
     left = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
@@ -141,7 +141,7 @@ def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch:
 def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
-        case = Case.of(operator=BACKWARD, shape=shape, kernel_size=(2,))
+        case = Case.of(BACKWARD, shape=shape, kernel_size=(2,))
         judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
 
@@ -236,7 +236,7 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     def replay(*arguments: str) -> str:
-        line = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
+        line = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
         command = ["replay", "--backend", LOST, *arguments, line]
         ended = forked.run(forked.Command("poolproof", command, tmp_path, dict(os.environ)))
         assert ended.returncode == 1, ended.stderr
@@ -254,7 +254,7 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
         "--interactive",
         "--backend",
         LOST,
-        Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json(),
+        Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json(),
     ]
     told = CliRunner().invoke(main, asked, input="print('outside:', int(((got < low) | (got > high)).sum()))\n")
     assert told.exit_code == 1 and "outside: 1" in told.output, told.output
@@ -267,7 +267,7 @@ def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none
     folder.write_unfinished({"verdict": Verdict.CRASHED, "case": calls[0].describe()["case"]})
     assert not list(tmp_path.rglob("*.npz"))
     for operator in (BACKWARD, FORWARD):
-        case = Case.of(operator=operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
+        case = Case.of(operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
         folder.write_unfinished({"verdict": Verdict.CRASHED, "case": case.to_json()})
         stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
         assert stored.rejected.all() and np.isnan(stored.arrays["got"]).all()

@@ -140,12 +140,8 @@ def test_grids_count_every_case_that_was_run(tmp_path: Path) -> None:
         (sizes, {("1 to 255", "2 to 63"), ("1 to 255", "65 and more")}),
         (windows, {("2 to 127", "="), ("2 to 127", ">")}),
     ):
-        places = [
-            (across, down) for down, _ in enumerate(grid.down.classes) for across, _ in enumerate(grid.across.classes)
-        ]
-        counted = {
-            (grid.across.classes[a], grid.down.classes[d]): grid.counts[d][a] for a, d in places if grid.counts[d][a]
-        }
+        places = [(a, d) for d, _ in enumerate(grid.down.classes) for a, _ in enumerate(grid.across.classes)]
+        counted = {(grid.across.classes[a], grid.down.classes[d]): n for a, d in places if (n := grid.counts[d][a])}
         assert counted == dict.fromkeys(met, 1)
         failing = [(a, d) for a, d in places if grid.failing[d][a]]
         assert [grid.counts[d][a] for a, d in failing] == [1], "the one that violates"

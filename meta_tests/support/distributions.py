@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.random import Generator
 
 from poolproof.references.formats import FloatFormat
 
-Draw = Callable[[np.random.Generator, tuple[int, int], FloatFormat], np.ndarray]
+Draw = Callable[[Generator, tuple[int, int], FloatFormat], np.ndarray]
 
 
-def _wide(rng: np.random.Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
+def _wide(rng: Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
     span = min(fmt.max_exponent - 13, 60)
     return np.ldexp(rng.uniform(1, 2, shape), rng.integers(-span, span, shape)) * rng.choice([-1, 1], shape)
 
 
-def _cancelling(rng: np.random.Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
+def _cancelling(rng: Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
     values = rng.uniform(1, 2, shape) * 2.0 ** rng.integers(0, 10, shape)
     values[:, 1::2] = -values[:, : values[:, 1::2].shape[1] * 2 : 2]
     values[:, 0] += rng.uniform(-1, 1, shape[0])
     return values
 
 
-def _subnormals(rng: np.random.Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
+def _subnormals(rng: Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
     return rng.integers(-(2 ** (fmt.precision + 1)), 2 ** (fmt.precision + 1), shape) * fmt.smallest_subnormal
 
 
-def _near_overflow(rng: np.random.Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
+def _near_overflow(rng: Generator, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
     return np.ldexp(rng.uniform(0.25, 2, shape), fmt.max_exponent) * rng.choice([-1, 1], shape)
 
 
@@ -45,6 +46,6 @@ DISTRIBUTIONS: dict[str, Draw] = {
 }
 
 
-def draw_terms(rng: np.random.Generator, name: str, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
+def draw_terms(rng: Generator, name: str, shape: tuple[int, int], fmt: FloatFormat) -> np.ndarray:
     """Terms of shape (cells, k) that ``fmt`` represents exactly and that are finite."""
     return np.clip(fmt.round(DISTRIBUTIONS[name](rng, shape, fmt)), -fmt.max, fmt.max)

@@ -69,6 +69,4 @@ def programs(heading: str) -> list[Program]:
 
 def run_afresh(program: Program) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program.whole]
-    return subprocess.run(
-        command, cwd=ROOT, env=surroundings(), capture_output=True, text=True, check=False, timeout=120
-    )
+    return subprocess.run(command, cwd=ROOT, env=surroundings(), capture_output=True, text=True, timeout=120)

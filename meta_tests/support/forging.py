@@ -371,3 +371,6 @@ FORGERIES = (
     Forgery("a part without rows", _empty_part, "has no rows"),
     Forgery("the whole story retold: rows healed, evidence removed", _healed_with_evidence, SIGNATURE, rerun=True),
 )
+
+UNTRACED = tuple(forgery for forgery in FORGERIES if forgery.caught == SIGNATURE)
+"""Those that leave nothing but a signature that no longer fits."""

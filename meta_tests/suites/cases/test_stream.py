@@ -52,7 +52,7 @@ LARGE = (1, 300, 64, 64)
 
 
 def large(operator: str, **recipes: str) -> Case:
-    return Case.of(operator=operator, shape=LARGE, dtype="float16", kernel_size=(2,), stride=(1,), **recipes)
+    return Case.of(operator, shape=LARGE, dtype="float16", kernel_size=(2,), stride=(1,), **recipes)
 
 
 @pytest.mark.parametrize("recipe", ["ties", "after_relu", "infinities"])

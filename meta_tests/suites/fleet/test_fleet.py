@@ -247,7 +247,7 @@ class Together:
 
 
 ASKED = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
-CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
+CASE = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
 QUESTION = CaseQuestion(CASE, EVERYTHING, "diagnosis-1")
 MAKE = partial(Runner, waive=lambda row: row, timeout=60.0, shrinks=False, most_evidence=50)
 BACKEND = "scatter_backends:lost"

@@ -67,7 +67,7 @@ def test_judges_that_are_killed_cost_no_row(alone: Ended, tmp_path: Path) -> Non
 
 def test_a_case_that_no_judge_survives_accuses_nobody(tmp_path: Path) -> None:
     fair, deadly = (
-        Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, size, size), kernel_size=(2,)) for size in (4, 5)
+        Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, size, size), kernel_size=(2,)) for size in (4, 5)
     )
     asked = ["--ray", "auto", *("--case", fair.to_json()), *("--case", deadly.to_json())]
     ended = run_session(tmp_path / "run", "dying_backends:kills_its_judge", asked=asked, fresh=True)

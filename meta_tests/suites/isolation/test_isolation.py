@@ -39,7 +39,7 @@ from poolproof.suites.judging.question import Aspect
 from sessions import wait_until
 
 ASPECT = holding("interval", "unreached")
-CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
+CASE = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
 QUESTIONS = [
     CaseQuestion(
         replace(CASE, seed=seed, attributes=replace(CASE.attributes, ceil_mode=seed in (2, 3, 7))), ASPECT, "block"
@@ -61,9 +61,7 @@ def judged(backend: str, scratch: Path, timeout: float = 20.0, aspect: Aspect = 
 def lost_alone(rows: list[Row], verdict: Verdict) -> list[Row]:
     """The rows of what rounds up, which alone has that verdict; all others conform."""
     assert [row["case_id"] for row in rows] == [question.case.id for question in QUESTIONS]
-    assert [row["verdict"] for row in rows] == [
-        verdict if asked in KILLING else Verdict.CONFORMS for asked in QUESTIONS
-    ]
+    assert [row["verdict"] for row in rows] == [verdict if each in KILLING else Verdict.CONFORMS for each in QUESTIONS]
     return [row for row, asked in zip(rows, QUESTIONS, strict=True) if asked in KILLING]
 
 

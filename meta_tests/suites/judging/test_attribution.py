@@ -25,7 +25,7 @@ from poolproof.suites.run.runner import Runner
 from sessions import replay
 
 RIGHT = Case.of(
-    operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"
+    "MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"
 )
 """Its twin has a kernel three wide, and a neighbour has ceil_mode."""
 
@@ -69,10 +69,8 @@ def test_whose_death_it_was_is_not_asked_again_when_it_repeats(runner: Runner, m
     assert (row["verdict"], row["failed_again"], len(asked)) == (Verdict.CRASHED, ENOUGH, 1 + ENOUGH)
 
 
-def judged(runner: Runner, backend: str, aspect: str = "state") -> tuple[Row, ...]:
-    return runner.judge_one(
-        CaseQuestion(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{backend}"
-    )
+def judged(runner: Runner, name: str, aspect: str = "state") -> tuple[Row, ...]:
+    return runner.judge_one(CaseQuestion(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{name}")
 
 
 @pytest.mark.parametrize("aspect", ["state", "case"])
@@ -129,7 +127,7 @@ def test_what_one_call_leaves_for_the_next_is_found(runner: Runner, fault: str, 
 
 
 EMPTY_WINDOW = Case.of(
-    operator=RIGHT.operator, shape=(1, 1, 4, 4), kernel_size=(2, 2), stride=(1, 1), padding=(1, 1), dilation=(5, 5)
+    RIGHT.operator, shape=(1, 1, 4, 4), kernel_size=(2, 2), stride=(1, 1), padding=(1, 1), dilation=(5, 5)
 )
 
 

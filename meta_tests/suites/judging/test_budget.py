@@ -16,7 +16,7 @@ from poolproof.suites.judging import budget
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import EVERYTHING
 
-CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
+CASE = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ from poolproof.suites.plan.aspects import CONTRACT
 from scatter import Scatter
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
-LEGAL = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
-DILATED = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2), dilation=(2,))
+LEGAL = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
+DILATED = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2), dilation=(2,))
 NO_WINDOW = Case.of(
     "MaxPool2dWithIndices", shape=(1, 1, 1, 1), kernel_size=(1, 2), stride=(1,), padding=(0, 1), dilation=(1, 2)
 )
-DETERMINISTIC = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2, 2), deterministic=True)
+DETERMINISTIC = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2, 2), deterministic=True)
 
 
 class Stubborn(Backend):

@@ -39,7 +39,7 @@ from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, shown, write_rows
 from sessions import ENVIRONMENT, replay_pasted, words
 
-CASE = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
+CASE = Case.of("MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
 
 def printed_lines(text: str) -> list[str]:
