@@ -1,7 +1,5 @@
 """Programs that tests start import the helpers in this folder, as the tests themselves do."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import shutil

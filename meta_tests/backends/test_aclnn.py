@@ -1,7 +1,5 @@
 """The aclnn binding on the emulator: which libraries it finds, how it shares NPUs out, and what faults cost."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

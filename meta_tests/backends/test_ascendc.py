@@ -1,7 +1,5 @@
 """Kernel sources as backends: from manifest, source and tiling to a verdict, and what is said where one is wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

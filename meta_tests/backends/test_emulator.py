@@ -1,7 +1,5 @@
 """Whether the emulator's ABI behaves as the real one is documented and was observed to."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The emulator is compiled once, its sources side by side, and who waits is told why: with a compiler that is none."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

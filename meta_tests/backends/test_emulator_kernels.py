@@ -1,7 +1,5 @@
 """Whether the emulator's kernels are right, and whether the named shapes take the named routes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 The record is of phase one; besides it one call for each thing that only phase two, or a device, would tell.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from ctypes import c_uint64, c_void_p

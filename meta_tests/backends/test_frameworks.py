@@ -3,8 +3,6 @@
 The frameworks, as somebody would plug them in, are made of numpy.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 

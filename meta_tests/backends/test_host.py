@@ -1,7 +1,5 @@
 """A host answers requests about calls in shared memory, and so do its forks; what calls leave behind is named."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import json
@@ -14,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -58,7 +56,7 @@ _BETWEEN = 1 << 14
 """Bytes from one tensor to the next, which leaves room for fences."""
 
 
-class HostClient:
+class HostClient(AbstractContextManager):
     """Ends the host when a test leaves it."""
 
     def __init__(self, command: Sequence[str] = (sys.executable, program.__file__), **environment: str) -> None:
@@ -76,9 +74,6 @@ class HostClient:
         theirs.close()
         os.close(arena)
         self.channel = Channel(ours)
-
-    def __enter__(self) -> HostClient:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.channel.close()

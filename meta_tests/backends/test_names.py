@@ -1,7 +1,5 @@
 """Names of backends, with a device behind a colon and without."""
 
-from __future__ import annotations
-
 import pytest
 
 from poolproof.backends.base import BackendUnavailable

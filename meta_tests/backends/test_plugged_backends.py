@@ -1,7 +1,5 @@
 """What a run says of backends that refuse, die, raise or are killed: verdict, exit status and sentence of each."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

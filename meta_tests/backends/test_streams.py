@@ -1,10 +1,8 @@
 """Work on streams around a call: every hazard is noticed by its name, and no correct implementation is accused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -125,8 +123,8 @@ class Module:
     def Stream(self) -> int:  # noqa: N802  (torch's name)
         return next(self._numbers)
 
-    def Event(self) -> Module.Mark:  # noqa: N802
-        return Module.Mark(self)
+    def Event(self) -> "Mark":  # noqa: N802
+        return Mark(self)
 
     @contextmanager
     def stream(self, stream: int) -> Iterator[None]:
@@ -137,15 +135,18 @@ class Module:
     def synchronize(self) -> None:
         self.note("synchronized")
 
-    class Mark:
-        def __init__(self, module: Module) -> None:
-            self._module = module
 
-        def record(self) -> None:
-            self._module.note("recorded")
+@dataclass
+class Mark:
+    """In place of an event of it."""
 
-        def wait(self) -> None:
-            self._module.note("waited")
+    module: Module
+
+    def record(self) -> None:
+        self.module.note("recorded")
+
+    def wait(self) -> None:
+        self.module.note("waited")
 
 
 class Simulated(TorchEager):

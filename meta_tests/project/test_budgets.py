@@ -1,7 +1,5 @@
 """Budgets: rooms stay as small as they are, and so does one case's way. A commit that raises one says what it buys."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import FrameType

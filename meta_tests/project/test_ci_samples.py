@@ -4,8 +4,6 @@ What the machine of a reader has is stood in for: CANN's set_env.sh, device file
 are `pytest` and `poolproof`, by small clients of a thread that has them forked.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

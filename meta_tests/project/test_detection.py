@@ -1,7 +1,5 @@
 """The study of what others find: their lists and standards see the defects that they are known to see."""
 
-from __future__ import annotations
-
 from detection import OUR_CASES, PEERS, finds, judge_by_others
 from poolproof.references.standards import STANDARDS
 from poolproof.score.hunt import HONEST

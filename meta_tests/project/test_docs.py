@@ -1,7 +1,5 @@
 """The pages lead where they say, and the backend that they write as an example is one."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib import import_module

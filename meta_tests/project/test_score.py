@@ -1,7 +1,5 @@
 """The score: how defects are hunted, what counts as found, and the gate that keeps the suite as sharp as it was."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Compiled functions: what they take, that nothing is compiled early, and every state that the disk may be in."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

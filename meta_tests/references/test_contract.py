@@ -1,7 +1,5 @@
 """The contract against recorded statuses, against itself and for any call at all; calls as JSON."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter

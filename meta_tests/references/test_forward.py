@@ -1,7 +1,5 @@
 """The compiled forward is the rule in Python and as specified, and tells what is wrong from what is right."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from itertools import product

@@ -1,7 +1,5 @@
 """Sizes, windows and maxima agree with torch, which is where the operator library's rules come from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

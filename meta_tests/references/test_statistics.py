@@ -1,7 +1,5 @@
 """The statistics of an output against a slow definition, cell by cell in rational arithmetic, and by hand."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Windows answer for themselves; what chooses between their kinds is complete, or says by name what is missing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Signatures: who signed what, with keys as people have them, and that they fit nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

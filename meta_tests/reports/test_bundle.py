@@ -1,7 +1,5 @@
 """The acceptance bundle: that it holds what a verdict rests on, and that verifying it catches every tampering."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

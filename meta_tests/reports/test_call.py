@@ -1,7 +1,5 @@
 """The program that makes a failing call without this project, run as its readers would run it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

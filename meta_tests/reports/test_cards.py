@@ -1,7 +1,5 @@
 """The page of a run begins with what is wrong, one card each, from real failing runs; one that conforms has none."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

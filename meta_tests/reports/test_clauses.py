@@ -1,7 +1,5 @@
 """Clauses of the contract in the reports: counted, mandatory, and told apart by whose description a library follows."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

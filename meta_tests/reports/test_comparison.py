@@ -1,7 +1,5 @@
 """Two runs against each other: what counts as a regression, what is drift, and what is noise."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape

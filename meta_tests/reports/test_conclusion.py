@@ -1,7 +1,5 @@
 """The overall verdict: what makes a run conform, violate or be incomplete, and that rows alone decide."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

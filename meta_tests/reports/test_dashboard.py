@@ -1,7 +1,5 @@
 """The dashboard as people use it: from the matrix to a failing case, by mouse and keyboard, on desks and phones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

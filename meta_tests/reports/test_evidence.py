@@ -1,7 +1,5 @@
 """What a violation leaves behind: evidence that says the same as its row, in files that are read as written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

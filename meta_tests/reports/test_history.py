@@ -1,7 +1,5 @@
 """A history loses nothing and counts nothing twice, whoever writes to it and however a writer ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Hostile archives: a sentence and an exit status for each, soon, in bounded memory, and nothing written elsewhere."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from zipfile import ZipFile

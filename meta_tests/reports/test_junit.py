@@ -1,7 +1,5 @@
 """JUnit XML and the annotations of the CI services: one entry per thing that somebody has to look at."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Pictures of failing planes, and the grids of what was asked: every mark stands for what the evidence says."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Every consumer of runs, fed with real failing runs of every kind: bundle, verification, rerun, history, dashboard,
 comparison, JUnit, annotations and waivers."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

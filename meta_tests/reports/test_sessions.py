@@ -1,8 +1,6 @@
 """Real sessions of every kind: exit status, terminal, page and files for a run that conforms, violates, has gaps,
 has waivers in every state, and crashes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

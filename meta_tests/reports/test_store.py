@@ -1,7 +1,5 @@
 """Rows survive whatever happens to the process that writes them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Terminal, summary, JUnit and annotations begin with the same suspects, and shorten what those explain."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """What failing cases have in common is found, in made-up tables and in real runs, and nothing where nothing is."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Text from outside does nothing to whoever reads it."""
 
-from __future__ import annotations
-
 import re
 from io import StringIO
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Waivers cover what they say and nothing else; what a run says about each, and how one is written."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """One seeded difference for each part of the frozen gates, which comparing has to see."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Harm that a library does to its process reaches no verdict but its own: `studies/misdeeds.py` with a few misdeeds."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

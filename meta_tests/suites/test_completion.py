@@ -1,7 +1,5 @@
 """What a shell completes of the commands."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

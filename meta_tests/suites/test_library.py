@@ -1,7 +1,5 @@
 """The suite as a library: strategies under Hypothesis' own engine, the judge as a function, a run as frames."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

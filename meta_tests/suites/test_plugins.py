@@ -1,7 +1,5 @@
 """What installed packages add: it is used, and one that is broken is one line and costs nothing else."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

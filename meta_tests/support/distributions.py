@@ -1,7 +1,5 @@
 """Gradients to try a criterion on: from harmless to hostile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -3,8 +3,6 @@
 A clock that is set back; Ctrl-C behind the last case, or behind the whole session; a hook at its end that fails.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Calls for the emulator's own tests: a case, or shapes of any kind, as what the plain caller takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 

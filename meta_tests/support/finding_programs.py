@@ -3,8 +3,6 @@
 A program whose fault was mended upstream prints something else; its finding, and its waiver, are then to be removed.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -5,8 +5,6 @@ verdict and hashes anew. `FORGERIES` says of each what is done and what catches 
 ``poolproof verify`` says, or `SIGNATURE` where a careful forger leaves no trace but the signature that no longer fits.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What a sandbox would launch is forked as well, without a guardian. Tests of proc
 start real ones, and so does xdist.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Aspects made for a test, which claim nothing but that certain checks hold, and questions that a sandbox answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that are no bundle, or that are made to harm whoever opens them; each from a bundle that stands."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -4,8 +4,6 @@ Each case is judged in a process of its own, forked when all is loaded; what cou
 it held before.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Backends that anybody could plug in, each with one way not to be judged: it refuses, dies, raises or is killed."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

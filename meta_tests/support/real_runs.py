@@ -3,8 +3,6 @@
 Each run is narrowed to what its defect shows in.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

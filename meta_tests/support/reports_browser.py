@@ -1,7 +1,5 @@
 """A headless Chromium that has no network, for tests of pages; tests are skipped where there is none."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

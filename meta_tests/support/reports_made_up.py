@@ -1,7 +1,5 @@
 """Made-up runs: folders as a session leaves them, of any size and with any verdicts, without judging anything."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What `seeded_finds.toml` says, and explains, of where the gate of the score finds seeded defects."""
 
-from __future__ import annotations
-
 import tomllib
 
 from places import GOLDEN

@@ -1,7 +1,5 @@
 """Sessions and replays as people start them, in processes of their own: `forked` where nothing hangs on fresh ones."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Runs that several modules of tests look at: each is made once, for all workers of a session."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 They stand for everything a vendor may legitimately do. The criterion must never reject one of them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.random import Generator
 

@@ -1,7 +1,5 @@
 """Backends whose processes do all they can to stay: they block signals, leave their session, and have children."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

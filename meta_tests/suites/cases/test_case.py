@@ -1,7 +1,5 @@
 """Cases survive the trip through their line, and a wrong line says what is wrong with it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

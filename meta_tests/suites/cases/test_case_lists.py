@@ -1,7 +1,5 @@
 """Case lists of others: each row is the case that its tool would make of it, or says which field keeps it from that."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """Classes of factors: what the rules let meet is made, what they exclude is never drawn, and the rest is completed."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import product as product_of

@@ -1,7 +1,5 @@
 """Windows without a cell, followed to the end: the backward is given the indices that its own forward made."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import signal

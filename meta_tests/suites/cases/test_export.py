@@ -1,7 +1,5 @@
 """Cases of ours written as lists of others: read again they are the same cases, and the rows say so without us, too."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Layouts are those that programs make; what is read of memory in one pass is what masks of every byte say of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Strategies draw what they promise, and the same everywhere; recipes fill what they promise."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Random numbers are numpy's, whoever draws them; of large tensors data are pieces of what was drawn."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 

@@ -1,7 +1,5 @@
 """A fleet judges every case once, whoever dies over it, and its rows are those of an ordinary session."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator

@@ -1,7 +1,5 @@
 """Sessions whose judges are actors of a Ray that is started here; skipped where Ray is not installed (tox -e ray)."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """An implementation that dies, hangs or changes its process costs one case; all else is judged, and not blamed."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Killing any process of a run costs no row and doubles none: `studies/kills.py` with a kill of each role."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """No process of a session outlives it by more than two seconds, whatever a backend does and however it ends."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from pathlib import Path

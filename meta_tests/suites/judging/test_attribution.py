@@ -1,7 +1,5 @@
 """A call is not accused of what another call, made before it in its process, does wrong by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

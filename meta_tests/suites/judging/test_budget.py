@@ -1,7 +1,5 @@
 """What is too large for the memory that there is: left out before anything is allocated, with its size, and counted."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

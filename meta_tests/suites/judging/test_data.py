@@ -1,7 +1,5 @@
 """What is said of a case's data is so of what its recipes made, and not of the recipes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every message of a mismatch reads alike, whichever check it is from."""
 
-from __future__ import annotations
-
 import json
 import re
 

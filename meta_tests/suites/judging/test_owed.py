@@ -1,7 +1,5 @@
 """Who decides what may be refused: the contract of a product or the documents of an interface, never the backend."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

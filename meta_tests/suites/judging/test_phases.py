@@ -1,7 +1,5 @@
 """Ways through two phases: every wrong answer is noticed, no right one accused, and nothing undefined is asked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Drawn sequences: only what callers may do is drawn, no right backend is accused, what is wrong becomes one line."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A plan in shards: dealt out whole and evenly, and joined into the run that one session would have made."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What is not used is not imported: by the help of the command, nor by the processes that judge."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a failure prints shows it again, and says how often it fails where that is not always."""
 
-from __future__ import annotations
-
 import html
 import json
 import shlex

@@ -1,7 +1,5 @@
 """A run as its user makes it: options, several workers, interruption and resumption, one case again."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Faults of the surroundings end a session with status 3 and one sentence; its rows stand, and --resume completes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -3,8 +3,6 @@
 Minutes leave out no block and go beyond the plan.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -16,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -61,7 +59,7 @@ class Made:
     min_cases = min_batch = 1
     aspect = SimpleNamespace(id="values")
 
-    def extension(self) -> Made | None:
+    def extension(self) -> Self | None:
         root, index = root_of(self.id), self.index + 1
         return replace(self, id=extension_id(root, index), index=index) if self.endless else None
 

@@ -3,8 +3,6 @@
 Made once for all inputs, in forks of the process that tries them; an input gets copies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

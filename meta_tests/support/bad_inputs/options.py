@@ -1,7 +1,5 @@
 """Bad values of every option and argument: by its type where that says what is bad, else by its meaning."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta

@@ -3,8 +3,6 @@
 What is looked at is what a person gets: exit status, output, time, and the files that were there before.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
