@@ -42,16 +42,18 @@ def all_are_gone(folder: Path) -> bool:
     return not any(map(alive, pids))
 
 
-@pytest.mark.parametrize(("backend", "options"), [("busy", []), ("unforkable", []), ("stubborn", ["-n", "2"])], ids=str)
+@pytest.mark.parametrize(
+    ("backend", "options"), [("stubborn_in_c", []), ("stubborn_unforkable", []), ("stubborn", ["-n", "2"])], ids=str
+)
 def test_a_killed_session_takes_all_along(tmp_path: Path, backend: str, options: list[str]) -> None:
-    process = stuck(tmp_path, f"stubborn_backends:{backend}", *options)
+    process = stuck(tmp_path, f"dying_backends:{backend}", *options)
     process.kill()
     process.wait()
     assert all_are_gone(tmp_path)
 
 
 def test_sigterm_ends_like_control_c(tmp_path: Path) -> None:
-    process = stuck(tmp_path, "stubborn_backends:stubborn", "-n", "2")
+    process = stuck(tmp_path, "dying_backends:stubborn", "-n", "2")
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 2
     assert all_are_gone(tmp_path)
