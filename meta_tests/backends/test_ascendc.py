@@ -301,7 +301,7 @@ def test_a_session_that_cannot_begin_says_why(wrong: str, kernel: Path, monkeypa
             f"scatter.toml: max_pool_backward_scatter for float32 and int32 does not compile: {kernel}/scatter.cpp:123:"
         )
     elif wrong == "compiler":
-        monkeypatch.setitem(sessions.ENVIRONMENT, "PATH", str(kernel))
+        monkeypatch.setenv("PATH", str(kernel))
         said = "the emulator and kernels need a C++17 compiler: install g++ or clang++, or name one in CXX"
     else:
         (kernel / "scatter.toml").write_text("product = 5", encoding="utf-8")

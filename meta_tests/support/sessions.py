@@ -18,7 +18,6 @@ from forked import Command
 from places import ROOT, SUPPORT
 from poolproof.suites.cli import main
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(SUPPORT)}
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
 
 
@@ -38,9 +37,14 @@ class Ended:
 def command(
     folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED, suite: Sequence[str] = ("suites",)
 ) -> list[str]:
-    """The words of a session; further cases are asked where ``options`` say so."""
-    begin = [sys.executable, "-m", "pytest", *suite, "-q", "-p", "no:cacheprovider", "--diagnose", "0", *asked]
-    return [*begin, "--backend", backend, "--report", str(folder), *options]
+    """The words of a session that leaves its run in a folder."""
+    return words(*asked, "--backend", backend, "--report", folder, *options, suite=suite)
+
+
+def words(*arguments: object, suite: Sequence[str] = (str(ROOT / "suites"),)) -> list[str]:
+    """The words of a session; further cases are asked where its arguments say so."""
+    quick = ("-q", "-p", "no:cacheprovider", "--diagnose", "0")
+    return [sys.executable, "-m", "pytest", *suite, *quick, *map(str, arguments)]
 
 
 def surroundings() -> dict[str, str]:
@@ -69,19 +73,14 @@ def run_session(
     return Ended(ended.returncode, ended.stdout + ended.stderr, folder)
 
 
-def words(*arguments: object) -> list[str]:
-    """The words of a session in its own folder that asks no further cases."""
-    quick = ("-q", "-p", "no:cacheprovider", "--diagnose", "0")
-    return [sys.executable, "-m", "pytest", str(ROOT / "suites"), *quick, *map(str, arguments)]
-
-
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return forked.run(Command("pytest", words(*arguments)[3:], cwd, ENVIRONMENT))
+    """A session in a folder of its own."""
+    return forked.run(Command("pytest", words(*arguments)[3:], cwd, surroundings()))
 
 
 def begin(*arguments: object, cwd: Path) -> BaseProcess:
     """A session that is not waited for; what it prints goes to the file ``printed``."""
-    asked = Command("pytest", words(*arguments)[3:], cwd, ENVIRONMENT)
+    asked = Command("pytest", words(*arguments)[3:], cwd, surroundings())
     return forked.start(asked, cwd / "printed", cwd / "printed")
 
 

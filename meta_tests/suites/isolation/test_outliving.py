@@ -16,13 +16,9 @@ ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--
 def stuck(folder: Path, backend: str, *options: str) -> subprocess.Popen[bytes]:
     """A session whose judging process hangs in a call, with a child."""
     (folder / "pids").mkdir()
-    process = subprocess.Popen(
-        command(folder / "run", backend, *options, asked=ASKED),
-        cwd=ROOT,
-        env=surroundings() | {"STUBBORN": str(folder / "pids")},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    given, told = command(folder / "run", backend, *options, asked=ASKED), {"STUBBORN": str(folder / "pids")}
+    into = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+    process = subprocess.Popen(given, cwd=ROOT, env=surroundings() | told, **into)
     wait_until(lambda: len([*(folder / "pids").iterdir()]) >= 2, 120.0)
     assert len([*(folder / "pids").iterdir()]) >= 2
     return process

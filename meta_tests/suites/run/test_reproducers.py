@@ -35,7 +35,7 @@ from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, shown, write_rows
-from sessions import ENVIRONMENT, replay_pasted, words
+from sessions import replay_pasted, surroundings, words
 
 CASE = Case.of("MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
@@ -51,10 +51,9 @@ def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None
     (here / "mine.py").write_text("from helper import lost\n\nbackend = lost\n")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "helper.py").write_text("from scatter_backends import lost\n")
-    environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path / 'elsewhere'}:{ENVIRONMENT['PYTHONPATH']}"}
+    environment = surroundings() | {"PYTHONPATH": f"{tmp_path / 'elsewhere'}:{SUPPORT}", "POOLPROOF_NPU": "1"}
     options = ("--backend", "mine:backend", "--case", CASE.to_json(), "--case-timeout", 33, "--report", "out")
     asked = words(*options, "--aclnn-library", "lib.so", "--no-shrink")
-    environment |= {"POOLPROOF_NPU": "1"}
     ended = subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
@@ -95,7 +94,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     call = call.with_tensors({"indices": call.tensor("indices").reshaped((4, 4))})
     options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
     seeded = {"POOLPROOF_EMULATOR_DEFECTS": "rank_two_indices_accepted", "POOLPROOF_EMULATOR_PRODUCT": "A2"}
-    ended = forked.run(forked.Command("pytest", words(*options)[3:], tmp_path, ENVIRONMENT | seeded))
+    ended = forked.run(forked.Command("pytest", words(*options)[3:], tmp_path, surroundings() | seeded))
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
     (tmp_path / "away").mkdir()
