@@ -1,4 +1,4 @@
-"""What is right before something is done to it: a finished run that violates, its bundle, a history, keys.
+"""What is right before something is done to it: a finished run that violates, its bundle, a history.
 
 Made once for all inputs, in forks of the process that tries them; an input gets copies.
 """
@@ -6,14 +6,12 @@ Made once for all inputs, in forks of the process that tries them; an input gets
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from bad_inputs import Given, Lay, small_session
-from places import GOLDEN
 
-RUN, BUNDLE, HISTORY, KEY = "run", "bundle.zip", "history", "key.pem"
+RUN, BUNDLE, HISTORY = "run", "bundle.zip", "history"
 
 MADE = (
     Given("a run", "pytest", small_session("--report=run", "--cases=6", backend="scatter_backends:lost")),
@@ -27,11 +25,6 @@ FAILING_CASE = "{failing case}"
 
 HARMFUL = "libharmful.so"
 """A library without symbols whose constructor does what the variable HARMFUL says."""
-
-
-def finish(made: Path) -> None:
-    """Add what needs no command: a key, and a library whose constructor misbehaves."""
-    subprocess.run(["c++", "-x", "c++", "-shared", "-fPIC", "-o", HARMFUL, GOLDEN / "harmful.c"], cwd=made, check=True)
 
 
 def failing_case(made: Path) -> str:
