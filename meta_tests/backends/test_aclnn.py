@@ -193,9 +193,7 @@ def test_a_run_names_its_library_and_records_what_it_ran_on(tmp_path: Path) -> N
     assert {"runtime", "driver", "acl"} & set(recorded), "versions of what was judged"
 
 
-def test_a_failing_call_is_made_with_the_libraries_of_the_option(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_call_has_the_libraries_of_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "3"]
     named = ["--aclnn-library", str(library()), "--no-shrink", "--diagnose", "0"]
     wrong = {VARIABLE: "assign_not_accumulate"}

@@ -172,11 +172,7 @@ def test_what_an_implementation_has_not_is_asked_in_no_way(tmp_path: Path) -> No
 
 
 def test_abilities_are_read_as_they_are_written() -> None:
-    for abilities in (
-        ALL,
-        *(Abilities(**{lack: False}) for lack in LACKS),
-        Abilities(layouts=("nhwc",), indices=False),
-    ):
-        assert Abilities.from_record(json.loads(json.dumps(abilities.to_record()))) == abilities
+    for able in (ALL, *(Abilities(**{lack: False}) for lack in LACKS), Abilities(layouts=("nhwc",), indices=False)):
+        assert Abilities.from_record(json.loads(json.dumps(able.to_record()))) == able
     with pytest.raises(ValueError, match="know no 'wings'"):
         Abilities.from_record({"wings": False})

@@ -29,11 +29,7 @@ A2, A3, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["A3"], PRODUCTS["950"]
 
 def test_predicts_every_observed_status() -> None:
     compared = [each for row in observed_rows() for each in disagreements(row)]
-    assert Counter(comparison for comparison, _, _ in compared) == {
-        "statuses": 17821,
-        "crashes": 38,
-        "with tiling": 427,
-    }
+    assert Counter(what for what, _, _ in compared) == {"statuses": 17821, "crashes": 38, "with tiling": 427}
     assert [sides for _, agrees, sides in compared if not agrees] == []
 
 

@@ -261,9 +261,8 @@ def test_what_conforms_is_never_said_without_of_what(run: Path) -> None:
 
 def test_what_a_backend_was_given_is_shown_and_signed(tmp_path: Path) -> None:
     said = {"torch": "2.13.0", "library libc10.so": f"sha256:{64 * '0'}, /lib/libc10.so"}
-    folder, other = (
-        make_run(tmp_path / name, Recipe(record={"backends": {"torch-cpu": said}})) for name in ("run", "other")
-    )
+    recipe = Recipe(record={"backends": {"torch-cpu": said}})
+    folder, other = (make_run(tmp_path / name, recipe) for name in ("run", "other"))
     (part,) = (folder / "rows").iterdir()
     rows, words = pq.read_table(part), ["POOLPROOF_EMULATOR_TIES=last", "--aclnn-library", "/a b"]
     given = pa.array([words] * rows.num_rows, rows.schema.field("given").type)

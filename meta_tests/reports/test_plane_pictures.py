@@ -32,10 +32,8 @@ def test_every_cell_says_what_was_expected_and_got() -> None:
     drawn = drawings(evidence([[[0.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [3.0, 4.0]]]))
     assert list(drawn) == ["exact sum", "got", DIFFERENCE]
     for drawing in drawn.values():
-        assert (
-            re.findall(r"<title>(.*?)</title>", drawing)[0]
-            == "[0, 0, 0]: expected 1, got 0, exact sum 1, difference -1"
-        )
+        first, *_ = re.findall(r"<title>(.*?)</title>", drawing)
+        assert first == "[0, 0, 0]: expected 1, got 0, exact sum 1, difference -1"
         assert re.findall(r'class="(frame \w+)"', drawing) == ["frame worst"]
 
 

@@ -197,10 +197,8 @@ class Emulator:
         )
 
     def create_view(self, view: View, data: c_void_p) -> c_void_p:
-        dtype = DTYPES[DTYPE_OF[view.storage.dtype.name]]
-        return self.create_tensor(
-            view.shape, dtype, view.strides, view.offset, view.tag, [max(1, view.storage.size)], data
-        )
+        dtype, storage = DTYPES[DTYPE_OF[view.storage.dtype.name]], [max(1, view.storage.size)]
+        return self.create_tensor(view.shape, dtype, view.strides, view.offset, view.tag, storage, data)
 
     def create_list(self, values: Sequence[int]) -> c_void_p:
         return c_void_p(self.shared_object.aclCreateIntArray(_int64s(values), len(values)))

@@ -233,11 +233,8 @@ def _evidence_of_another(folder: Path) -> None:
     path = next(folder.glob("evidence/*.npz"))
     row = next(row for row in read_rows(folder).to_pylist() if row["verdict"] == "conforms" and row["n"])
     with np.load(path) as stored:
-        arrays = dict(stored) | {
-            "low": stored["got"],
-            "high": stored["got"],
-            "flags": np.full_like(stored["flags"], 15),
-        }
+        arrays = dict(stored)
+    arrays |= {"low": arrays["got"], "high": arrays["got"], "flags": np.full_like(arrays["flags"], 15)}
     np.savez_compressed(evidence_path(folder, row["case_id"], row["backend"]), **arrays)
 
 

@@ -178,9 +178,7 @@ def test_the_same_run_is_asked_the_same_and_nothing_that_is_known() -> None:
 
 def test_a_number_that_one_case_had_is_refuted_by_those_beside_it() -> None:
     """All that fails in the plan leaves the same remainder."""
-    kernel = Kernel.planned(
-        lambda case: case.planes % 8 in (4, 5, 6), 600, lambda case: case.planes % 8 in (0, 1, 5, 7)
-    )
+    kernel = Kernel.planned(lambda it: it.planes % 8 in (4, 5, 6), 600, lambda it: it.planes % 8 in (0, 1, 5, 7))
     (before,) = kernel.suspects()
     assert [str(term) for term in before.terms] == ["N*C mod 8 = 5"]
     after = kernel.diagnose()

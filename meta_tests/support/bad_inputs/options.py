@@ -188,10 +188,8 @@ def _of_parameter(words: str, parameter: click.Parameter) -> Iterator[Given]:
 def _named(option: str, value: str) -> tuple[str, ...]:
     """What a sentence may call an option, or what it was given."""
     name, last = option.lstrip("-"), "".join(value.split()[-1:]).strip("'")
-    missing_first = "attestation" if option == "--signer" else ""
-    return tuple(
-        filter(None, (re.sub("[-_]", " ", name), name, name.upper(), ascii(value)[1:-1], value, last, missing_first))
-    )
+    first = "attestation" if option == "--signer" else ""  # what is missing before it
+    return tuple(filter(None, (re.sub("[-_]", " ", name), name, name.upper(), ascii(value)[1:-1], value, last, first)))
 
 
 def _command(words: str, wrong: Mapping[str, object], name: str, how: str, names: tuple[str, ...] = ()) -> Given:
