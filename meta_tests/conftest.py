@@ -1,20 +1,21 @@
 """Programs that tests start import the helpers in this folder, as the tests themselves do."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import forked
+import real_runs
 from places import SUPPORT
 from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.backends.host.server import mapped_libraries
-from poolproof.references.kernels.compiled import compile_all
+from poolproof.references.kernels import criterion, forward, numbers, sums
+from poolproof.references.kernels.compiled import Compiled, compile_all, in_numpy
 from poolproof.reports.bundle import packing, verification
 from poolproof.reports.bundle.packing import derived_files
 from poolproof.reports.figures.digest import Digest
@@ -31,18 +32,20 @@ def empty_pages(digest: Digest, folder: Path) -> dict[str, Path]:
     return {page.name: folder / page.name for page in PAGES}
 
 
-class DerivedOnce:
+Derive = Callable[[Digest, Path], dict[str, Path]]
+
+
+def derived_once(factory: pytest.TempPathFactory) -> Derive:
     """In place of `derived_files`: those of a record with the same content are made once, and nobody writes to them."""
+    made: dict[str, dict[str, Path]] = {}
 
-    def __init__(self, factory: pytest.TempPathFactory) -> None:
-        self._factory = factory
-        self._made: dict[str, dict[str, Path]] = {}
-
-    def __call__(self, digest: Digest, scratch: Path) -> dict[str, Path]:
+    def derived(digest: Digest, scratch: Path) -> dict[str, Path]:
         content = content_hash(digest.folder)
-        if content not in self._made:
-            self._made[content] = derived_files(digest, self._factory.mktemp("derived"))
-        return self._made[content]
+        if content not in made:
+            made[content] = derived_files(digest, factory.mktemp("derived"))
+        return made[content]
+
+    return derived
 
 
 def pytest_collection_finish() -> None:
@@ -65,10 +68,9 @@ def _no_emulator_in_this_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Where the worker processes of this test session find each other's runs."""
-    own = tmp_path_factory.getbasetemp()
-    return (own.parent if hasattr(request.config, "workerinput") else own) / "real-runs"
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> real_runs.RunOf:
+    """Makes a run of `real_runs` once, or finds it; to be read."""
+    return partial(real_runs.run_of, factory=tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -97,12 +99,12 @@ def bundle(failing_run: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def _derived_once(tmp_path_factory: pytest.TempPathFactory) -> DerivedOnce:
-    return DerivedOnce(tmp_path_factory)
+def _derived_once(tmp_path_factory: pytest.TempPathFactory) -> Derive:
+    return derived_once(tmp_path_factory)
 
 
 @pytest.fixture
-def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -> None:
+def deriving_once(_derived_once: Derive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and pages of the same record are made once in all such tests, by who packs and by who verifies."""
     for module in (packing, verification):
         monkeypatch.setattr(module, "derived_files", _derived_once)
@@ -112,9 +114,9 @@ def deriving_once(_derived_once: DerivedOnce, monkeypatch: pytest.MonkeyPatch) -
 def packed_by_a_forger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows from a record is made to agree with it, once by who packs and who verifies, and pages are empty."""
     monkeypatch.setattr(packing, "publish", empty_pages)
-    deriving_once = DerivedOnce(tmp_path_factory)
+    own = derived_once(tmp_path_factory)
     for module in (packing, verification):
-        monkeypatch.setattr(module, "derived_files", deriving_once)
+        monkeypatch.setattr(module, "derived_files", own)
 
 
 @pytest.fixture
@@ -122,3 +124,12 @@ def forked_sandboxes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandboxes are forks of this process, without a guardian: most of a small one is the start of its interpreter."""
     compile_all()
     monkeypatch.setattr(supervision, "launched", forked.launched)
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels run as they are written."""
+    for module in (numbers, sums, criterion, forward):
+        for function in vars(module).values():
+            if isinstance(function, Compiled):
+                monkeypatch.setitem(function.__dict__, "_run", in_numpy(function.py_func))

@@ -46,7 +46,7 @@ _FURTHER = (
 def home(defect: str) -> tuple[str, ...]:
     """Give the options of a session that finds a defect soon."""
     varied = (("contract", operator) for operator, found in OF_VARIED_CALLS.items() if defect in found)
-    among = (place for place, found in FOUND_AMONG.items() if defect in found.split())
+    among = (place for place, found in FOUND_AMONG.items() if defect in found)
     for aspect, operator in (*varied, *among):
         return f"--aspect={aspect}", f"--operator={operator}"
     return "--cases=1", "--dtype=float32", *(f"--aspect={aspect}" for aspect in _USUAL)

@@ -32,8 +32,8 @@ from poolproof.reports.rows.store import read_rows
 
 ROOT = Path(__file__).parents[1]
 ASKED = [
-    *("--backend", "plugged_backends:DiesOfThrees", "--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float16"),
-    *("--aspect", "values", "--aspect", "state", "--cases", "40", "--no-shrink"),
+    *("--backend", "plugged_backends:dies_of_threes", "--operator", "MaxPool2dWithIndicesBackward"),
+    *("--dtype", "float16", "--aspect", "values", "--aspect", "state", "--cases", "40", "--no-shrink"),
     *("--diagnose", "0", "-n", "2"),
 ]
 

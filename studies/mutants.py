@@ -73,7 +73,12 @@ ROOMS = {
     "rows": Room(
         ("reports/rows",),
         (
-            *("reports/test_verdicts.py", "reports/test_text.py", "reports/test_store.py", "reports/test_libraries.py"),
+            *(
+                "reports/test_conclusion.py",
+                "reports/test_text.py",
+                "reports/test_store.py",
+                "reports/test_libraries.py",
+            ),
             *("suites/judging/test_findings.py", "suites/run/test_surroundings.py", "reports/test_evidence.py"),
             *("suites/test_plugins.py", "suites/plan/test_shards.py"),
         ),

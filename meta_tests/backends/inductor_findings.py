@@ -3,8 +3,6 @@
 No test of the suite itself, for each compiles for several seconds: `tox -e routes` names this file.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from finding_programs import Program, programs, run_afresh

@@ -1,18 +1,16 @@
 """The aclnn binding on the emulator: which libraries it finds, how it shares NPUs out, and what faults cost."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE, discover
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
@@ -26,24 +24,23 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.plan.plans import Survey
-from sessions import run_session
+from sessions import replay_pasted, run_session
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)
 
 
-def run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str], backend: str = "aclnn"
-) -> Survey:
-    """What the backend says in a process of its own with that environment; `BackendUnavailable` passes through."""
+@pytest.fixture(autouse=True)
+def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in CLEAN:
         monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    sandbox = Sandbox(backend, tmp_path, "aclnn", timeout=20.0)
-    try:
+
+
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> Survey:
+    """What the backend says in a process of its own with that environment; `BackendUnavailable` passes through."""
+    with monkeypatch.context() as own, closing(Sandbox("aclnn", tmp_path, "aclnn", timeout=20.0)) as sandbox:
+        for name, value in environment.items():
+            own.setenv(name, value)
         return sandbox.start()
-    finally:
-        sandbox.close()
 
 
 pytestmark = pytest.mark.usefixtures("forked_sandboxes")
@@ -145,13 +142,11 @@ def test_workers_share_the_npus_out(
 
 
 def asked(shape: tuple[int, ...]) -> Case:
-    return Case.of(operator="MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32")
+    return Case.of("MaxPool2dWithIndicesBackward", shape=shape, kernel_size=(2, 2), index_dtype="int32")
 
 
 HALF = {"dtype": "float16", "index_dtype": "int32", "shape": (1, 1, 4, 4)}
-ADDS_IN_A_SCRATCH_AREA = Case.of(
-    "MaxPool3dWithArgmaxBackward", **HALF, kernel_size=(1, 2, 2), stride=(1,), dilation=(2,)
-)
+ADDS_IN_SCRATCH = Case.of("MaxPool3dWithArgmaxBackward", **HALF, kernel_size=(1, 2, 2), stride=(1,), dilation=(2,))
 ONE_PLANE_MORE_THAN_CORES = asked((1, 49, 4, 4))
 
 
@@ -159,7 +154,7 @@ ONE_PLANE_MORE_THAN_CORES = asked((1, 49, 4, 4))
     ("variable", "value", "case", "verdict", "said"),
     [
         ("DEFECTS", "crash_on_uneven_cores", ONE_PLANE_MORE_THAN_CORES, Verdict.CRASHED, "signal SIGSEGV"),
-        ("DEFECTS", "hang_on_idle_core", ADDS_IN_A_SCRATCH_AREA, Verdict.TIMED_OUT, ""),
+        ("DEFECTS", "hang_on_idle_core", ADDS_IN_SCRATCH, Verdict.TIMED_OUT, ""),
         ("MEMORY", "200000", asked((1, 1, 300, 300)), Verdict.NOT_RUN, "207001"),
         ("MEMORY", "100000", asked((1, 1, 120, 120)), Verdict.NOT_RUN, "207018"),
     ],
@@ -169,11 +164,8 @@ def test_a_fault_in_phase_two_costs_one_case(
 ) -> None:
     monkeypatch.setenv(f"POOLPROOF_EMULATOR_{variable}", value)
     cases = asked((1, 2, 4, 4)), case, asked((1, 3, 4, 4))
-    sandbox = Sandbox("emulator-a2", tmp_path, "faults", 3.0 if verdict == Verdict.TIMED_OUT else 20.0)
-    try:
-        rows = list(sandbox.judge([CaseQuestion(each, holding(*USUAL)) for each in cases]))
-    finally:
-        sandbox.close()
+    timeout = 3.0 if verdict == Verdict.TIMED_OUT else 20.0
+    rows = judged_by("emulator-a2", [CaseQuestion(each, holding(*USUAL)) for each in cases], tmp_path, timeout)
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, verdict, Verdict.CONFORMS]
     assert said in rows[1]["reason"]
 
@@ -184,19 +176,12 @@ def test_a_call_that_is_refused_has_no_route(tmp_path: Path) -> None:
         '{"operator":"MaxPool3dWithArgmax","shape":[1,5,5,7,1],"dtype":"bfloat16","index_dtype":"int32",'
         '"kernel_size":[7,7,1],"stride":[9,6,6],"padding":[3,2,0],"dilation":[3,1,1],"ceil_mode":true}'
     )
-    sandbox = Sandbox("emulator-a2", tmp_path, "routes", 20.0)
-    try:
-        taken, row = sandbox.judge([CaseQuestion(each, holding(*USUAL)) for each in (asked((1, 2, 4, 4)), refused)])
-    finally:
-        sandbox.close()
+    questions = [CaseQuestion(each, holding(*USUAL)) for each in (asked((1, 2, 4, 4)), refused)]
+    taken, row = judged_by("emulator-a2", questions, tmp_path)
     assert taken["route"] and row["verdict"] == Verdict.REFUSED and not row["route"]
 
 
-def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in CLEAN:
-        monkeypatch.delenv(name, raising=False)
+def test_a_run_names_its_library_and_records_what_it_ran_on(tmp_path: Path) -> None:
     chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "1"]
     named = ["--aclnn-library", str(library()), "-n", "1"]
     devices = {"POOLPROOF_EMULATOR_DEVICES": "2"}
@@ -208,17 +193,12 @@ def test_a_run_names_its_library_by_an_option_and_records_what_it_ran_on(
     assert {"runtime", "driver", "acl"} & set(recorded), "versions of what was judged"
 
 
-def test_the_call_of_a_failing_case_is_made_with_the_libraries_that_an_option_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in CLEAN:
-        monkeypatch.delenv(name, raising=False)
+def test_a_failing_call_has_the_libraries_of_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "3"]
     named = ["--aclnn-library", str(library()), "--no-shrink", "--diagnose", "0"]
     wrong = {VARIABLE: "assign_not_accumulate"}
     run = run_session(tmp_path / "out", "aclnn", *named, asked=chosen, variables=wrong).folder
     left = next((run / "evidence").glob("*.npz"))
     call, _ = program_lines(run, left.stem.rpartition("-")[2], "aclnn")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    ended = subprocess.run(["sh", "-c", call], cwd=run, env={"PATH": path}, capture_output=True, text=True)
+    ended = replay_pasted(call, run)
     assert ended.returncode == 1 and "not admissible" in ended.stdout, ended.stdout + ended.stderr

@@ -1,7 +1,5 @@
 """Kernels of `examples/kernels` are right in every order; each fault seeded into them is found and named."""
 
-from __future__ import annotations
-
 import json
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The model of Ascend C by worked examples: what its functions compute, and what the watch says and does not say."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import re

@@ -1,7 +1,5 @@
 """Whether the emulator's ABI behaves as the real one is documented and was observed to."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess
@@ -14,7 +12,8 @@ from ctypes import byref, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_
 import numpy as np
 import pytest
 
-from emulated_calls import API_3D, prepared
+from contract_calls import MP3
+from emulated_calls import prepared
 from emulator_driver import DEVICE_TO_HOST, HOST_TO_DEVICE, Emulator, fresh
 from places import SUPPORT
 from poolproof.backends.emulator import build, library
@@ -258,16 +257,16 @@ def test_phase_two_consumes_the_executor(a2: Emulator) -> None:
 def test_wrong_arguments_of_phase_two() -> None:
     with fresh(library(), "A2") as emulator:
         call, living = prepared(emulator, "float16"), emulator.living("executors")
-        assert emulator.phase_two(API_3D, None, 0, c_void_p(), emulator.stream) == 161001
+        assert emulator.phase_two(MP3, None, 0, c_void_p(), emulator.stream) == 161001
         assert emulator.aclDestroyAclOpExecutor(None) == emulator.aclSetAclOpExecutorRepeatable(None) == 561103
         _, size, executor = call.plan()
         assert size > 0
-        assert emulator.phase_two(API_3D, None, size, executor, emulator.stream) == 161001
+        assert emulator.phase_two(MP3, None, size, executor, emulator.stream) == 161001
         assert emulator.living("executors") == living, "gone although it did not run"
         # A workspace that is no device memory poisons the context.
         _, size, executor = call.plan()
         host = ctypes.cast(ctypes.create_string_buffer(size), c_void_p)
-        assert emulator.phase_two(API_3D, host, size, executor, emulator.stream) == 0
+        assert emulator.phase_two(MP3, host, size, executor, emulator.stream) == 0
         assert emulator.aclrtSynchronizeStream(emulator.stream) == 507053
         assert emulator.aclrtMalloc(byref(c_void_p()), 64, 0) == 507053
 
@@ -285,7 +284,7 @@ def test_a_repeatable_executor_runs_on_other_addresses(cached: Emulator) -> None
     first, second = cached.upload(np.empty_like(expected)), cached.upload(np.empty_like(expected))
     for address in (first, second):
         cached.call("aclSetOutputTensorAddr", executor, 0, call.tensors["gradInput"], address)
-        assert cached.phase_two(API_3D, None, 0, executor, cached.stream) == 0
+        assert cached.phase_two(MP3, None, 0, executor, cached.stream) == 0
         cached.call("aclrtSynchronizeStream", cached.stream)
         found = np.empty_like(expected)
         cached.download(found, address)
@@ -397,7 +396,7 @@ def test_an_exception_lets_those_go_who_wait_for_it() -> None:
             busy(emulator, failing)
             _, size, executor = prepared(emulator, "float16").plan()
             host = ctypes.create_string_buffer(size)
-            assert emulator.phase_two(API_3D, ctypes.cast(host, c_void_p), size, executor, failing) == 0
+            assert emulator.phase_two(MP3, ctypes.cast(host, c_void_p), size, executor, failing) == 0
             emulator.call("aclrtRecordEvent", event, failing)
             emulator.call("aclrtStreamWaitEvent", emulator.stream, event)
             assert emulator.aclrtSynchronizeStreamWithTimeout(emulator.stream, 60_000) == 507053
@@ -407,14 +406,14 @@ def test_a_workspace_is_needed_but_a_size_that_is_understated_changes_nothing(a2
     for dtype in ("float32", "float16"):
         call, living = prepared(a2, dtype), a2.living("executors")
         _, _, executor = call.plan()
-        assert a2.phase_two(API_3D, None, 64, executor, a2.stream) == 161001, "whatever is needed"
+        assert a2.phase_two(MP3, None, 64, executor, a2.stream) == 161001, "whatever is needed"
         assert a2.living("executors") == living
         call.destroy()
     right, call = prepared(a2, "float16"), prepared(a2, "float16")
     assert right.launch().ok
     _, size, executor = call.plan()
     workspace = a2.malloc(size)
-    assert a2.phase_two(API_3D, workspace, 1, executor, a2.stream) == 0
+    assert a2.phase_two(MP3, workspace, 1, executor, a2.stream) == 0
     a2.call("aclrtSynchronizeStream", a2.stream)
     call.fetch()
     assert call.views["gradInput"].storage.tobytes() == right.views["gradInput"].storage.tobytes()

@@ -1,7 +1,5 @@
 """The emulator is compiled once, its sources side by side, and who waits is told why: with a compiler that is none."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -16,7 +14,7 @@ import pytest
 from poolproof.backends import building
 from poolproof.backends.emulator import build, library
 from poolproof.references.kernels.compiled import VARIABLE
-from sessions import ENVIRONMENT, words
+from sessions import surroundings, words
 
 COMPILER = """#!/bin/bash
 [ "$1" = --version ] && exec echo "${VERSION:-a compiler}"
@@ -42,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     compiler.chmod(0o755)
     (tmp_path / "log").touch()
     changed = {"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler), "LOG": str(tmp_path / "log"), VARIABLE: "1"}
-    return ENVIRONMENT | changed
+    return surroundings() | changed
 
 
 def test_of_several_processes_one_compiles_side_by_side_and_the_others_wait(environment: dict[str, str]) -> None:

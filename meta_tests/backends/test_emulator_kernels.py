@@ -1,7 +1,5 @@
 """Whether the emulator's kernels are right, and whether the named shapes take the named routes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +12,7 @@ import pytest
 
 from emulated_calls import current_products, prepared_case
 from emulator_driver import Emulator, dense, fresh
-from holding import holding
+from holding import holding, judged_by
 from places import ROOT
 from poolproof.backends.emulator import library
 from poolproof.references.forward import forward_maximum
@@ -216,9 +214,7 @@ def test_routes(judged: dict[str, Judged], product: str, case: Case, branch: str
     ],
     ids=["A2", "950"],
 )
-def test_only_determinism_fixes_the_order_of_additions(
-    emulators: dict[str, Emulator], product: str, case: Case
-) -> None:
+def test_only_determinism_fixes_the_order_of_sums(emulators: dict[str, Emulator], product: str, case: Case) -> None:
     """Without it a shape with three and more additions to a cell, from several cores, gives varying bits."""
     emulator, rng = emulators[product], np.random.default_rng(10)
     results: dict[bool, set[bytes]] = {True: set(), False: set()}
@@ -243,9 +239,6 @@ def test_a_fault_of_the_vendors_kernels_that_is_seeded_is_found_by_its_case(
     product: str, defect: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POOLPROOF_EMULATOR_DEFECTS", defect)
-    sandbox = Sandbox(f"emulator-{product.lower()}", tmp_path, "kernels", 60.0)
-    try:
-        (row,) = sandbox.judge([CaseQuestion(Case.from_json(line), holding(*USUAL))])
-    finally:
-        sandbox.close()
+    asked = CaseQuestion(Case.from_json(line), holding(*USUAL))
+    (row,) = judged_by(f"emulator-{product.lower()}", [asked], tmp_path)
     assert (row["verdict"], len(FAULTS)) == (Verdict.VIOLATES, 16)

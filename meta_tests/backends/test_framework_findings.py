@@ -3,8 +3,6 @@
 Inductor's programs, which compile for half a minute, are those of `inductor_findings.py`.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from importlib.util import find_spec

@@ -1,9 +1,9 @@
 """A host answers requests about calls in shared memory, and so do its forks; what calls leave behind is named."""
 
-from __future__ import annotations
-
 import ast
 import importlib
+import json
+import mmap
 import os
 import platform
 import shutil
@@ -11,20 +11,29 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from host_client import HostClient
 from places import ROOT, SUPPORT
-from poolproof.backends.base import Attempt, Call, SequenceResult, Status
+from poolproof import backends, references
+from poolproof.backends.base import Attempt, Call, SequenceResult, Status, Tensor
 from poolproof.backends.host import program
-from poolproof.backends.host.protocol import Channel, ProtocolError, Raised, write_flat
+from poolproof.backends.host.protocol import (
+    Channel,
+    Description,
+    ProtocolError,
+    Raised,
+    to_frame,
+    write_call,
+    write_flat,
+)
 from poolproof.backends.host.server import mapped_libraries
 from poolproof.backends.registry import is_python_variable, python_of
 from poolproof.references.accumulation import ACC32
@@ -34,10 +43,79 @@ from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.references.sequences import HAZARDS, VERBS
-from poolproof.references.windows import Windowed
-from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
+from poolproof.references.windows import Windowed, Windows
+from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_description, read_outcome
 
 FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
+
+PACKAGES = {package.__name__: package.__path__[0] for package in (backends, references)}
+
+ARENA_SIZE = 1 << 24
+
+_BETWEEN = 1 << 14
+"""Bytes from one tensor to the next, which leaves room for fences."""
+
+
+class HostClient(AbstractContextManager):
+    """Ends the host when a test leaves it."""
+
+    def __init__(self, command: Sequence[str] = (sys.executable, program.__file__), **environment: str) -> None:
+        ours, theirs = socket.socketpair()
+        arena = os.memfd_create("arena", os.MFD_ALLOW_SEALING)
+        os.ftruncate(arena, ARENA_SIZE)
+        self.memory: NDArray[np.uint8] = np.frombuffer(mmap.mmap(arena, ARENA_SIZE), np.uint8)
+        self._taken = 0
+        self.process = subprocess.Popen(
+            [*command, str(theirs.fileno()), str(arena), str(ARENA_SIZE), json.dumps(PACKAGES)],
+            pass_fds=[theirs.fileno(), arena],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
+        theirs.close()
+        os.close(arena)
+        self.channel = Channel(ours)
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        self.channel.send({"do": do, **request})
+        return self.channel.receive()
+
+    def done(self, do: str, **request: Any) -> dict[str, Any]:
+        reply = self.ask(do, **request)
+        assert "done" in reply, reply
+        return reply["done"]
+
+    def describe(self, backend: str) -> Description:
+        return read_description(self.done("describe", backend=backend))
+
+    def fork(self) -> tuple[int, Channel]:
+        ours, theirs = socket.socketpair()
+        frame = to_frame({"do": "fork"})
+        socket.send_fds(self.channel.connection, [frame], [theirs.fileno()])
+        theirs.close()
+        return self.channel.receive()["done"]["pid"], Channel(ours)
+
+    def call(self, operator: str, windows: Windows, arrays: Mapping[str, NDArray]) -> Call:
+        """A call on contiguous copies of arrays, each between guard bands of 64 bytes; a tensor has at most 4 KiB."""
+        tensors = {}
+        for name, array in arrays.items():
+            buffer = self.memory[self._taken :][: array.nbytes + 128]
+            self._taken += _BETWEEN
+            view: NDArray = np.ndarray(array.shape, array.dtype, buffer, 64)
+            view[...] = array
+            tensors[name] = Tensor(buffer, 64, view, tuple(step // array.itemsize for step in array.strides))
+        return Call(OPERATORS[operator], windows, tensors)
+
+    def to_run(self, *calls: Call, fence: int = 0, **more: Any) -> dict[str, Any]:
+        return {"do": "run", "calls": [self.record(call, fence) for call in calls], "begun": ARENA_SIZE - 1, **more}
+
+    def record(self, call: Call, fence: int = 0) -> dict[str, Any]:
+        base = self.memory.ctypes.data
+        return write_call(call, lambda buffer: (buffer.ctypes.data - base, fence))
 
 
 def described(backend: str) -> Iterator[HostClient]:
@@ -97,9 +175,7 @@ def test_a_backend_describes_itself(host: HostClient) -> None:
     assert said.environment == {"numpy": np.__version__}
     assert said.unsupported[FORWARD, "float16", "int32"] is None
     assert said.unsupported["MaxPool2dWithMask", "float16", "int8"] == "windows of two by two alone"
-    keys = {
-        (name, dtype, stored) for name, op in OPERATORS.items() for stored in op.indices.dtypes for dtype in FORMATS
-    }
+    keys = {(name, dtype, kept) for name, op in OPERATORS.items() for kept in op.indices.dtypes for dtype in FORMATS}
     assert said.unsupported.keys() == keys
     assert said.abilities.keys() == OPERATORS.keys()
     assert said.import_folders == (str(SUPPORT),)

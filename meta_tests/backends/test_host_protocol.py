@@ -1,7 +1,5 @@
 """Frames and records of the protocol: what goes through comes back, and what is none is told as such."""
 
-from __future__ import annotations
-
 import pickle
 import socket
 from collections.abc import Callable, Iterator

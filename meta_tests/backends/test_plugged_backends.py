@@ -1,7 +1,5 @@
 """What a run says of backends that refuse, die, raise or are killed: verdict, exit status and sentence of each."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -9,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.reports.figures import tables
@@ -17,7 +15,6 @@ from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import Completion
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import has_call
@@ -41,7 +38,7 @@ def verdicts(ended: Ended) -> set[str]:
 
 
 def test_who_refuses_everything_does_not_conform(tmp_path: Path) -> None:
-    ended = session(tmp_path / "run", "RefusesEverything")
+    ended = session(tmp_path / "run", "refuses_everything")
     assert ended.status == Overall.INCOMPLETE
     assert verdicts(ended) == {Verdict.UNDOCUMENTED}
     said = (
@@ -58,7 +55,7 @@ def test_who_refuses_everything_does_not_conform(tmp_path: Path) -> None:
 
 
 def test_who_refuses_all_padding_has_a_gap(tmp_path: Path) -> None:
-    ended = session(tmp_path / "run", "RefusesPadding", 40)
+    ended = session(tmp_path / "run", "refuses_padding", 40)
     assert ended.status == Overall.INCOMPLETE
     assert verdicts(ended) == {Verdict.CONFORMS, Verdict.UNDOCUMENTED}
     rows = tables.load(ended.folder, ["verdict", "padded"]).dropna()
@@ -67,33 +64,6 @@ def test_who_refuses_all_padding_has_a_gap(tmp_path: Path) -> None:
     said = f"allows it: {len(refused)} of 80 planned cases; never run, only refused: padding of {OPERATOR} (float32)"
     assert said in ended.output
     assert said in (ended.folder / "summary.md").read_text()
-
-
-DEVIATING = "deviating and not waived: 6 of 6 judged cases, 6 of them by a crash or a time-out"
-NO_OUTCOME = (
-    "an adapter raised an exception or gave no outcome, which says nothing about the implementation: in 6 cases"
-)
-RAISED = "the adapter raised ValueError: no stream (dying_backends.py, line "
-NONE_RETURNED = "the adapter returned None from run, not an Outcome"
-
-
-@pytest.mark.parametrize(
-    ("backend", "cases", "verdict", "said", "reason"),
-    [
-        ("CrashesAlways", 3, Verdict.CRASHED, f"VIOLATES (exit status 1): {DEVIATING}", "ended by signal SIGABRT"),
-        ("RaisesAlways", 3, Verdict.ADAPTER_ERROR, f"INCOMPLETE (exit status 2): {NO_OUTCOME}", RAISED),
-        ("GivesNoOutcome", 3, Verdict.ADAPTER_ERROR, f"INCOMPLETE (exit status 2): {NO_OUTCOME}", NONE_RETURNED),
-        ("killed_once", 12, Verdict.CONFORMS, "CONFORMS IN PART (exit status 0): 24 of 24 planned cases judged", ""),
-    ],
-)
-def test_whose_fault_a_death_or_an_exception_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, cases: int, verdict: Verdict, said: str, reason: str
-) -> None:
-    monkeypatch.setenv("KILLED_ONCE", str(tmp_path / "killed"))
-    ended = session(tmp_path / "run", backend, cases)
-    assert (ended.status, verdicts(ended)) == (verdict.overall, {verdict})
-    assert said in ended.output and reason in ended.output
-    assert (tmp_path / "killed").exists() is (backend == "killed_once")
 
 
 def test_an_adapter_that_does_nothing_but_raise_ends_its_session(tmp_path: Path) -> None:
@@ -117,20 +87,16 @@ OF_A_STRANGER = "{'status': 'completed', 'results': {'gradient': [[1], 'float32'
 @pytest.mark.parametrize(
     ("backend", "verdict", "reason"),
     [
-        ("StatusIsText", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {IS_NONE}"),
-        ("NamesAStranger", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {OF_A_STRANGER}"),
-        ("LosesItsDevice", Verdict.VIOLATES, None),
+        ("status_is_text", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {IS_NONE}"),
+        ("names_a_stranger", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {OF_A_STRANGER}"),
+        ("loses_its_device", Verdict.VIOLATES, None),
     ],
 )
 def test_an_outcome_that_is_none_is_the_adapters_and_a_device_that_is_lost_no_refusal(
     tmp_path: Path, backend: str, verdict: str, reason: str | None
 ) -> None:
-    case = Case.of(operator=OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
-    sandbox = Sandbox(f"plugged_backends:{backend}", tmp_path, "sandbox", 20.0)
-    try:
-        row = sandbox.judge_alone(CaseQuestion(case, holding("interval")))
-    finally:
-        sandbox.close()
+    case = Case.of(OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,))
+    (row,) = judged_by(f"plugged_backends:{backend}", [CaseQuestion(case, holding("interval"))], tmp_path)
     assert row["verdict"] == verdict
     assert reason in (None, row["reason"])
 
@@ -206,11 +172,7 @@ def test_what_an_implementation_has_not_is_asked_in_no_way(tmp_path: Path) -> No
 
 
 def test_abilities_are_read_as_they_are_written() -> None:
-    for abilities in (
-        ALL,
-        *(Abilities(**{lack: False}) for lack in LACKS),
-        Abilities(layouts=("nhwc",), indices=False),
-    ):
-        assert Abilities.from_record(json.loads(json.dumps(abilities.to_record()))) == abilities
+    for able in (ALL, *(Abilities(**{lack: False}) for lack in LACKS), Abilities(layouts=("nhwc",), indices=False)):
+        assert Abilities.from_record(json.loads(json.dumps(able.to_record()))) == able
     with pytest.raises(ValueError, match="know no 'wings'"):
         Abilities.from_record({"wings": False})

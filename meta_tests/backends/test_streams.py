@@ -1,17 +1,15 @@
 """Work on streams around a call: every hazard is noticed by its name, and no correct implementation is accused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends import torch_streams
 from poolproof.backends.base import Call, SequenceResult
 from poolproof.backends.emulator.defects import VARIABLE
@@ -20,7 +18,6 @@ from poolproof.references.operators import OPERATORS
 from poolproof.references.sequences import HAZARDS, Actions
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS, PHASES
@@ -97,15 +94,9 @@ def test_an_exception_is_the_adapters_and_who_has_no_streams_is_not_asked() -> N
 
 
 @pytest.mark.parametrize("defect", ["", "default_stream_used"])
-def test_the_default_stream_in_place_of_the_callers_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
-) -> None:
+def test_a_default_stream_for_the_callers_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
     monkeypatch.setenv(VARIABLE, defect)
-    sandbox = Sandbox("emulator-a2", tmp_path, "streams", timeout=60.0)
-    try:
-        rows = list(sandbox.judge([QUESTIONS[0]] * 10))
-    finally:
-        sandbox.close()
+    rows = judged_by("emulator-a2", [QUESTIONS[0]] * 10, tmp_path)
     assert ({row["verdict"] for row in rows} == {Verdict.CONFORMS}) is not bool(defect)
     found = any(f"made {hazard}" in row["reason"] for hazard in HAZARDS for row in rows)
     assert found is bool(defect)
@@ -132,8 +123,8 @@ class Module:
     def Stream(self) -> int:  # noqa: N802  (torch's name)
         return next(self._numbers)
 
-    def Event(self) -> Module.Mark:  # noqa: N802
-        return Module.Mark(self)
+    def Event(self) -> "Mark":  # noqa: N802
+        return Mark(self)
 
     @contextmanager
     def stream(self, stream: int) -> Iterator[None]:
@@ -144,15 +135,18 @@ class Module:
     def synchronize(self) -> None:
         self.note("synchronized")
 
-    class Mark:
-        def __init__(self, module: Module) -> None:
-            self._module = module
 
-        def record(self) -> None:
-            self._module.note("recorded")
+@dataclass
+class Mark:
+    """In place of an event of it."""
 
-        def wait(self) -> None:
-            self._module.note("waited")
+    module: Module
+
+    def record(self) -> None:
+        self.module.note("recorded")
+
+    def wait(self) -> None:
+        self.module.note("waited")
 
 
 class Simulated(TorchEager):

@@ -1,7 +1,5 @@
 """Torch is what the probe finds it to be, behind its autograd, too; and shows what FINDINGS.md says of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import date

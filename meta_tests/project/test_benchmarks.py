@@ -1,7 +1,5 @@
 """The benchmark of speed: what its bounds mean, and that its figures are of what they say."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

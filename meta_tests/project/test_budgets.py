@@ -1,7 +1,5 @@
 """Budgets: rooms stay as small as they are, and so does one case's way. A commit that raises one says what it buys."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import FrameType
@@ -43,7 +41,7 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 
 def test_a_cases_way_keeps_its_budget(tmp_path: Path) -> None:
     sandbox = Sandbox("scatter_backends:honest", tmp_path, "budget", 20.0)
-    case = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
     classes: set[tuple[str, str]] = set()
     depths = [0]
 

@@ -1,9 +1,8 @@
 """The shell steps of the samples for CI, as they stand, from an empty history on: on the emulated NPU, not on cards.
 
-What the machine of a reader has is stood in for: CANN's set_env.sh, device files, and an installation from a clone.
+What the machine of a reader has is stood in for: CANN's set_env.sh, device files, and an installation from a clone. So
+are `pytest` and `poolproof`, by small clients of a thread that has them forked.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -12,16 +11,20 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
+import forked
+from forked import PROGRAMS, Command
 from places import ROOT
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.figures.history import read_entries
 from sessions import surroundings
-from shell_commands import shell_commands
 
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("duckdb")
@@ -41,6 +44,49 @@ chmod +x "$3/bin/"*
 """
 _LS = "#!/bin/bash\nprintf '%s\\n' null $CARDS davinci_manager\n"
 ONE_CARD, TWO_CARDS = {"CARDS": "davinci0"}, {"CARDS": "davinci0 davinci1"}
+
+
+_CLIENT = """#!{python} -IS
+import os, sys
+from multiprocessing.connection import Client
+connection = Client({address!r})
+connection.send(({program!r}, sys.argv[1:], os.getcwd(), dict(os.environ)))
+status, output, errors = connection.recv()
+sys.stdout.buffer.write(output.encode())
+sys.stderr.buffer.write(errors.encode())
+sys.stdout.flush()
+sys.exit(status)
+"""
+
+
+@contextmanager
+def shell_commands(folder: Path) -> Iterator[None]:
+    """Programs in ``folder`` that may be copied, and end as the forks of `forked.run` do, while this lasts."""
+    with Listener(family="AF_UNIX") as listener:
+        for program in PROGRAMS:
+            path = folder / program
+            path.write_text(_CLIENT.format(python=sys.executable, address=listener.address, program=program))
+            path.chmod(0o755)
+        thread = Thread(target=_answer, args=[listener])
+        thread.start()
+        try:
+            yield
+        finally:
+            with Client(listener.address) as last:
+                last.send(None)
+            thread.join()
+
+
+def _answer(listener: Listener) -> None:
+    """Answer one program after the other, until there is nothing to answer."""
+    while True:
+        with listener.accept() as connection:
+            asked = connection.recv()
+            if asked is None:
+                return
+            program, arguments, here, environment = asked
+            ended = forked.run(Command(program, arguments, Path(here), environment))
+            connection.send((ended.returncode, ended.stdout, ended.stderr))
 
 
 @pytest.fixture

@@ -1,15 +1,11 @@
 """The study of what others find: their lists and standards see the defects that they are known to see."""
 
-from __future__ import annotations
-
 from detection import OUR_CASES, PEERS, finds, judge_by_others
 from poolproof.references.standards import STANDARDS
 from poolproof.score.hunt import HONEST
 from poolproof.suites.cases.case import Case
 
-MANY_PLANES = Case.of(
-    operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,)
-)
+MANY_PLANES = Case.of("MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 49, 6, 8), kernel_size=(2,))
 ALL = {*STANDARDS, "interval"}
 LISTS = [peer.name for peer in PEERS]
 

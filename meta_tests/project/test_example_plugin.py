@@ -1,7 +1,5 @@
 """The example of a package of plugins, one of each kind: installed, listed, judged, removed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 A class has one name in all rooms.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """README.md and README.zh.md say the same: commands, code, links and figures of one are those of the other."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is released: an sdist with all files of the commit, of which nothing says who made it, when and where."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Compiled functions: what they take, that nothing is compiled early, and every state that the disk may be in."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -75,9 +73,7 @@ def test_the_same_source_runs_compiled_and_in_python(monkeypatch: pytest.MonkeyP
     assert "dispatcher" not in again.__dict__
 
 
-def test_of_processes_that_want_it_at_once_one_compiles_and_later_ones_find_it_unless_it_is_damaged(
-    tmp_path: Path,
-) -> None:
+def test_of_processes_that_want_it_at_once_one_compiles_and_later_ones_find_it_unless_damaged(tmp_path: Path) -> None:
     together = [start(tmp_path), start(tmp_path)]
     assert sorted(end(process) for process in together) == [False, True]
     assert end(start(tmp_path))

@@ -1,7 +1,5 @@
 """Every clause in every way: what is enumerated, that it is all, and that whoever misses one way of it is found."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The oracle and the criterion against the specification, and against kernels that are correct in every order."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,19 +1,23 @@
-"""The compiled forward is the rule in Python, and tells a wrong maximum, index or pointer from a right one."""
+"""The compiled forward is the rule in Python and as specified, and tells what is wrong from what is right."""
 
-from __future__ import annotations
-
+from collections import Counter
 from functools import cache
 from itertools import product
-from math import inf, isnan, nan
+from math import inf, isnan, nan, prod
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from poolproof.references import specification
+from poolproof.references.accumulation import ACC32
+from poolproof.references.formats import FLOAT32
 from poolproof.references.forward import forward_maximum, judge_forward, window_cells
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
+from poolproof.references.specification import Windows
+from poolproof.references.summary import PlaneChunk, summarise
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
@@ -106,14 +110,6 @@ def test_maxima_and_indices_are_those_of_the_rule_and_no_other_index_is_admissib
         assert not (judge_forward(values, axes, maxima, indices, rule) & (WRONG_MAXIMUM | WRONG_INDEX)).any(), rule
 
 
-@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
-def test_what_is_right_has_no_flag_in_any_dtype(axes: tuple[Axis, ...]) -> None:
-    for dtype, index_dtype in product((np.float64, np.float16), (np.int64, np.int32)):
-        values = planes(axes, 3).astype(dtype)
-        maxima, indices = forward_maximum(values, axes)
-        assert not judge_forward(values, axes, maxima, indices.astype(index_dtype)).any()
-
-
 def test_no_rule_excuses_an_index_that_points_nowhere() -> None:
     """A window of nothing but -inf, for which a running maximum from the lowest number on finds no index.
 
@@ -197,6 +193,60 @@ def test_the_same_source_gives_the_same_uncompiled(axes: tuple[Axis, ...], reque
     request.getfixturevalue("in_python")
     np.testing.assert_array_equal(forward_maximum(values, axes)[1], indices)
     np.testing.assert_array_equal(judge_forward(values, axes, np.roll(maxima, 1), np.roll(indices, 1)), wrong)
+
+
+# Windows, maxima and whole backward passes, held to the specification; sums and the criterion are in `test_criterion`.
+
+
+def visited(axis: Axis) -> Windows:
+    return [axis.positions[o][axis.valid[o]].tolist() for o in range(axis.windows)]
+
+
+def test_windows_lie_where_the_specification_lays_them() -> None:
+    missing = Counter[bool]()
+    for size, kernel, stride, dilation in product(range(1, 8), range(1, 6), range(1, 6), range(1, 4)):
+        for padding, ceil_mode in product(range(kernel + 1), (False, True)):
+            attributes = size, kernel, stride, padding, dilation, ceil_mode
+            windows = specification.windowed(*attributes)
+            if windows:
+                axis = windowed_axis(*attributes)
+                assert visited(axis) == windows
+                assert axis.has_empty_window is ([] in windows)
+                missing[axis.has_empty_window] += 1
+            else:
+                with pytest.raises(ValueError, match="has no window"):
+                    windowed_axis(*attributes)
+    assert missing.total() > 3000 and missing[True] > 100
+    for size, count in product(range(1, 12), range(1, 15)):
+        assert visited(adaptive_axis(size, count)) == specification.adaptive(size, count)
+
+
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_a_pool_and_its_backward_are_those_of_the_specification(axes: tuple[Axis, ...]) -> None:
+    rng, sizes = np.random.default_rng(4), tuple(axis.size for axis in axes)
+    windows = specification.windows_of_plane([(axis.size, visited(axis)) for axis in axes])
+    rejected = 0
+    for _ in range(30):
+        values = rng.choice([-inf, -1.0, 0.0, 1.0, 2.0, nan], (1, *sizes), p=[0.4, 0.1, 0.1, 0.2, 0.1, 0.1])
+        expected = [specification.forward(values.ravel().tolist(), window) for window in windows]
+        maxima, indices = forward_maximum(values, axes)
+        assert indices.ravel().tolist() == [index for _, index in expected]
+        np.testing.assert_array_equal(maxima.ravel(), [maximum for maximum, _ in expected])
+        assert not (judge_forward(values, axes, maxima, indices) & ~np.uint8(POINTS_ELSEWHERE)).any()
+
+        indices[indices < 0] = 0
+        gradients = FLOAT32.round(rng.normal(size=len(windows)))
+        terms = specification.backward(gradients.tolist(), indices.ravel().tolist(), prod(sizes))
+        outputs = FLOAT32.round(np.array([sum(cell) for cell in terms], float))
+        outputs[rng.integers(len(outputs))] += rng.choice([0.0, 2.0**-20])
+        summary = summarise([PlaneChunk(indices.ravel(), gradients, outputs)], prod(sizes), FLOAT32, ACC32).tally
+        verdicts = [
+            specification.admissible(cell, FLOAT32, ACC32).accepts(output)
+            for cell, output in zip(terms, outputs.tolist(), strict=True)
+        ]
+        assert summary.rejected == verdicts.count(False)
+        rejected += summary.rejected
+    assert rejected > 5
 
 
 # A forward is judged by the rule that it declares, and by nothing less.

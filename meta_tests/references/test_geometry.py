@@ -1,12 +1,10 @@
 """Sizes, windows and maxima agree with torch, which is where the operator library's rules come from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from poolproof.references.forward import forward_maximum
-from poolproof.references.operators import FORWARDS, OPERATORS, Operator
+from poolproof.references.operators import FORWARDS, Operator
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.strategies import Profile, cases
@@ -33,14 +31,3 @@ def test_forward_agrees_with_torch(operator: Operator, dtype: str) -> None:
         maxima, flat = forward_maximum(values.reshape(case.planes, *case.spatial_shape), case.axes)
         np.testing.assert_array_equal(out.double().numpy().ravel(), maxima.ravel(), case.to_json())
         np.testing.assert_array_equal(indices.numpy().ravel(), flat.ravel(), case.to_json())
-
-
-def test_every_backward_has_a_producer_of_its_geometry() -> None:
-    for operator in OPERATORS.values():
-        if operator.producer:
-            producer = OPERATORS[operator.producer]
-            assert (producer.spatial_rank, producer.windows, producer.indices) == (
-                operator.spatial_rank,
-                operator.windows,
-                operator.indices,
-            )

@@ -1,7 +1,5 @@
 """Products: which chip is which, what a new one inherits, and that nothing is forgotten for it in silence."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise

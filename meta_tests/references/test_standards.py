@@ -1,7 +1,5 @@
 """Every standard's numbers typed a second time, and every rule held against examples worked out by hand."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The statistics of an output against a slow definition, cell by cell in rational arithmetic, and by hand."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -30,9 +28,8 @@ def of(
     outputs: list[float], terms: list[list[float]], fmt: FloatFormat, model: AccumulationModel = ACC32
 ) -> Statistics:
     cells = np.repeat(np.arange(len(terms)), [len(cell) for cell in terms])
-    return statistics(
-        np.array(outputs, float), cells, np.array([term for cell in terms for term in cell], float), fmt, model
-    )
+    values = np.array([term for cell in terms for term in cell], float)
+    return statistics(np.array(outputs, float), cells, values, fmt, model)
 
 
 def ulp(x: Fraction, fmt: FloatFormat) -> Fraction:

@@ -1,7 +1,5 @@
 """Windows answer for themselves; what chooses between their kinds is complete, or says by name what is missing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +10,7 @@ from poolproof.references.contract.expectation import require_apis
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.geometry import taps
 from poolproof.references.indices import FLAT, MASK, Indices
-from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.operators import Operator
 from poolproof.references.windows import KINDS, SMALLEST, Adaptive, Windowed, WindowKind, Windows, per_kind
 
 _BACKWARD = ("gradOutput", "self", "indices")
@@ -102,10 +100,3 @@ def test_stored_indices_are_read_back(kind: Indices) -> None:
     assert np.array_equal(kind.decode(tensor, indices.shape), indices)
     assert kind.known(tensor, indices.shape, 4).nbytes == 4 * indices.size
     assert kind.known(tensor, indices.shape, 1).size == (0 if kind is MASK else indices.size)
-
-
-def test_operators_read_and_write_what_they_are_for() -> None:
-    for operator in OPERATORS.values():
-        assert operator.pooled in operator.tensors
-        assert set(operator.strided) | {"indices"} == set(operator.tensors)
-        assert ("indices" in operator.strided) == (operator.indices is not MASK)

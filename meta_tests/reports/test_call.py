@@ -1,7 +1,5 @@
 """The program that makes a failing call without this project, run as its readers would run it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import forked
-from forks import fork
+from forked import fork
 from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
 from poolproof.reports.rows.evidence import evidence_path, read_evidence
@@ -21,6 +19,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.trial import Trial
 from reports_made_up import write_lost_gradient
+from sessions import replay_pasted
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 
@@ -68,7 +67,7 @@ EXPANDED = Case.of(
     deterministic=True,
     layouts=WIDE,
 )
-ADAPTIVE = Case.of(operator="AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
+ADAPTIVE = Case.of("AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output_size=(2, 3), values="nan")
 
 
 def test_it_reads_a_result_through_the_tensor_that_torch_gave_other_strides(tmp_path: Path) -> None:
@@ -171,8 +170,7 @@ def test_replay_leaves_the_call_of_a_crash(tmp_path: Path) -> None:
     evidence = evidence_path(tmp_path / "left", case.id, "emulator-a2")
     (line,) = re.findall(r"the call, without poolproof: (.*)", judged.stdout)
     assert "crash_on_uneven_cores " in line and f" python left/evidence/call.py left/evidence/{evidence.name} " in line
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    assert subprocess.run(["sh", "-c", line], cwd=tmp_path, env={"PATH": path}).returncode == 128 + signal.SIGSEGV
+    assert replay_pasted(line, tmp_path).returncode == -signal.SIGSEGV
     assert read_evidence(evidence).rejected.all()
     died = call_afresh(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS="crash_on_uneven_cores")
     assert died.returncode == -signal.SIGSEGV

@@ -1,7 +1,5 @@
 """The page of a run begins with what is wrong, one card each, from real failing runs; one that conforms has none."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -19,7 +17,7 @@ from poolproof.reports.pages.run import cards, write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.store import read_rows
-from real_runs import FAILING, honest, run_of
+from real_runs import FAILING, RunOf, honest
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
 
@@ -83,11 +81,11 @@ def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
     assert page.count('class="number bad" id=') == len(card.squares)
 
 
-def test_a_run_that_conforms_has_none_of_it_nor_a_crash_where_nothing_is_claimed(shared: Path, tmp_path: Path) -> None:
-    page = page_of(run_of(honest(VALUE), shared), tmp_path)
+def test_a_run_that_conforms_has_none_of_it_nor_a_crash_where_nothing_is_claimed(run_of: RunOf, tmp_path: Path) -> None:
+    page = page_of(run_of(honest(VALUE)), tmp_path)
     assert not re.search('id="wrong"|class="failure|<svg class="plane', page)
     assert "Geometries that were judged" in page
-    page = page_of(run_of(CRASH, shared), tmp_path)
+    page = page_of(run_of(CRASH), tmp_path)
     assert "one case fails: crashed (1)" in page
     assert "Violations, one of each kind" in page
 

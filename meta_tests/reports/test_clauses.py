@@ -1,22 +1,14 @@
 """Clauses of the contract in the reports: counted, mandatory, and told apart by whose description a library follows."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import pyarrow as pa
-import pytest
-from rich.console import Console
 
-from poolproof.references.operators import OPERATORS
-from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.bundle.redraw import plan_problems
 from poolproof.reports.figures.clauses import LEGAL, clause_table, follows
@@ -27,11 +19,8 @@ from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.arrow import to_table
 from poolproof.reports.rows.store import read_rows, write_run
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal import run as terminal
-from poolproof.suites.plan.aspects import CONTRACT
-from poolproof.suites.plan.plans import PLANS, Subject
 from poolproof.suites.rerun import REDRAW
-from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
+from reports_made_up import Recipe, made_up_record, made_up_rows, shown, write_rows
 from sessions import run_session
 
 OPERATOR = "AdaptiveMaxPool3dBackward"
@@ -85,12 +74,11 @@ def test_calls_are_counted_per_clause(tmp_path: Path) -> None:
 
 
 def test_a_history_holds_one_cell_for_all_clauses_and_the_terminal_lists_those_to_be_read(tmp_path: Path) -> None:
-    run, file = make_contract_run(tmp_path / "run"), StringIO()
+    run = make_contract_run(tmp_path / "run")
     add(tmp_path / "history", run)
     sql = "SELECT planned, judged, missing FROM cells WHERE aspect = 'contract'"
     assert query(read_entries(tmp_path / "history"), sql).values.tolist() == [[8, 8, 0]]
-    terminal.show(read_digest(run), Console(width=200, file=file))
-    lines = [" ".join(line.split()) for line in file.getvalue().splitlines()]
+    lines = [" ".join(line.split()) for line in shown(read_digest(run)).splitlines()]
     assert (
         "npu A2: 3 clauses of 1 operator in 8 calls, 2 violated; where code and page of the library disagree, it "
         "follows the code in 2 calls and the page in 2"
@@ -108,18 +96,6 @@ def test_a_clause_that_was_not_asked_is_a_gap(tmp_path: Path) -> None:
     assert dict(zip(digest.gaps["clause"], digest.gaps["missing"], strict=True)) == {"rank": 3, "dtype": 2, "": 1}
     write_run_page(digest, tmp_path / "index.html")
     assert f"npu {OPERATOR} contract rank" in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", ["clauses", "pairs", "legal", "variations-0", "drawn-0"])
-def test_a_contract_block_owes_each_of_its_questions(name: str) -> None:
-    subject = Subject("npu", OPERATORS[OPERATOR], product=PRODUCTS["A2"])
-    planned = CONTRACT.blocks(subject, replace(PLANS["smoke"], cases=5), 0)
-    (block,) = (block for block in planned if block.part.id == name)
-    groups, questions = block.groups(), block.questions()
-    assert sum(groups.values()) == block.count == len(questions) == len({question.id for question in questions})
-    described = [question.describe() for question in questions]
-    for group, count in groups.items():
-        assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
 
 
 def test_a_call_that_breaks_two_pairs_of_clauses_contradicts_neither(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Two runs against each other: what counts as a regression, what is drift, and what is noise."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape
@@ -10,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from poolproof.reports.figures.comparison import FASTER, SLOWER, Comparison, compare, time_drift
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.cli import main
 from reports_made_up import ASPECTS, OPERATORS, Recipe, made_up_record, make_run
+from sessions import poolproof
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 OTHER = ("MaxPool2dWithIndicesBackward", "float32", "layouts")
@@ -141,7 +139,7 @@ def test_the_interval_encloses_the_median_as_often_as_it_says() -> None:
 
 def run_command(tmp_path: Path, after: Recipe, *options: str) -> Result:
     paths = make_run(tmp_path / "before", BASE), make_run(tmp_path / "after", after)
-    return CliRunner().invoke(main, ["compare", *map(str, paths), *options])
+    return poolproof("compare", *paths, *options)
 
 
 def test_what_was_asked_of_one_run_alone_is_said(tmp_path: Path) -> None:
@@ -149,11 +147,11 @@ def test_what_was_asked_of_one_run_alone_is_said(tmp_path: Path) -> None:
     before = replace(BASE, operators=[name for name in BASE.operators if name != CELL[0]], record=record)
     after = replace(BASE, verdicts={CELL: ["violates"]})
     paths = make_run(tmp_path / "before", before), make_run(tmp_path / "after", after)
-    text = CliRunner().invoke(main, ["compare", *map(str, paths)]).output
+    text = poolproof("compare", *paths).output
     failing = "1 newly failing (1 of them where the run before asked nothing), 0 fixed, 0 newly not judged"
     assert f"{failing}, 360 cases in both runs, 180 in that after alone; before narrowed: 360 of 540 cases" in text
     assert re.search(r"^ asked +smoke --operator X +smoke", text, re.MULTILINE)
-    text = CliRunner().invoke(main, ["compare", *map(str, reversed(paths))]).output
+    text = poolproof("compare", *reversed(paths)).output
     assert "180 newly not judged, 360 cases in both runs, 180 in that before alone; after narrowed: 360 of 540" in text
 
 

@@ -1,26 +1,23 @@
 """The overall verdict: what makes a run conform, violate or be incomplete, and that rows alone decide."""
 
-from __future__ import annotations
-
-import io
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
-from rich.console import Console
 
 from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.coverage import NEVER_ASKED
-from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.tables import with_violated
 from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.rows.arrow import SCHEMA
+from poolproof.reports.rows.failures import KIND, kind_of, replay_line, what_failed
 from poolproof.reports.rows.store import write_run
-from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.terminal.run import show
-from poolproof.suites.cli import main
-from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, write_rows
+from poolproof.reports.rows.verdicts import BY_GRAVITY, FAILED, SKIPPED, Overall, Verdict, gravest
+from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, shown, write_rows
+from sessions import poolproof
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 
@@ -50,15 +47,9 @@ CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 )
 def test_one_case_decides_and_show_says_it(tmp_path: Path, recipe: Recipe, overall: Overall) -> None:
     assert read_digest(make_run(tmp_path, recipe)).conclusion.overall is overall
-    result = CliRunner().invoke(main, ["show", str(tmp_path)])
+    result = poolproof("show", tmp_path)
     assert result.exit_code == overall
     assert f"{overall.word.upper()} (exit status {int(overall)})" in result.output
-
-
-def shown(digest: Digest, width: int = 400) -> str:
-    told = io.StringIO()
-    show(digest, Console(file=told, width=width))
-    return told.getvalue()
 
 
 def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:
@@ -82,7 +73,7 @@ def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, wh
     sentence = f"{what}, which says nothing about the implementation: in 1 case"
     assert digest.conclusion.reasons[0] == sentence
     summary, page = write_run_summary(digest, tmp_path / "summary.md"), write_run_page(digest, tmp_path / "index.html")
-    assert all(sentence in text for text in (shown(digest), summary.read_text(), page.read_text()))
+    assert all(sentence in text for text in (shown(digest, 400), summary.read_text(), page.read_text()))
     junit = write_junit(digest, tmp_path / "junit.xml").read_text()
     assert "<error" in junit and "<failure" not in junit
 
@@ -102,21 +93,21 @@ def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path:
     )
     assert digest.conclusion.reasons == (sentence,)
     assert digest.never_run[["class", "refused"]].to_dict("records") == [{"class": "padding", "refused": 2}]
-    assert "r1 u2" in shown(digest)
+    assert "r1 u2" in shown(digest, 400)
     summary = write_run_summary(digest, tmp_path / "summary.md").read_text()
     assert sentence in summary
     assert "| torch-cpu | MaxPool2dWithIndicesBackward | float32 | padding | 2 |" in summary
     page = write_run_page(digest, tmp_path / "index.html").read_text()
     assert "2 refused undocumented" in page and "1 refused as documented" in page
     documented = read_digest(make_run(tmp_path / "other", Recipe(verdicts={CELL: ["refused as documented"] * 2})))
-    assert "72 of 72 planned cases judged, none deviates; 2 calls refused as documented" in shown(documented)
+    assert "72 of 72 planned cases judged, none deviates; 2 calls refused as documented" in shown(documented, 400)
     summary = write_run_summary(documented, tmp_path / "summary.md").read_text()
     assert "Refused as documented, so never run: 2 calls." in summary
 
 
 def test_a_run_that_conforms_says_how_many_deviate_and_are_waived(tmp_path: Path) -> None:
     digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["waived", "waived"]})))
-    text, summary = shown(digest), write_run_summary(digest, tmp_path / "summary.md").read_text()
+    text, summary = shown(digest, 400), write_run_summary(digest, tmp_path / "summary.md").read_text()
     assert all("70 conform, 2 deviate and are waived by" in each for each in (text, summary))
     assert not any("none deviates" in each for each in (text, summary))
 
@@ -133,22 +124,6 @@ def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:
     assert digest.coverage["missing"].to_list() == [0, 1]
 
 
-def test_damaged_files_are_named(tmp_path: Path) -> None:
-    run = make_run(tmp_path) / "run.json"
-    part = next((tmp_path / "rows").glob("*.parquet"))
-    part.write_bytes(part.read_bytes()[:-40])
-    for content, complaint in (
-        (run.read_text(), "are damaged"),
-        ("", "is damaged"),
-        ("[1", "is damaged"),
-        ("{}", "has no entry 'id'"),
-        (None, "has no run.json"),
-    ):
-        run.write_text(content) if content is not None else run.unlink()
-        result = CliRunner().invoke(main, ["show", str(tmp_path)])
-        assert (result.exit_code, complaint in result.output) == (Overall.COULD_NOT_RUN, True), result.output
-
-
 @pytest.mark.parametrize(("width", "shows_aspects"), [(80, False), (140, True)])
 def test_the_table_fits_the_terminal(tmp_path: Path, width: int, shows_aspects: bool) -> None:
     aspects = ("values", "precision", "special_values", "layouts", "determinism", "scale")
@@ -157,3 +132,29 @@ def test_the_table_fits_the_terminal(tmp_path: Path, width: int, shows_aspects: 
     assert "…" not in table
     assert "24 ✗1" in table
     assert ("determinism" in table) == shows_aspects
+
+
+# Which verdict outweighs which, and what a kind of failure is.
+
+CRASHED = {"backend": "b:C", "operator": "o", "verdict": "crashed", "checks_violated": ["survival"], "case": '{"a":1}'}
+WRONG = CRASHED | {"verdict": "violates", "checks_violated": ["interval", "state"], "shrunk": '{"a":0}'}
+
+
+def test_the_graver_outweighs() -> None:
+    assert set(BY_GRAVITY) == set(Overall)
+    for graver, lighter in combinations(BY_GRAVITY, 2):
+        assert gravest({lighter: True, graver: True}) is graver
+        assert gravest({lighter: ["a cause"], graver: []}) is lighter
+    assert gravest({}) is Overall.CONFORMS
+    for verdict in Verdict:
+        assert (verdict.overall is Overall.VIOLATES) is (verdict in FAILED)
+        assert (verdict.overall is Overall.INCOMPLETE) is (verdict in SKIPPED)
+        assert Overall.of_word(verdict.overall.word) is verdict.overall
+
+
+def test_a_row_and_a_table_of_rows_agree_on_the_kind() -> None:
+    rows = [CRASHED, WRONG]
+    table = with_violated(pd.DataFrame(rows))
+    assert [tuple(line) for line in table[list(KIND)].to_numpy()] == [kind_of(row) for row in rows]
+    assert [what_failed(row) for row in rows] == ["crashed", "interval, state"]
+    assert replay_line(WRONG) == """poolproof replay --backend b:C '{"a":0}'"""

@@ -1,7 +1,5 @@
 """The dashboard as people use it: from the matrix to a failing case, by mouse and keyboard, on desks and phones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import Trends
 from poolproof.reports.pages import dashboard
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.cli import main
 from reports_browser import DESK, PHONE, Visit, broken_links, chromium
 from reports_made_up import Recipe, make_run
+from sessions import poolproof
 
 pytest.importorskip("duckdb")
 pytest.importorskip("vl_convert")
@@ -136,9 +133,7 @@ def test_the_site_stays_small_and_whole(site: Path) -> None:
     assert not broken_links(site)
 
 
-def test_more_kinds_of_failures_than_are_shown_are_counted(
-    history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures_that_are_left_out_are_counted(history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poolproof.reports.pages.dashboard.MAX_CASES", 1)
     write_dashboard(read_entries(history), tmp_path / "site")
     square = next((tmp_path / "site" / "squares").glob("aclnn*2d*float32*")).read_text(encoding="utf-8")
@@ -147,9 +142,7 @@ def test_more_kinds_of_failures_than_are_shown_are_counted(
 
 
 @pytest.mark.parametrize("most", [10, 12])
-def test_a_long_history_is_drawn_by_few_points_that_keep_the_worst(
-    history: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
+def test_few_points_of_a_long_history_keep_the_worst(history: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", most)
     trends = Trends(read_entries(history))
     points = trends.overall.groupby("backend")["runs"]
@@ -193,24 +186,15 @@ def test_a_line_of_a_trend_joins_runs_that_were_asked_alike(tmp_path: Path) -> N
     assert len(squares) == 4 and all(re.search(said, square) for square in squares)
 
 
-def test_bad_input_is_refused(tmp_path: Path) -> None:
-    def refused() -> str:
-        result = CliRunner().invoke(main, ["dashboard", str(tmp_path / "history"), "-o", str(tmp_path / "site")])
-        assert result.exit_code == Overall.COULD_NOT_RUN
-        return result.output
-
-    assert "there is no history" in refused()
-    (tmp_path / "history").mkdir()
-    assert "holds no complete run yet" in refused()
+def test_a_folder_with_anything_else_is_refused(tmp_path: Path) -> None:
     add(tmp_path / "history", make_run(tmp_path / "run"))
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "thesis.txt").write_text("precious")
-    assert "is not empty" in refused()
+    result = poolproof("dashboard", tmp_path / "history", "-o", tmp_path / "site")
+    assert (result.exit_code, "is not empty" in result.output) == (Overall.COULD_NOT_RUN, True)
 
 
-def test_a_dashboard_is_replaced_and_so_is_one_that_was_cut_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dashboard_is_replaced_and_so_is_one_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(tmp_path / "history", make_run(tmp_path / "run"))
     entries, site = read_entries(tmp_path / "history"), tmp_path / "site"
     with monkeypatch.context() as broken:
@@ -219,5 +203,5 @@ def test_a_dashboard_is_replaced_and_so_is_one_that_was_cut_short(
             write_dashboard(entries, site)
     assert write_dashboard(entries, site).exists()
     (site / "cases" / "old.html").write_text("old")
-    assert CliRunner().invoke(main, ["dashboard", str(tmp_path / "history"), "-o", str(site)]).exit_code == 0
+    assert poolproof("dashboard", tmp_path / "history", "-o", site).exit_code == 0
     assert not (site / "cases" / "old.html").exists()

@@ -1,10 +1,9 @@
 """What a violation leaves behind: evidence that says the same as its row, in files that are read as written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import forked
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import ACC32
 from poolproof.references.operators import OPERATORS
@@ -39,7 +38,6 @@ from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cli import main
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_questions
@@ -83,7 +81,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
-    case = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
+    case = Case.of("MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
     judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
@@ -99,7 +97,7 @@ def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("fault", "status"), [("writes_past", 2), ("lost", 1)])
 def test_the_program_acquits_nobody_of_what_it_cannot_see(tmp_path: Path, fault: str, status: int) -> None:
-    case = Case.of(operator=BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
+    case = Case.of(BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
     asked = CaseQuestion(case, holding("interval", "memory_untouched"), evidence=EvidenceFolder(tmp_path, "scatter"))
     row = asked.judge(FAULTS[fault][0]())
     write_programs(tmp_path)
@@ -129,7 +127,7 @@ def judged_lost(case: Case, folder: EvidenceFolder, backend: Backend | None = No
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend := refuses_dilation(), "accumulation", lambda _: ACC32)
     fields = {"dtype": "float16", "gradient": "positive", "indices": "crowded", "stride": (1,)}
-    case = Case.of(operator=BACKWARD, shape=(1, 1, 16, 16), kernel_size=(3,), dilation=(2,), **fields)
+    case = Case.of(BACKWARD, shape=(1, 1, 16, 16), kernel_size=(3,), dilation=(2,), **fields)
     row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"), backend)
     assert row["checks_violated"] == ["refusal"]
     left = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
@@ -141,7 +139,7 @@ def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch:
 def test_large_cases_leave_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
     for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
-        case = Case.of(operator=BACKWARD, shape=shape, kernel_size=(2,))
+        case = Case.of(BACKWARD, shape=shape, kernel_size=(2,))
         judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
 
@@ -185,12 +183,8 @@ def test_evidence_is_left_where_it_is_wanted(tmp_path: Path, wanted: bool) -> No
         asked.append(row)
         return wanted
 
-    sandbox = Sandbox(LOST, tmp_path, "sandbox", 20.0)
     folder = EvidenceFolder(tmp_path, "scatter", wants=wants)
-    try:
-        rows = list(sandbox.judge([question.with_evidence_dir(folder) for question in block.questions()[:4]]))
-    finally:
-        sandbox.close()
+    rows = judged_by(LOST, [question.with_evidence_dir(folder) for question in block.questions()[:4]], tmp_path)
     failed = [(row["case_id"], row["checks_violated"]) for row in rows if row["verdict"] in FAILED]
     assert failed
     assert [(row["case_id"], row["checks_violated"]) for row in asked] == failed
@@ -201,10 +195,8 @@ def record_lost(rows: list[Row], folder: Path, **options: Any) -> None:
     """Record the rows of a block on a backend that loses a gradient."""
     (block,) = planned(BACKWARD, "float16", "values")
     runner = Runner(folder, "main", lambda row: row, lambda row: rows.append(dict(row)), 60.0, **options)
-    try:
+    with closing(runner):
         runner.judge(replace(block, subject=replace(block.subject, backend=LOST)))
-    finally:
-        runner.close()
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -220,9 +212,7 @@ def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monke
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_evidence_of_its_own(
-    tmp_path: Path,
-) -> None:
+def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its_evidence(tmp_path: Path) -> None:
     rows: list[Row] = []
     record_lost(rows, tmp_path, shrinks=True)
     kinds = {kind_of(row) for row in rows if row["verdict"] in FAILED}
@@ -244,7 +234,7 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_evi
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     def replay(*arguments: str) -> str:
-        line = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
+        line = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
         command = ["replay", "--backend", LOST, *arguments, line]
         ended = forked.run(forked.Command("poolproof", command, tmp_path, dict(os.environ)))
         assert ended.returncode == 1, ended.stderr
@@ -262,7 +252,7 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
         "--interactive",
         "--backend",
         LOST,
-        Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json(),
+        Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json(),
     ]
     told = CliRunner().invoke(main, asked, input="print('outside:', int(((got < low) | (got > high)).sum()))\n")
     assert told.exit_code == 1 and "outside: 1" in told.output, told.output
@@ -275,7 +265,7 @@ def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none
     folder.write_unfinished({"verdict": Verdict.CRASHED, "case": calls[0].describe()["case"]})
     assert not list(tmp_path.rglob("*.npz"))
     for operator in (BACKWARD, FORWARD):
-        case = Case.of(operator=operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
+        case = Case.of(operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))
         folder.write_unfinished({"verdict": Verdict.CRASHED, "case": case.to_json()})
         stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
         assert stored.rejected.all() and np.isnan(stored.arrays["got"]).all()

@@ -1,7 +1,5 @@
 """What became of gradients is told of all that the decoder read, and of nothing else."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

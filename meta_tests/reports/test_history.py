@@ -1,7 +1,5 @@
 """A history loses nothing and counts nothing twice, whoever writes to it and however a writer ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -10,15 +8,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.history import ENTRY, ROWS, HistoryError, add, query, read_entries
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.cli import main
 from reports_made_up import Recipe, make_run
 from reports_racing import race
+from sessions import poolproof
 
 pytest.importorskip("duckdb")
 
@@ -90,17 +87,13 @@ def test_half_written_runs_are_passed_over_with_a_warning(tmp_path: Path, runs: 
     assert query(entries, EVERY_ROW_ONCE).values.tolist() == [[72, 72]]
 
 
-def history_command(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["history", *map(str, arguments)])
-
-
 def test_the_commands(tmp_path: Path, runs: list[Path]) -> None:
     history = tmp_path / "history"
-    assert history_command("add", history, *runs).exit_code == 0
-    listed = history_command("list", history)
+    assert poolproof("history", "add", history, *runs).exit_code == 0
+    listed = poolproof("history", "list", history)
     assert (listed.exit_code, "2027-01-15 08:00" in listed.output, "2 runs" in listed.output) == (0, True, True)
     assert re.search(r"^ 20270115T080000Z- .*\n 6b49d200-0-torch-cpu ", listed.output, re.MULTILINE), "broken in a word"
-    answer = history_command("query", history, "SELECT verdict FROM runs ORDER BY 1", "--format", "json")
+    answer = poolproof("history", "query", history, "SELECT verdict FROM runs ORDER BY 1", "--format", "json")
     assert json.loads(answer.output) == [{"verdict": "conforms"}, {"verdict": "violates"}]
 
 
@@ -122,7 +115,7 @@ def test_bad_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (["query", "full", "COPY runs TO 'runs.csv'"], "disabled by configuration"),
         (["query", "full", ENDLESS, "--timeout", "0.5"], "no answer within 0.5 s: ask for less, or allow more by --t"),
     ):
-        result = history_command(*arguments)
+        result = poolproof("history", *arguments)
         assert (result.exit_code, "Traceback" in result.output) == (Overall.COULD_NOT_RUN, False)
         assert complaint in result.output
 
@@ -132,7 +125,7 @@ def test_a_narrowed_run_never_looks_like_a_whole_one(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
 
     def printed(*arguments: object) -> str:
-        result = CliRunner().invoke(main, [*map(str, arguments)])
+        result = poolproof(*arguments)
         assert result.exit_code == Overall.CONFORMS, result.output
         return " ".join(result.output.split())
 

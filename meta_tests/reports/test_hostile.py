@@ -1,17 +1,14 @@
 """Hostile archives: a sentence and an exit status for each, soon, in bounded memory, and nothing written elsewhere."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from click.testing import CliRunner
 
 from hostile import HOSTILE, Files
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.cli import main
+from sessions import poolproof
 
 SECONDS = 30.0
 MEBIBYTES = 512
@@ -38,15 +35,13 @@ def _peak() -> float:
 @pytest.mark.usefixtures("deriving_once")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_archive_is_told_in_a_sentence(
-    name: str, standing: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hostile_archive_is_told(name: str, standing: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     HOSTILE[name](tmp_path / "bundle.zip", standing)
     _forget_the_peak()
     began, before = time.monotonic(), _peak()
-    result = CliRunner().invoke(main, ["verify", str(tmp_path / "bundle.zip")])
+    result = poolproof("verify", tmp_path / "bundle.zip")
     assert time.monotonic() - began < SECONDS
     assert _peak() - before < MEBIBYTES
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output

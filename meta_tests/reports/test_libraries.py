@@ -1,7 +1,5 @@
 """Two libraries are never one line: histories, dashboards and comparisons tell builds apart by their content."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures of failing planes, and the grids of what was asked: every mark stands for what the evidence says."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -34,10 +32,8 @@ def test_every_cell_says_what_was_expected_and_got() -> None:
     drawn = drawings(evidence([[[0.0, 2.0], [3.0, 4.0]]], [[[1.0, 2.0], [3.0, 4.0]]]))
     assert list(drawn) == ["exact sum", "got", DIFFERENCE]
     for drawing in drawn.values():
-        assert (
-            re.findall(r"<title>(.*?)</title>", drawing)[0]
-            == "[0, 0, 0]: expected 1, got 0, exact sum 1, difference -1"
-        )
+        first, *_ = re.findall(r"<title>(.*?)</title>", drawing)
+        assert first == "[0, 0, 0]: expected 1, got 0, exact sum 1, difference -1"
         assert re.findall(r'class="(frame \w+)"', drawing) == ["frame worst"]
 
 
@@ -140,12 +136,8 @@ def test_grids_count_every_case_that_was_run(tmp_path: Path) -> None:
         (sizes, {("1 to 255", "2 to 63"), ("1 to 255", "65 and more")}),
         (windows, {("2 to 127", "="), ("2 to 127", ">")}),
     ):
-        places = [
-            (across, down) for down, _ in enumerate(grid.down.classes) for across, _ in enumerate(grid.across.classes)
-        ]
-        counted = {
-            (grid.across.classes[a], grid.down.classes[d]): grid.counts[d][a] for a, d in places if grid.counts[d][a]
-        }
+        places = [(a, d) for d, _ in enumerate(grid.down.classes) for a, _ in enumerate(grid.across.classes)]
+        counted = {(grid.across.classes[a], grid.down.classes[d]): n for a, d in places if (n := grid.counts[d][a])}
         assert counted == dict.fromkeys(met, 1)
         failing = [(a, d) for a, d in places if grid.failing[d][a]]
         assert [grid.counts[d][a] for a, d in failing] == [1], "the one that violates"

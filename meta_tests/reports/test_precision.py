@@ -1,7 +1,5 @@
 """The page on precision says of a run what its rows say."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a run says of how far it is, and of how long the rest will take."""
 
-from __future__ import annotations
-
 import pytest
 
 from poolproof.reports import progress

@@ -1,20 +1,14 @@
 """Every consumer of runs, fed with real failing runs of every kind: bundle, verification, rerun, history, dashboard,
 comparison, JUnit, annotations and waivers."""
 
-from __future__ import annotations
-
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from datetime import date, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
 
 from poolproof.reports.ci import services as ci
 from poolproof.reports.figures.comparison import compare
@@ -29,9 +23,9 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers, load
-from poolproof.suites.cli import main
-from real_runs import FAILING, SEEDED, RealRun, bundle_of, honest, run_of, variables
+from real_runs import FAILING, SEEDED, RealRun, RunOf, honest, variables
 from reports_browser import broken_links
+from sessions import poolproof, replay_pasted
 
 RACING = ("streams",)
 """Kinds of failures that two threads decide: judged again, another case may show them."""
@@ -44,29 +38,23 @@ COMPARED = ("value", "forward", "contract", "phases", "crash", "hang")
 phases, and of a process by each verdict. Each of the others would cost a session of the honest library, too."""
 
 
-def poolproof(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def failed_rows(run: Path) -> list[Row]:
     return [row for row in read_rows(run).to_pylist() if row["verdict"] in FAILED]
 
 
 @every_kind
-def test_the_defect_shows_and_its_bundle_stands(real: RealRun, shared: Path) -> None:
-    assert real.violated in {check for row in failed_rows(run_of(real, shared)) for check in row["checks_violated"]}
-    bundle = bundle_of(real, shared)
-    checked = poolproof("verify", bundle, "--fingerprint", bundle.with_suffix(".sha256").read_text(encoding="utf-8"))
+def test_the_defect_shows_and_its_bundle_stands(real: RealRun, run_of: RunOf) -> None:
+    assert real.violated in {check for row in failed_rows(run_of(real)) for check in row["checks_violated"]}
+    bundle = run_of(real).with_name("bundle.zip")
+    checked = poolproof("verify", bundle, "--fingerprint", bundle.with_name("sha256").read_text(encoding="utf-8"))
     assert checked.exit_code == 0, checked.output
     assert "STANDS (exit status 0): the run in it violates" in checked.output
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 @pytest.mark.parametrize("real", [real for real in SEEDED if real.kind not in RACING], ids=lambda real: real.name)
-def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
-    real: RealRun, shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bundle, failed = bundle_of(real, shared), len(failed_rows(run_of(real, shared)))
+def test_a_rerun_agrees_with_the_defect_alone(real: RealRun, run_of: RunOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle, failed = run_of(real).with_name("bundle.zip"), len(failed_rows(run_of(real)))
     without = poolproof("rerun", bundle, "--sample", 10_000)
     assert without.exit_code == Overall.VIOLATES, without.output
     assert f"{failed} with another verdict" in without.output
@@ -79,17 +67,17 @@ def test_a_rerun_agrees_where_the_defect_is_and_nowhere_else(
 
 
 @pytest.mark.parametrize("backend", ["scatter_backends:honest", "emulator-a3"])
-def test_a_call_of_another_contract_is_not_supported(backend: str, shared: Path) -> None:
+def test_a_call_of_another_contract_is_not_supported(backend: str, run_of: RunOf) -> None:
     (contract,) = (real for real in FAILING if real.kind == "contract")
-    again = poolproof("rerun", bundle_of(contract, shared), "--sample", 20, "--backend", backend)
+    again = poolproof("rerun", run_of(contract).with_name("bundle.zip"), "--sample", 20, "--backend", backend)
     assert again.exit_code == Overall.INCOMPLETE, again.output
     assert "NOTHING WAS JUDGED, WITH ANOTHER BACKEND" in again.output
     assert "0 of 20 cases judged again, 0 with another verdict, 0 with other bits, 20 not supported (" in again.output
 
 
 @every_kind
-def test_what_the_services_of_ci_are_told(real: RealRun, shared: Path, tmp_path: Path) -> None:
-    digest = read_digest(run_of(real, shared))
+def test_what_the_services_of_ci_are_told(real: RealRun, run_of: RunOf, tmp_path: Path) -> None:
+    digest = read_digest(run_of(real))
     failures = ElementTree.parse(digest.folder / "junit.xml").getroot().findall(".//testcase/failure")
     lines = [replay_line(row) for row in failed_rows(digest.folder)]
     assert failures
@@ -105,13 +93,12 @@ def test_what_the_services_of_ci_are_told(real: RealRun, shared: Path, tmp_path:
 
 
 @pytest.mark.parametrize("real", [FAILING[0], FAILING[5]], ids=lambda real: real.name)
-def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, shared: Path) -> None:
+def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, run_of: RunOf) -> None:
     """The emulator is no library of an installation, and deviates by a variable."""
-    run = run_of(real, shared)
+    run = run_of(real)
     left = next((run / "evidence").glob("*.npz"))
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for line in program_lines(run, left.stem.rpartition("-")[2], real.backend):
-        ended = subprocess.run(["sh", "-c", line], cwd=run, env={"PATH": path}, capture_output=True, text=True)
+        ended = replay_pasted(line, run)
         said = ended.stdout + ended.stderr
         assert "not admissible" in said or "may not write" in said, said
         assert ended.returncode in ((1, 2) if "rejudge" in line else (1,)), said
@@ -119,19 +106,16 @@ def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, sha
 
 @pytest.mark.skipif(not shutil.which("gdb"), reason="without gdb there is no stack")
 @pytest.mark.parametrize("real", [real for real in FAILING if real.violated == "survival"], ids=lambda real: real.name)
-def test_a_crash_and_a_hang_have_a_stack(real: RealRun, shared: Path) -> None:
-    run = run_of(real, shared)
+def test_a_crash_and_a_hang_have_a_stack(real: RealRun, run_of: RunOf) -> None:
+    run = run_of(real)
     left = next((run / "evidence").glob("*.npz"))
     _, line, _ = program_lines(run, left.stem.rpartition("-")[2], real.backend)
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    ended = subprocess.run(
-        ["sh", "-c", line.replace("INT 60", "INT 6")], cwd=run, env={"PATH": path}, capture_output=True, text=True
-    )
+    ended = replay_pasted(line.replace("INT 60", "INT 6"), run)
     assert re.search(r"#\d+ .*emulator::run_plan", ended.stdout), ended.stdout + ended.stderr
 
 
-def test_memory_that_was_written_is_drawn_and_counted(shared: Path) -> None:
-    run = run_of(FAILING[5], shared)
+def test_memory_that_was_written_is_drawn_and_counted(run_of: RunOf) -> None:
+    run = run_of(FAILING[5])
     rows = [row for row in failed_rows(run) if row["checks_violated"] == ["memory_untouched"]]
     assert rows
     for row in rows:
@@ -146,8 +130,8 @@ def test_memory_that_was_written_is_drawn_and_counted(shared: Path) -> None:
 
 
 @every_kind
-def test_a_waiver_covers_the_case_that_it_was_made_of(real: RealRun, shared: Path, tmp_path: Path) -> None:
-    run, target = run_of(real, shared), tmp_path / "waivers.toml"
+def test_a_waiver_covers_the_case_that_it_was_made_of(real: RealRun, run_of: RunOf, tmp_path: Path) -> None:
+    run, target = run_of(real), tmp_path / "waivers.toml"
     rows = failed_rows(run)
     accepted = ("--reason", "known", "--owner", "somebody", "--expires", TODAY + timedelta(days=30), "-o", target)
     made = poolproof("waive", run, rows[0]["case_id"], *accepted)
@@ -159,8 +143,8 @@ def test_a_waiver_covers_the_case_that_it_was_made_of(real: RealRun, shared: Pat
 
 
 @pytest.mark.parametrize("real", [real for real in SEEDED if real.kind in COMPARED], ids=lambda real: real.name)
-def test_a_comparison_tells_the_defect_from_the_honest_library(real: RealRun, shared: Path) -> None:
-    right, wrong = run_of(honest(real), shared), run_of(real, shared)
+def test_a_comparison_tells_the_defect_from_the_honest_library(real: RealRun, run_of: RunOf) -> None:
+    right, wrong = run_of(honest(real)), run_of(real)
     worse, better, same = compare(right, wrong), compare(wrong, right), compare(wrong, wrong)
     lines = worse.newly_failing.to_dict("records")
     assert real.violated in {check for line in lines for check in line["violated"].split(", ")}
@@ -169,11 +153,11 @@ def test_a_comparison_tells_the_defect_from_the_honest_library(real: RealRun, sh
 
 
 @every_kind
-def test_a_history_counts_what_failed_and_a_dashboard_leads_to_it(real: RealRun, shared: Path, tmp_path: Path) -> None:
+def test_a_history_counts_what_failed_and_a_dashboard_leads_to_it(real: RealRun, run_of: RunOf, tmp_path: Path) -> None:
     """Of a history of one run: in a longer one the newest run of a square hides those before it."""
     pytest.importorskip("duckdb")
     pytest.importorskip("vl_convert")
-    run, site = run_of(real, shared), tmp_path / "site"
+    run, site = run_of(real), tmp_path / "site"
     add(tmp_path / "history", run)
     entries = read_entries(tmp_path / "history")
     assert query(entries, "SELECT violates FROM runs").violates.tolist() == [len(failed_rows(run))]

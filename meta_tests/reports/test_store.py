@@ -1,7 +1,5 @@
 """Rows survive whatever happens to the process that writes them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -74,6 +72,11 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
             read_run(tmp_path)
     write_run(tmp_path, whole)
     assert read_run(tmp_path) == whole
+    writer_of(tmp_path, "gw0", 1).close()
+    (part,) = tmp_path.glob("rows/*.parquet")
+    part.write_bytes(part.read_bytes()[:-40])
+    with pytest.raises(NotARun, match="are damaged"):
+        read_rows(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Terminal, summary, JUnit and annotations begin with the same suspects, and shorten what those explain."""
 
-from __future__ import annotations
-
-from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,9 +13,7 @@ from poolproof.reports.figures.tables import HAS_FAILED, load
 from poolproof.reports.pages.run import write_run_summary
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import COLUMNS
-from poolproof.reports.terminal.painting import SafeConsole
-from poolproof.reports.terminal.run import show
-from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
+from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run, shown
 
 HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
 ALONE = {(OPERATORS[0], "float32", "values"): ["crashed"]}
@@ -32,12 +27,6 @@ SENTENCE = (
 def digest(tmp_path: Path) -> Digest:
     """Whatever is half precision fails, and a case that is not crashes."""
     return read_digest(make_run(tmp_path / "run", Recipe(verdicts=HALF | ALONE)))
-
-
-def shown(digest: Digest, width: int) -> str:
-    file = StringIO()
-    show(digest, SafeConsole(file=file, width=width))
-    return file.getvalue()
 
 
 def test_a_digest_knows_the_suspects_with_the_whole_row_of_the_smallest(digest: Digest) -> None:
@@ -61,9 +50,7 @@ def test_the_terminal_begins_with_them(digest: Digest, width: int) -> None:
 
 
 def test_a_run_that_violates_is_short_and_its_conclusion_is_the_last_line(digest: Digest) -> None:
-    file = StringIO()
-    show(digest, SafeConsole(file=file, width=120), remarks=["page: index.html"], whole=False)
-    *lines, last = file.getvalue().splitlines()
+    *lines, last = shown(digest, 120, remarks=["page: index.html"], whole=False).splitlines()
     assert len(lines) < 25 and "page: index.html" in lines
     assert last.startswith("VIOLATES (exit status 1): ")
     assert sum("poolproof replay" in line for line in lines) == 2, "of the thing that is wrong, and of what it leaves"

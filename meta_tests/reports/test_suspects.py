@@ -1,7 +1,5 @@
 """What failing cases have in common is found, in made-up tables and in real runs, and nothing where nothing is."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from poolproof.reports.rows.features import TensorLayout as Named
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
-from real_runs import FAILING, RealRun, run_of
+from real_runs import FAILING, RealRun, RunOf
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
 from suspect_rows import Row, failing, made_up
 
@@ -188,9 +186,7 @@ def test_a_narrowed_run_speaks_of_no_more_than_it_asked() -> None:
     ],
     ids=["in the last row", "anywhere", "in the first row", "everywhere"],
 )
-def test_an_end_where_all_that_is_wrong_lies_is_said(
-    row_of: Callable[[list[int], int], int], wrong: int, said: str
-) -> None:
+def test_the_end_at_which_all_is_wrong_is_said(row_of: Callable[[list[int], int], int], wrong: int, said: str) -> None:
     def located(row: Row, number: int) -> Row:
         shape = json.loads(row["case"])["shape"]
         element = [0, 0, *([number % 3] * (len(shape) - 4)), row_of(shape, number), number % 7]
@@ -332,8 +328,8 @@ def test_bounds_of_adaptive_windows_that_float32_rounds_are_told(size: int, coun
 
 
 @pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
-def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, shared: Path) -> None:
-    rows = load(run_of(real, shared)).rows
+def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, run_of: RunOf) -> None:
+    rows = load(run_of(real)).rows
     failed, told = rows[rows["verdict"].isin(FAILED)], cluster_failures(rows)
     assert sum(number for suspect in told for _, number in suspect.kinds) == len(failed)
     assert 1 <= len(told) <= 2

@@ -1,7 +1,5 @@
 """Text from outside does nothing to whoever reads it."""
 
-from __future__ import annotations
-
 import re
 from io import StringIO
 from pathlib import Path
@@ -35,18 +33,11 @@ HOSTILE = "</pre><img src=x>\x1b[2J\u202e\n```\n![a](http://x)|*b*\n::error::c"
 
 def test_text_from_outside_is_text_in_every_file(tmp_path: Path) -> None:
     """What a library, a bundle or a waiver says, in rows, in run.json and in the name of a backend."""
-    waiver = {
-        "id": HOSTILE,
-        "reason": HOSTILE,
-        "owner": HOSTILE,
-        "expires": "2027-06-01",
-        "scope": {"backend": "torch-*"},
-    }
+    waiver = {"expires": "2027-06-01", "scope": {"backend": "torch-*"}}
+    waiver |= dict.fromkeys(("id", "reason", "owner"), HOSTILE)
     cell = ("MaxPool2dWithIndicesBackward", "float32", "values")
-    backends = {"torch-cpu": "", HOSTILE: ""}
-    run = make_run(
-        tmp_path / "run", Recipe(backends=backends, verdicts={cell: ["violates", "not run"]}, waivers=[waiver])
-    )
+    recipe = Recipe({"torch-cpu": "", HOSTILE: ""}, verdicts={cell: ["violates", "not run"]}, waivers=[waiver])
+    run = make_run(tmp_path / "run", recipe)
     (part,) = (run / "rows").glob("*.parquet")
     rows = pq.read_table(part)
     for name in ("reason", "case"):

@@ -1,15 +1,13 @@
 """Waivers cover what they say and nothing else; what a run says about each, and how one is written."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
+from bad_inputs.waivers import GOOD, table
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import failing_row
 from poolproof.reports.rows.checks import CHECK_IDS
@@ -28,10 +26,10 @@ from poolproof.reports.waivers import (
     to_toml,
     waiver_for,
 )
-from poolproof.suites.cli import main
 from poolproof.suites.opening import check_clock
 from poolproof.suites.plan.aspects import ALL_CHECKS
 from reports_made_up import OPERATORS, Recipe, make_run
+from sessions import poolproof, waiver
 
 TODAY = date(2026, 11, 21)
 ROW = {
@@ -44,23 +42,13 @@ ROW = {
     "verdict": "violates",
     "checks_violated": ["written", "maximum"],
 }
-TEXT = """
-[[waiver]]
-id = "strided"
-reason = "strides are ignored"
-owner = "somebody"
-expires = 2027-01-31
-{more}
-[waiver.scope]
-backend = "torch-*"
-operator = ["AdaptiveMaxPool3d", "MaxPool3dWithArgmax"]
-layouts = "*out:*"
-"""
+OUTPUTS = 'backend = "torch-*", operator = ["AdaptiveMaxPool3d", "MaxPool3dWithArgmax"], layouts = "*out:*"'
+STRIDED = waiver("strided", OUTPUTS, "2027-01-31")
 
 
 def waivers(tmp_path: Path, more: str = "", today: date = TODAY) -> Waivers:
     path = tmp_path / "known.toml"
-    path.write_text(TEXT.format(more=more))
+    path.write_text(STRIDED + more)
     return Waivers(load(path), today)
 
 
@@ -109,9 +97,7 @@ def test_a_waiver_ends_with_its_day(tmp_path: Path) -> None:
         check_terms(known, date(2025, 1, 30))
 
 
-def test_a_wrong_clock_stops_a_run_by_the_waivers_of_its_backends_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_clock_stops_a_run_of_backends_with_waivers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known = waivers(tmp_path, 'versions = { torch = "2.13.*" }', today=date(1970, 1, 1))
     check_clock(known, {"torch-cpu": SimpleNamespace(environment={"torch": "2.15.0"})})  # type: ignore[dict-item]
     assert "two years from 1970-01-01, which is today by this clock: see to the clock" in capsys.readouterr().err
@@ -152,18 +138,16 @@ QUADRATIC = {"operator": "MaxPool2dWithIndicesBackward", "planes": 1, "elements"
     ],
 )
 def test_time_outs_of_mindspore_are_waived_on_large_planes_alone(change: dict[str, object], verdict: Verdict) -> None:
-    known = Waivers([waiver for path in shipped() for waiver in load(path)], TODAY)
+    known = Waivers([each for path in shipped() for each in load(path)], TODAY)
     row = ROW | {"backend": "mindspore", "verdict": "timed out", "checks_violated": []} | QUADRATIC | change
     assert known.apply(row, {"mindspore": "2.10.0"})["verdict"] == verdict
 
 
 # Files.
 
-ENTRIES = {"id": "'a'", "reason": "'r'", "owner": "'o'", "expires": "2027-01-01", "scope": "{ dtype = 'x' }"}
-
 
 def written(**changes: str) -> str:
-    return "[[waiver]]\n" + "\n".join(f"{name} = {value}" for name, value in (ENTRIES | changes).items())
+    return table(GOOD | changes)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +169,7 @@ def written(**changes: str) -> str:
         (written(checks="'interval'"), "at `[$].checks"),
         (written(checks="[3]"), "at `[$].checks"),
         (written(checks="['interval', 'intervall']"), "there is no check 'intervall'"),
-        (TEXT.format(more="") * 2, "several waivers called 'strided'"),
+        (STRIDED * 2, "several waivers called 'strided'"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str, message: str) -> None:
@@ -298,20 +282,16 @@ def test_appending_keeps_what_the_file_says_and_nothing_is_appended_twice(tmp_pa
 ACCEPT = ["--reason", "known", "--owner", "somebody", "--expires", "2027-06-30"]
 
 
-def waive(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["waive", *arguments])
-
-
 def test_the_command_waives_a_failing_case(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", Recipe(verdicts={CELL: ["violates"]}))
     (case_id,) = read_digest(run).failures["case_id"]
     target = tmp_path / "ours.toml"
-    result = waive(str(run), case_id, *ACCEPT, "-o", str(target))
+    result = poolproof("waive", run, case_id, *ACCEPT, "-o", target)
     assert result.exit_code == 0, result.output
     row = failing_row(run, case_id)
     assert Waivers(load(target), JUDGED).apply(row, ENVIRONMENT)["verdict"] == "waived"
     case_id = next(each for each in read_rows(run, ["case_id"])["case_id"].to_pylist() if each != case_id)
-    assert "does not fail: it is conforms on torch-cpu" in waive(str(run), case_id, *ACCEPT).output
+    assert "does not fail: it is conforms on torch-cpu" in poolproof("waive", run, case_id, *ACCEPT).output
 
 
 def test_a_waiver_of_many_cases_has_not_the_name_of_one(tmp_path: Path) -> None:
@@ -323,7 +303,7 @@ def test_a_waiver_of_many_cases_has_not_the_name_of_one(tmp_path: Path) -> None:
         (("operator", "dtype"), 3, f"interval-operator={CELL[0]}-dtype={CELL[1]}"),
     ):
         options = [word for column in scope for word in ("--scope", column)]
-        said = waive(str(run), case_id, *ACCEPT, *options, "-o", str(target)).output
+        said = poolproof("waive", run, case_id, *ACCEPT, *options, "-o", target).output
         assert f"now waives interval on torch-cpu; of this kind are {covered} of 4 failures in {run}:" in said
         assert load(target)[-1].id == name
 
@@ -331,22 +311,8 @@ def test_a_waiver_of_many_cases_has_not_the_name_of_one(tmp_path: Path) -> None:
 def test_the_command_wants_a_backend_where_several_fail(tmp_path: Path) -> None:
     backends = {"torch-cpu": "", "torch-npu": "A2"}
     run = make_run(tmp_path / "run", Recipe(backends=backends, verdicts={CELL: ["violates", "conforms"]}))
-    asked = [str(run), read_digest(run).failures["case_id"].iloc[0], *ACCEPT, "-o", str(tmp_path / "w.toml")]
-    result = waive(*asked)
+    asked = ["waive", run, read_digest(run).failures["case_id"].iloc[0], *ACCEPT, "-o", tmp_path / "w.toml"]
+    result = poolproof(*asked)
     assert result.exit_code == Overall.COULD_NOT_RUN
     assert "choose one of torch-cpu, torch-npu" in result.output
-    assert waive(*asked, "--backend", "torch-npu").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["000000000000", *ACCEPT], "has no case 000000000000"),
-        (["000000000000", "--reason", "x", "--owner", "y", "--expires", "soon"], "does not match the format"),
-        (["000000000000", "--reason", "x", "--owner", "y"], "--expires"),
-    ],
-)
-def test_the_command_refuses_with_one_sentence(tmp_path: Path, arguments: list[str], complaint: str) -> None:
-    result = waive(str(make_run(tmp_path)), *arguments)
-    assert result.exit_code == Overall.COULD_NOT_RUN
-    assert complaint in result.output
+    assert poolproof(*asked, "--backend", "torch-npu").exit_code == 0

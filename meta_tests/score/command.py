@@ -119,21 +119,20 @@ def table_of(results: Sequence[Result], otherwise: str = "missed") -> pd.DataFra
     return pd.DataFrame([{**record, "outcome": "found" if record["found"] else otherwise} for record in records])
 
 
+_TOLD = ("aspect", "operator", "dtype", "reason")
+"""What the row that found a defect tells of it."""
+
+
 def _record(defect: Defect, result: Result, row: Row) -> dict[str, object]:
+    about = {name: getattr(defect, name) for name in ("clause", "trigger", "severity", "difficulty")}
     return {
         "defect": defect.id,
         "class": defect.group,
-        "clause": defect.clause,
-        "trigger": defect.trigger,
-        "severity": defect.severity,
-        "difficulty": defect.difficulty,
+        **about,
         "product": result.product,
         "found": result.is_found,
         "checks": list(row.get("checks_violated", [])),
-        "aspect": row.get("aspect", ""),
-        "operator": row.get("operator", ""),
-        "dtype": row.get("dtype", ""),
-        "reason": row.get("reason", ""),
+        **{name: row.get(name, "") for name in _TOLD},
         "cases": result.cases,
         "seconds": round(result.seconds, 3),
         "cpu_seconds": round(result.cpu_seconds, 3),
@@ -150,8 +149,7 @@ def _kept(results: Sequence[Result], earlier: pd.DataFrame) -> list[Result]:
     kept = []
     for result in results:
         if record := records.get((result.defect, result.product)):
-            told = {name: record[name] for name in ("aspect", "operator", "dtype", "reason", "case")}
-            row = told | {"checks_violated": list(record["checks"])}
+            row = {name: record[name] for name in (*_TOLD, "case")} | {"checks_violated": list(record["checks"])}
             spent = ("cases", "seconds", "cpu_seconds", "shrunk", "replays", "disputed")
             kept.append(replace(result, row=row, **{name: record[name] for name in spent}))
         else:

@@ -1,10 +1,9 @@
 """One seeded difference for each part of the frozen gates, which comparing has to see."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from zipfile import ZipFile
 
 import pandas as pd
@@ -19,16 +18,17 @@ GROUP = {"backend": "a", "operator": "MaxPool2d", "dtype": "float32", "index_dty
 HELP = "Options:\n  --seed INTEGER\n  -h, --help  Show this message and exit.\n"
 
 
-def compared(old: Path, new: Path, *options: str) -> Result:
-    return CliRunner().invoke(gates.main, ["compare", str(old), str(new), *options])
-
-
-def two(part: str, old: object, new: object) -> Result:
+def two(part: str, old: Any, new: Any, *options: str) -> Result:
+    """Compare two freezes of a part: of rows, or of what is kept as JSON."""
     with TemporaryDirectory() as folder:
         for name, value in (("old", old), ("new", new)):
-            Path(folder, name, part).mkdir(parents=True)
-            gates.write_json(Path(folder, name, part), value)
-        return compared(Path(folder, "old"), Path(folder, "new"))
+            path = Path(folder, name, part)
+            path.mkdir(parents=True)
+            if part == "rows":
+                gates.write_rows(value, path / "a.parquet")
+            else:
+                gates.write_json(path, value)
+        return CliRunner().invoke(gates.main, ["compare", f"{folder}/old", f"{folder}/new", *options])
 
 
 def of_ids(blocks: list[tuple[str, list[str]]], planned: int = 3) -> dict[str, object]:
@@ -67,19 +67,11 @@ def rows(failing_run: Path) -> pd.DataFrame:
     return reports.load(failing_run / "run").rows
 
 
-def two_tables(old: pd.DataFrame, new: pd.DataFrame, *options: str) -> Result:
-    with TemporaryDirectory() as folder:
-        for name, frame in (("old", old), ("new", new)):
-            Path(folder, name, "rows").mkdir(parents=True)
-            gates.write_rows(frame, Path(folder, name, "rows", "a.parquet"))
-        return compared(Path(folder, "old"), Path(folder, "new"), *options)
-
-
 def test_what_is_the_same_of_rows_is_equal(rows: pd.DataFrame) -> None:
     """In another order, at another time, and in an ignored column."""
-    ended = two_tables(rows, rows[::-1].assign(seconds=1.0, worker="gw7"))
+    ended = two("rows", rows, rows[::-1].assign(seconds=1.0, worker="gw7"))
     assert (ended.exit_code, "rows: equal" in ended.output) == (0, True)
-    assert two_tables(rows, rows.assign(reason="other words"), "--ignore", "reason").exit_code == 0
+    assert two("rows", rows, rows.assign(reason="other words"), "--ignore", "reason").exit_code == 0
 
 
 def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
@@ -87,7 +79,7 @@ def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
     other = rows.copy()
     place = other.index[other["verdict"] == "violates"][0]
     other.loc[place, "verdict"] = "conforms"
-    ended = two_tables(rows, other)
+    ended = two("rows", rows, other)
     assert ended.exit_code == 1
     assert f"1 of {len(rows)} rows differ" in ended.output
     assert "1 in verdict\n" in ended.output
@@ -96,12 +88,12 @@ def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
     first = other.index[other["max_abs_err"] > 0][0]
     other.loc[first, "max_abs_err"] *= 1 + 2.0**-52
     other.at[first, "checks_judged"] = other.at[first, "checks_judged"][1:]
-    ended = two_tables(rows, other)
+    ended = two("rows", rows, other)
     assert "1 in max_abs_err\n" in ended.output
     assert "1 in checks_judged\n" in ended.output
-    ended = two_tables(rows, rows.drop(index=rows.index[3]))
+    ended = two("rows", rows, rows.drop(index=rows.index[3]))
     assert (ended.exit_code, "1 rows gone, first " in ended.output) == (1, True)
-    ended = two_tables(rows, rows.rename(columns={"n_bits_owed": "n_bits_expected"}))
+    ended = two("rows", rows, rows.rename(columns={"n_bits_owed": "n_bits_expected"}))
     assert (ended.exit_code, "rows: 2 differences" in ended.output) == (1, True)
     assert ended.output.count("n_bits_owed") == ended.output.count("n_bits_expected") == 1
 
@@ -110,14 +102,12 @@ def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
     ("route", "column", "differs"),
     [("key 16; atomic 1", "mere", False), ("key 16; atomic 0", "mere", True), ("key 16; atomic 1", "n_reject", True)],
 )
-def test_statistics_of_racing_additions_are_named_apart(
-    rows: pd.DataFrame, route: str, column: str, differs: bool
-) -> None:
+def test_statistics_of_racing_sums_are_named_apart(rows: pd.DataFrame, route: str, column: str, differs: bool) -> None:
     place = rows.index[rows["verdict"] == "conforms"][0]
     rows.loc[place, ["route", "deterministic"]] = [route, False]
     other = rows.copy()
     other.loc[place, column] = 7
-    ended = two_tables(rows, other)
+    ended = two("rows", rows, other)
     assert ended.exit_code == differs
     assert ("1 rows differ in statistics of racing additions alone" in ended.output) != differs
     assert rows.loc[place, "case_id"] in ended.output

@@ -1,7 +1,5 @@
 """Harm that a library does to its process reaches no verdict but its own: `studies/misdeeds.py` with a few misdeeds."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 
@@ -13,11 +11,8 @@ import misdeeds
     [
         ("all_descriptors_closed", "5", 3),
         ("pickle_on_all_descriptors", "5", 3),
-        (
-            "sigterm_to_the_parent",
-            "24",
-            16,
-        ),  # one such death may pass for one from outside, or come after the last case
+        # One such death may pass for one from outside, or come after the last case.
+        ("sigterm_to_the_parent", "24", 16),
         ("numpy_monkeypatched", "5", 3),
     ],
 )

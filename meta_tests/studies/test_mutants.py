@@ -1,7 +1,5 @@
 """Mutants: which are drawn, what they change, and what tests make of them."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from pathlib import Path

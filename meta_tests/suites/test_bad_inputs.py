@@ -3,8 +3,6 @@
 Half of those that there are; the variable POOLPROOF_BAD_INPUTS says how many else.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """What a shell completes of the commands."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -47,14 +45,12 @@ def test_bash_completes(tmp_path: Path) -> None:
     """By the line that the page has for `.bashrc`."""
     page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     (line,) = [line.strip() for line in page.splitlines() if "bash_source" in line]
-    script = (
-        f"{line}\nCOMP_WORDS=(poolproof replay --backend emulator-a)\nCOMP_CWORD=3\n_poolproof_completion poolproof\n"
-    )
+    typed = "COMP_WORDS=(poolproof replay --backend emulator-a)\nCOMP_CWORD=3"
     program = tmp_path / "poolproof"
     program.write_text(f"#!{sys.executable}\nfrom poolproof.suites.cli import main\nmain()\n")
     program.chmod(0o755)
     environment = surroundings() | {"PATH": os.pathsep.join((str(tmp_path), os.environ["PATH"]))}
-    command = ["bash", "-c", f'{script}echo "${{COMPREPLY[@]}}"']
+    command = ["bash", "-c", f'{line}\n{typed}\n_poolproof_completion poolproof\necho "${{COMPREPLY[@]}}"']
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert ended.stdout.split() == ["emulator-a2", "emulator-a3"], ended.stderr
 

@@ -1,7 +1,5 @@
 """The suite as a library: strategies under Hypothesis' own engine, the judge as a function, a run as frames."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path
@@ -15,7 +13,6 @@ from poolproof import reports
 from poolproof.backends.abilities import Abilities
 from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import COLUMNS
-from poolproof.reports.rows.store import NotARun
 from poolproof.suites.api import Case, cases, failure_text, judge
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from scatter import Scatter
@@ -85,9 +82,9 @@ def test_one_function_judges_a_backend_or_its_name_and_tells_what_is_wrong() -> 
         assert {"interval", "repeat", "memory_untouched"} <= set(row["checks_judged"])
         assert row["standards_passed"]
         assert set(row) <= {column.name for column in COLUMNS}
-    row = judge(LINE, "scatter_backends:Lost", aspect="values")
+    row = judge(LINE, "scatter_backends:lost", aspect="values")
     assert row["verdict"] == "violates"
-    assert "poolproof replay --backend scatter_backends:Lost" in failure_text(row)
+    assert "poolproof replay --backend scatter_backends:lost" in failure_text(row)
 
 
 def test_a_run_is_read_as_frames(run: Path) -> None:
@@ -103,17 +100,10 @@ def test_a_run_is_read_as_frames(run: Path) -> None:
     assert {"planned", "judged", "missing", "because"} <= set(frames.missing.columns)
 
 
-def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NotARun, match="is no run"):
-        reports.load(tmp_path)
-
-
-def test_the_examples_judge_one_case_and_read_a_run(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_the_examples_judge_and_read(run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     for program, argument, begin, told in (
         ("judge_one_case.py", "scatter_backends:Scatter", "conforms: ", ""),
-        ("judge_one_case.py", "scatter_backends:Lost", "violates: ", ""),
+        ("judge_one_case.py", "scatter_backends:lost", "violates: ", ""),
         ("read_a_run.py", str(run), "violates (exit status 1)", "smallest (E - |y - S|) / E"),
     ):
         monkeypatch.setattr(sys, "argv", [program, argument])

@@ -1,16 +1,14 @@
 """What installed packages add: it is used, and one that is broken is one line and costs nothing else."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from places import ROOT, SUPPORT
 from poolproof.backends.registry import create, names
@@ -24,7 +22,6 @@ from poolproof.suites import plugged as plugging
 from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
-from poolproof.suites.cli import main
 from poolproof.suites.commands import LISTED
 from poolproof.suites.judging import budget, plugged_standards
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -32,7 +29,7 @@ from poolproof.suites.plan.aspects import EVERYTHING
 from poolproof.suites.plugged import LoadedPlugins
 from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
-from sessions import run_session
+from sessions import poolproof, run_session, waiver
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
 STANDARD = """
@@ -53,17 +50,6 @@ class Told(Standard):
 def told(name, answer):
     return Told(name=name, source="us", answer=answer)
 """
-WAIVER = """
-[[waiver]]
-id = "{id}"
-reason = "known"
-owner = "somebody"
-expires = {expires}
-[waiver.scope]
-{scope}
-"""
-SOON = date.today() + timedelta(days=90)
-
 
 Package = Callable[..., Path]
 
@@ -115,9 +101,7 @@ def standards(package: Package, module: str) -> LoadedPlugins:
         ("MINE = told('a', True), told('a', True)", "there is another standard called 'a'"),
     ],
 )
-def test_a_broken_standard_is_one_line(
-    package: Package, monkeypatch: pytest.MonkeyPatch, module: str, fault: str
-) -> None:
+def test_a_broken_standard_is_told(package: Package, monkeypatch: pytest.MonkeyPatch, module: str, fault: str) -> None:
     monkeypatch.setattr(plugging, "LOAD_SECONDS", 1)
     found = standards(package, module)
     (record,) = found.records
@@ -143,9 +127,7 @@ _EXIT, _ABORT = "lambda: __import__('os')._exit(0)", "lambda: __import__('os').a
         (_ABORT, "standards_broken", "mine: it ended its process, by signal SIGABRT, while it was applied"),
     ],
 )
-def test_a_standard_of_a_plugin_stands_beside_the_verdict(
-    package: Package, answer: str, column: str | None, said: str
-) -> None:
+def test_a_plugins_standard_is_beside_the_verdict(package: Package, answer: str, column: str | None, said: str) -> None:
     found = standards(package, f"MINE = told('mine', {answer})")
     assert [record["fault"] for record in found.records] == [""]
     row = judge(LINE, Scatter())
@@ -197,13 +179,6 @@ def waiver_plugins(package: Package, files: Mapping[str, str], point: str = "the
     waivers, records = choose((), date.today())
     assert ("known" in {waiver.id for waiver in waivers.all}) == (records[0]["fault"] == "")
     return [record["fault"] for record in records]
-
-
-MINE = 'backend = "mine"'
-
-
-def waiver(id: str = "known", expires: date = SOON, scope: str = MINE) -> str:  # noqa: A002
-    return WAIVER.format(id=id, expires=expires, scope=scope)
 
 
 def test_waivers_of_a_package_are_used_and_nothing_of_it_is_imported(package: Package) -> None:
@@ -364,7 +339,7 @@ def test_a_broken_format_is_one_line(formats: Formats, tmp_path: Path, module: s
 
 def exported(path: Path) -> Result:
     """How the command ends that writes the case of `LINE` in the format ``mine``."""
-    return CliRunner().invoke(main, ["export", "--format", "mine", "-o", str(path), "--case", LINE])
+    return poolproof("export", "--format", "mine", "-o", path, "--case", LINE)
 
 
 def test_cases_are_written_in_the_format_of_a_package(formats: Formats, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Low-level calls that tests of the contract start from, and the recorded answers of a library."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sums and the criterion held to the specification on drawn cases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,9 +1,10 @@
-"""Copies of a correct backend that do not answer every call: they die, hang, are killed, raise, are lost, or are slow.
+"""Copies of a correct backend that do not answer every call: they die, hang, are killed, raise, are lost, or slow.
 
 Name them on a command line as ``dying_backends:crashing`` with this folder on PYTHONPATH.
 """
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -126,3 +127,26 @@ def slow(self, operator, dtype, index_dtype):
 def environment(self, call, mode=""):
     """Kernel binaries are not installed."""
     return Outcome(Status.UNAVAILABLE, code=561112, message="the kernel package is not installed")
+
+
+class stubborn(Scatter):  # noqa: N801  (named as the others are)
+    """A call with ceil_mode never returns: a child, in a session of its own, and the caller block every signal."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        folder = os.environ.get("STUBBORN")
+        if folder is None or not call.attributes.rounds_up:
+            return super().run(call, mode)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        if os.fork() == 0:
+            os.setsid()
+        Path(folder, str(os.getpid())).touch()
+        while True:
+            self.stay()
+
+    def stay(self) -> None:
+        time.sleep(60)
+
+
+stubborn_in_c = type("stubborn_in_c", (stubborn,), {"stay": lambda self: re.match("(a+)+$", "a" * 64 + "b")})
+"""In a loop in C that never lets go of the interpreter's lock."""
+stubborn_unforkable = type("stubborn_unforkable", (stubborn,), {"survives_fork": False})

@@ -1,22 +1,16 @@
 """Calls for the emulator's own tests: a case, or shapes of any kind, as what the plain caller takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from contract_calls import MASK, MP3
 from emulator_driver import Emulator, PreparedCall, View, dense, fresh
 from poolproof.backends.emulator import library
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
-
-API_3D = "aclnnMaxPool3dWithArgmaxBackward"
-API_2D = "aclnnMaxPool2dWithIndicesBackward"
-API_MASK = "aclnnMaxPool2dWithMaskBackward"
-API_ADAPTIVE_2D = "aclnnAdaptiveMaxPool2dBackward"
 
 _NAMES = {"grad_output": "gradOutput", "grad_input": "gradInput"}
 
@@ -39,7 +33,7 @@ def prepared(emulator: Emulator, dtype: str = "float32", gradient: str = "intege
     """
     windows = {"kernel_size": (1, 3, 3), "stride": (1, 2, 2)}
     data = {"dtype": dtype, "index_dtype": "int32", "gradient": gradient}
-    case = Case.of(API_3D.removeprefix("aclnn"), shape=(1, 2, 16, 9, 9), **windows, **data)
+    case = Case.of(MP3.removeprefix("aclnn"), shape=(1, 2, 16, 9, 9), **windows, **data)
     return prepared_case(emulator, case)
 
 
@@ -48,7 +42,7 @@ def views_of(gradient: list[int], self: list[int], indices: list[int], tag: str,
     return {
         "gradOutput": dense(np.zeros(gradient, np.float32), tag),
         "self": dense(np.zeros(self, np.float32), tag),
-        "indices": dense(np.zeros(indices, np.int8 if api == API_MASK else np.int32), tag),
+        "indices": dense(np.zeros(indices, np.int8 if api == MASK else np.int32), tag),
         "gradInput": dense(np.full(self, 7, np.float32), tag),
     }
 

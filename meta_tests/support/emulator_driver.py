@@ -4,14 +4,12 @@ It knows the C signatures and nothing else: no guard bands, no statuses turned i
 binding that the suite uses is another program; that the two were written apart is the point.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,10 +197,8 @@ class Emulator:
         )
 
     def create_view(self, view: View, data: c_void_p) -> c_void_p:
-        dtype = DTYPES[DTYPE_OF[view.storage.dtype.name]]
-        return self.create_tensor(
-            view.shape, dtype, view.strides, view.offset, view.tag, [max(1, view.storage.size)], data
-        )
+        dtype, storage = DTYPES[DTYPE_OF[view.storage.dtype.name]], [max(1, view.storage.size)]
+        return self.create_tensor(view.shape, dtype, view.strides, view.offset, view.tag, storage, data)
 
     def create_list(self, values: Sequence[int]) -> c_void_p:
         return c_void_p(self.shared_object.aclCreateIntArray(_int64s(values), len(values)))
@@ -221,7 +217,7 @@ class Emulator:
             return prepared.launch()
 
 
-class PreparedCall:
+class PreparedCall(AbstractContextManager):
     """A call whose operands are on the device until the end of the block; it may be launched several times."""
 
     def __init__(
@@ -240,9 +236,6 @@ class PreparedCall:
         arguments: list[Any] = [self.tensors[name] for name in order]
         flags = [c_bool(ceil_mode)] if len(self.lists) > 1 else []
         self.arguments = [*arguments[:inputs], *self.lists, *flags, *arguments[inputs:]]
-
-    def __enter__(self) -> PreparedCall:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.destroy()

@@ -3,27 +3,18 @@
 A program whose fault was mended upstream prints something else; its finding, and its waiver, are then to be removed.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
-from typing import Protocol
 
 from places import ROOT
 from sessions import surroundings
 
 _PAGE = (ROOT / "FINDINGS.md").read_text(encoding="utf-8")
 
-
-class EndedProcess(Protocol):
-    """A process that has ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
+EndedProcess = subprocess.CompletedProcess[str]
 
 
 @dataclass(frozen=True)
@@ -67,8 +58,6 @@ def programs(heading: str) -> list[Program]:
     return [Program("".join(map(textwrap.dedent, each)), beginning) for each in parts]
 
 
-def run_afresh(program: Program) -> subprocess.CompletedProcess[str]:
+def run_afresh(program: Program) -> EndedProcess:
     command = [sys.executable, "-c", program.whole]
-    return subprocess.run(
-        command, cwd=ROOT, env=surroundings(), capture_output=True, text=True, check=False, timeout=120
-    )
+    return subprocess.run(command, cwd=ROOT, env=surroundings(), capture_output=True, text=True, timeout=120)

@@ -4,8 +4,6 @@ RUN is a failing run (`shared_runs.make_failing_run`). Each forgery is made of a
 nothing offline tells, judged again; the table says what came of that. Ends with 1 where the page says otherwise.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

@@ -4,8 +4,6 @@ What a sandbox would launch is forked as well, without a guardian. Tests of proc
 start real ones, and so does xdist.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import multiprocessing
 import os
@@ -13,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,7 +23,6 @@ from unittest.mock import patch
 
 import pytest
 
-from forks import fork
 from places import ROOT, SUPPORT
 from poolproof.backends.host import server
 from poolproof.suites.cli import main
@@ -132,3 +130,17 @@ def launched(_backend: str, control: int, arena: Arena, output: int) -> int:
         server.serve(control, arena.descriptor, arena.size)
 
     return fork(become)
+
+
+def fork(work: Callable[[], int | None]) -> int:
+    """The id of a process that does ``work`` and ends with the status it returns, 1 where it raises."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        status = work() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)

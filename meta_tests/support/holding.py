@@ -1,9 +1,19 @@
-"""Aspects made for a test: nothing is claimed but that certain checks hold."""
+"""Aspects made for a test, which claim nothing but that certain checks hold, and questions that a sandbox answers."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 
-from poolproof.suites.judging.question import Aspect
+from poolproof.reports.rows.schema import Row
+from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.judging.question import Aspect, Question
 
 
 def holding(*checks: str, repeats: int = 1) -> Aspect:
     return Aspect("meta", "", checks, repeats)
+
+
+def judged_by(backend: str, questions: Sequence[Question], scratch: Path, timeout: float = 60.0) -> list[Row]:
+    """The answers of a sandbox that is opened for these questions."""
+    with closing(Sandbox(backend, scratch, "sandbox", timeout)) as sandbox:
+        return list(sandbox.judge(questions))

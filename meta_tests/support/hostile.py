@@ -1,7 +1,5 @@
 """Files that are no bundle, or that are made to harm whoever opens them; each from a bundle that stands."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -37,15 +35,21 @@ def _without(name: str) -> Make:
     return lambda path, files: _write(path, {key: value for key, value in files.items() if key != name})
 
 
-def _member(name: str = "extra.txt", mode: int = stat.S_IFREG) -> Make:
+def _appended(change: Callable[[ZipFile], object]) -> Make:
+    """A bundle to which something is added as it stands."""
+
     def make(path: Path, files: Files) -> None:
         _write(path, files)
-        entry = ZipInfo("extra.txt")
-        entry.filename, entry.external_attr = name, (mode | 0o644) << 16
         with ZipFile(path, "a") as archive:
-            archive.writestr(entry, b"x")
+            change(archive)
 
     return make
+
+
+def _member(name: str = "extra.txt", mode: int = stat.S_IFREG) -> Make:
+    entry = ZipInfo("extra.txt")
+    entry.filename, entry.external_attr = name, (mode | 0o644) << 16
+    return _appended(lambda archive: archive.writestr(entry, b"x"))
 
 
 def _edited(edit: Callable[[bytearray], object], compression: int = ZIP_DEFLATED) -> Make:
@@ -108,12 +112,6 @@ def _alike(rows: int, column: str, words: pa.Array) -> bytes:
     return _written(lambda target: pq.write_table(pa.table(made), target, compression="zstd", store_schema=False))
 
 
-def _commented(path: Path, files: Files) -> None:
-    _write(path, files)
-    with ZipFile(path, "a") as archive:
-        archive.comment = b"as agreed"
-
-
 def _evidence(**arrays: np.ndarray) -> bytes:
     return _written(lambda target: np.savez_compressed(target, **arrays))
 
@@ -124,12 +122,6 @@ def _huge_header(elements: int) -> bytes:
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 8
     return _written(lambda target: _write(target, {"got.npy": array}))
-
-
-def _same_name_twice(path: Path, files: Files) -> None:
-    _write(path, files)
-    with ZipFile(path, "a") as archive:
-        archive.writestr("run.json", b"{}")
 
 
 def _large(name: str) -> Make:
@@ -144,11 +136,9 @@ def _large(name: str) -> Make:
     return make
 
 
-def _a_hundred_thousand_members(path: Path, files: Files) -> None:
-    _write(path, files)
-    with ZipFile(path, "a") as archive:
-        for number in range(100_001):
-            archive.writestr(ZipInfo(f"x/{number}"), b"")
+def _a_hundred_thousand_members(archive: ZipFile) -> None:
+    for number in range(100_001):
+        archive.writestr(ZipInfo(f"x/{number}"), b"")
 
 
 def _more_than_fits(content: bytearray) -> None:
@@ -233,7 +223,7 @@ HOSTILE: dict[str, Make] = {
     "a journal of a million rows": _with("rows/main-0001.jsonl", b"{}\n" * 1_000_000),
     "bytes before its members": _edited(lambda content: content.__setitem__(slice(0, 0), b"#!/bin/sh\n")),
     "bytes behind its members": _edited(lambda content: content.extend(b"\0" * 100)),
-    "a comment": _commented,
+    "a comment": _appended(lambda archive: setattr(archive, "comment", b"as agreed")),
     "evidence without an account": _with(_NPZ, _evidence(got=np.zeros(3))),
     "a name above": _member("../../outside.txt"),
     "an absolute name": _member("/tmp/outside.txt"),
@@ -252,12 +242,12 @@ HOSTILE: dict[str, Make] = {
     "a member that is stored, as its own header has it": _patched(b"PK\x03\x04", 8, b"\x00\x00"),
     "a member of another length, as its own header has it": _patched(b"PK\x03\x04", 18, b"\x01\x00\x00\x00"),
     "a member of another content": _patched(b"PK\x03\x04", 60, b"\x00\x01\x02\x03"),
-    "the same name twice": _same_name_twice,
+    "the same name twice": _appended(lambda archive: archive.writestr("run.json", b"{}")),
     "the same name in other letters": _with("RUN.JSON", b"{}"),
     "compressed oddly": lambda path, files: _write(path, files, ZIP_BZIP2),
     "a record of a gibibyte": _large("run.json"),
     "sums of a gibibyte": _large("SHA256SUMS"),
-    "a hundred thousand members": _a_hundred_thousand_members,
+    "a hundred thousand members": _appended(_a_hundred_thousand_members),
     "more than fits": _edited(_more_than_fits, ZIP_STORED),
     "members that share their bytes": _edited(_sharing_bytes),
 }

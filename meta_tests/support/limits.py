@@ -1,7 +1,5 @@
 """A limit to the size of files, as a full disk is one."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

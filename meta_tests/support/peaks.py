@@ -4,8 +4,6 @@ Each case is judged in a process of its own, forked when all is loaded; what cou
 it held before.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -43,11 +41,11 @@ _BACKWARD, _FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 _PLANES, _PLANE = (1, 400, 100, 100), (1, 1, 2000, 2000)
 
 CASES = {
-    "many planes": Case.of(operator=_BACKWARD, shape=_PLANES, **_OVERLAPPING),
-    "many planes of float16": Case.of(operator=_BACKWARD, shape=_PLANES, dtype="float16", **_OVERLAPPING),
-    "a plane": Case.of(operator=_BACKWARD, shape=(1, 4, 1000, 1000), **_OVERLAPPING),
-    "one plane": Case.of(operator=_BACKWARD, shape=_PLANE, **_OVERLAPPING),
-    "many planes forward": Case.of(operator=_FORWARD, shape=_PLANES, **_OVERLAPPING),
+    "many planes": Case.of(_BACKWARD, shape=_PLANES, **_OVERLAPPING),
+    "many planes of float16": Case.of(_BACKWARD, shape=_PLANES, dtype="float16", **_OVERLAPPING),
+    "a plane": Case.of(_BACKWARD, shape=(1, 4, 1000, 1000), **_OVERLAPPING),
+    "one plane": Case.of(_BACKWARD, shape=_PLANE, **_OVERLAPPING),
+    "many planes forward": Case.of(_FORWARD, shape=_PLANES, **_OVERLAPPING),
 }
 REPEATS = {"many planes": 5}
 

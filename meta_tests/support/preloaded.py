@@ -3,8 +3,6 @@
 Every session on the emulator counts the cases of the whole plan, most of whose time goes into the contract of all APIs.
 """
 
-from __future__ import annotations
-
 import gc
 from importlib import import_module
 from importlib.metadata import entry_points

@@ -1,22 +1,21 @@
 """Real failing runs: sessions against the emulated NPU, each with a seeded defect, made once for all that read them.
 
-Each run is narrowed to what its defect shows in. The worker processes of one test session share the runs through its
-temporary folder: whoever comes first to a run makes it, under a lock, and the others wait for it.
+Each run is narrowed to what its defect shows in.
 """
 
-from __future__ import annotations
-
-import fcntl
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.rows.verdicts import Overall
 from sessions import run_session
+from shared_runs import made_once
 
 BACKEND = "emulator-a2"
 
@@ -77,7 +76,7 @@ FAILING = (
     RealRun("result_dtype_unchecked", "contract", CLAUSES, "status"),
     RealRun("crash_on_uneven_cores", "crash", _planar("float32", 49), "survival"),
     RealRun("hang_on_idle_core", "hang", (*_planar("float16", 1), "--case-timeout", "3"), "survival"),
-    RealRun("", "flaky", REPEATED, "repeat", "scatter_backends:Unrepeatable"),
+    RealRun("", "flaky", REPEATED, "repeat", "scatter_backends:unrepeatable"),
 )
 """At least one of every kind of failure."""
 
@@ -90,23 +89,12 @@ def honest(real: RealRun) -> RealRun:
     return RealRun("", f"honest {real.kind}", real.asked, "", real.backend)
 
 
-def run_of(real: RealRun, shared: Path) -> Path:
-    """The folder of a run under ``shared``, which is made unless it is there; `AssertionError` if it ends otherwise."""
-    folder = shared / real.name
-    with _locked(shared / f"{real.name}.lock"):
-        if not (shared / f"{real.name}.made").exists():
-            _make(real, folder)
-            (shared / f"{real.name}.made").touch()
-    return folder
+RunOf = Callable[[RealRun], Path]
 
 
-def bundle_of(real: RealRun, shared: Path) -> Path:
-    """The bundle of a run, made once beside it, and beside that a file with its fingerprint; nobody writes to them."""
-    run, bundle = run_of(real, shared), shared / f"{real.name}.zip"
-    with _locked(shared / f"{real.name}.lock"):
-        if not bundle.exists():
-            bundle.with_suffix(".sha256").write_text(package(run, bundle), encoding="utf-8")
-    return bundle
+def run_of(real: RealRun, factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run, which is made once; beside it the ``bundle.zip`` of a failing one, and its ``sha256``."""
+    return made_once(factory, f"real-{real.name}", partial(_make, real)) / "run"
 
 
 def variables(real: RealRun) -> dict[str, str]:
@@ -114,14 +102,7 @@ def variables(real: RealRun) -> dict[str, str]:
 
 
 def _make(real: RealRun, folder: Path) -> None:
-    ended = run_session(folder, real.backend, "--no-shrink", asked=real.asked, variables=variables(real))
+    ended = run_session(folder / "run", real.backend, "--no-shrink", asked=real.asked, variables=variables(real))
     assert ended.status == (Overall.VIOLATES if real.violated else Overall.CONFORMS), ended.output
-    (folder.parent / f"{real.name}.txt").write_text(ended.output, encoding="utf-8")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    if real.violated:
+        (folder / "sha256").write_text(package(ended.folder, folder / "bundle.zip"), encoding="utf-8")

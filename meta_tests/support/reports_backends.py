@@ -1,7 +1,5 @@
 """Backends for the reports to be right about: torch on the CPU, with one fault each."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

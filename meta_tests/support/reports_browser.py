@@ -1,7 +1,5 @@
 """A headless Chromium that has no network, for tests of pages; tests are skipped where there is none."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,13 +11,8 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
 )
 PHONE, DESK = 390, 1280
 """Widths of screens in CSS pixels."""

@@ -1,11 +1,10 @@
 """Made-up runs: folders as a session leaves them, of any size and with any verdicts, without judging anything."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from io import StringIO
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import Meta, evidence_path, write_evidence, write_programs
 from poolproof.reports.rows.rejudge import LATTICE
 from poolproof.reports.rows.store import ROWS_PER_PART, write_run
+from poolproof.reports.terminal.painting import SafeConsole
+from poolproof.reports.terminal.run import show
 
 OPERATORS = ("AdaptiveMaxPool3dBackward", "MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward")
 DTYPES = ("float32", "float16")
@@ -151,6 +153,13 @@ def made_up_rows(recipe: Recipe) -> pa.Table:
     }
     arrays = [pa.array(columns[name], kind) if name in columns else pa.nulls(rows, kind) for name, kind in _FIELDS]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def shown(digest: Digest, width: int = 200, **given: Any) -> str:
+    """What a terminal shows of a run."""
+    file = StringIO()
+    show(digest, SafeConsole(file=file, width=width), **given)
+    return file.getvalue()
 
 
 def write_lost_gradient(folder: Path, case_id: str, backend: str) -> Path:

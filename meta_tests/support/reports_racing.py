@@ -1,7 +1,5 @@
 """Processes that write into the same histories at the same moments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier
 from pathlib import Path

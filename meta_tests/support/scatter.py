@@ -3,7 +3,6 @@
 `scatter_backends` are copies of it whose results are wrong, `dying_backends` those whose processes do not return.
 """
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -105,18 +104,6 @@ def fault(
         return type(change.__name__, (base,), members | ({"check": check} if check else {}))
 
     return made
-
-
-def by_capitals(names: dict[str, Any]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module in which a fault can also be named in capitals, such as ``Lost``."""
-
-    def get(name: str) -> Any:
-        small = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-        if name.startswith("_") or small == name or small not in names:
-            raise AttributeError(f"module {names['__name__']!r} has no attribute {name!r}")
-        return names[small]
-
-    return get
 
 
 def planes_of(call: Call) -> np.ndarray:

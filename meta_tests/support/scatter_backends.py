@@ -19,7 +19,7 @@ from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS
 from poolproof.references.sequences import HAZARDS
-from scatter import Scatter, Sequenced, axes_of, by_capitals, fault, planes_of
+from scatter import Scatter, Sequenced, axes_of, fault, planes_of
 
 honest = Scatter
 
@@ -392,5 +392,3 @@ FAULTS = {
     if name.islower() and isinstance(backend, type) and "check" in vars(backend)
 }
 """Fault -> (backend, a check that must notice it)."""
-
-__getattr__ = by_capitals(globals())

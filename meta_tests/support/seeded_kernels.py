@@ -4,8 +4,6 @@ A copy of the examples holds all of them, each chosen by its name in the environ
 kernel is compiled once for the right one and for all of its faults.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Sessions and replays as people start them, in processes of their own: `forked` where nothing hangs on fresh ones."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -9,14 +7,17 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+
+from click.testing import CliRunner, Result
 
 import forked
 from forked import Command
 from places import ROOT, SUPPORT
+from poolproof.suites.cli import main
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(SUPPORT)}
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "12"]
 
 
@@ -36,9 +37,14 @@ class Ended:
 def command(
     folder: Path, backend: str, *options: str, asked: Sequence[str] = ASKED, suite: Sequence[str] = ("suites",)
 ) -> list[str]:
-    """The words of a session; further cases are asked where ``options`` say so."""
-    begin = [sys.executable, "-m", "pytest", *suite, "-q", "-p", "no:cacheprovider", "--diagnose", "0", *asked]
-    return [*begin, "--backend", backend, "--report", str(folder), *options]
+    """The words of a session that leaves its run in a folder."""
+    return words(*asked, "--backend", backend, "--report", folder, *options, suite=suite)
+
+
+def words(*arguments: object, suite: Sequence[str] = (str(ROOT / "suites"),)) -> list[str]:
+    """The words of a session; further cases are asked where its arguments say so."""
+    quick = ("-q", "-p", "no:cacheprovider", "--diagnose", "0")
+    return [sys.executable, "-m", "pytest", *suite, *quick, *map(str, arguments)]
 
 
 def surroundings() -> dict[str, str]:
@@ -67,26 +73,33 @@ def run_session(
     return Ended(ended.returncode, ended.stdout + ended.stderr, folder)
 
 
-def words(*arguments: object) -> list[str]:
-    """The words of a session in its own folder that asks no further cases."""
-    quick = ("-q", "-p", "no:cacheprovider", "--diagnose", "0")
-    return [sys.executable, "-m", "pytest", str(ROOT / "suites"), *quick, *map(str, arguments)]
-
-
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return forked.run(Command("pytest", words(*arguments)[3:], cwd, ENVIRONMENT))
+    """A session in a folder of its own."""
+    return forked.run(Command("pytest", words(*arguments)[3:], cwd, surroundings()))
 
 
 def begin(*arguments: object, cwd: Path) -> BaseProcess:
     """A session that is not waited for; what it prints goes to the file ``printed``."""
-    asked = Command("pytest", words(*arguments)[3:], cwd, ENVIRONMENT)
+    asked = Command("pytest", words(*arguments)[3:], cwd, surroundings())
     return forked.start(asked, cwd / "printed", cwd / "printed")
+
+
+def waiver(name: str = "known", scope: str = 'backend = "mine"', expires: object = None, more: str = "") -> str:
+    """A waiver as a file has it; it ends in three months unless something else is said."""
+    day = expires or date.today() + timedelta(days=90)
+    who = f'[[waiver]]\nid = "{name}"\nreason = "known"\nowner = "somebody"\n'
+    return f"{who}expires = {day}\nscope = {{ {scope} }}\n{more}\n"
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not is_so():
         time.sleep(0.05)
+
+
+def poolproof(*arguments: object) -> Result:
+    """How a command ends in this process."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def bare() -> dict[str, str]:

@@ -1,11 +1,8 @@
 """Runs that several modules of tests look at: each is made once, for all workers of a session."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,20 +11,15 @@ from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
-from sessions import Ended, run_session
+from sessions import Ended, run_session, waiver
 
 WIDE_LANES = {VARIABLE: "wide_lanes_halved"}
 """Makes the emulator lose planes where N*C leaves a remainder above 16 by 32."""
 
-_WAIVER = f"""
-[[waiver]]
-id = "known"
-reason = "loses its largest gradient"
-owner = "somebody"
-expires = {date.today() + timedelta(days=90)}
-checks = ["interval", "plane_sum", "layout_invariance", "scale_equivariance", "index_dtype_invariance"]
-scope = {{ backend = "reports_backends:Mixed", operator = "AdaptiveMaxPool2dBackward" }}
-"""
+_WAIVER = waiver(
+    scope='backend = "reports_backends:Mixed", operator = "AdaptiveMaxPool2dBackward"',
+    more='checks = ["interval", "plane_sum", "layout_invariance", "scale_equivariance", "index_dtype_invariance"]',
+)
 _ASKED = [
     *("--operator", "MaxPool2dWithIndicesBackward", "--operator", "AdaptiveMaxPool2dBackward"),
     *("--dtype", "float32", "--dtype", "float64", "--aspect", "values", "--aspect", "layouts", "--cases", "3"),

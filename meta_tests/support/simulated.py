@@ -3,9 +3,8 @@
 They stand for everything a vendor may legitimately do. The criterion must never reject one of them.
 """
 
-from __future__ import annotations
-
 import numpy as np
+from numpy.random import Generator
 
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.formats import FLOAT32, FloatFormat
@@ -13,9 +12,7 @@ from poolproof.references.formats import FLOAT32, FloatFormat
 ORDERS = ("forward", "backward", "random", "pairwise", "tree")
 
 
-def simulate(
-    terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel, order: str, rng: np.random.Generator
-) -> np.ndarray:
+def simulate(terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel, order: str, rng: Generator) -> np.ndarray:
     """Sum each row of ``terms`` as a kernel of ``model`` would.
 
     ``terms`` are values of ``fmt`` as float64, of shape (cells, k); the sums are too, of shape (cells,).
@@ -37,9 +34,7 @@ def simulate(
     return result
 
 
-def _sum(
-    terms: np.ndarray, order: str, model: AccumulationModel, fmt: FloatFormat, rng: np.random.Generator
-) -> np.ndarray:
+def _sum(terms: np.ndarray, order: str, model: AccumulationModel, fmt: FloatFormat, rng: Generator) -> np.ndarray:
     """Add the columns in one order, every addition rounding to the array's own dtype."""
     columns = [_flushed(terms[:, i], model, fmt) for i in _sequence(terms.shape[1], order, rng)]
     if order in ("pairwise", "tree"):
@@ -50,14 +45,14 @@ def _sum(
     return total
 
 
-def _sequence(count: int, order: str, rng: np.random.Generator) -> np.ndarray:
+def _sequence(count: int, order: str, rng: Generator) -> np.ndarray:
     if order == "backward":
         return np.arange(count)[::-1]
     return rng.permutation(count) if order in ("random", "tree") else np.arange(count)
 
 
 def _by_tree(
-    columns: list[np.ndarray], model: AccumulationModel, fmt: FloatFormat, rng: np.random.Generator | None
+    columns: list[np.ndarray], model: AccumulationModel, fmt: FloatFormat, rng: Generator | None
 ) -> np.ndarray:
     """Balanced pairs without ``rng``, random pairs with it."""
     while len(columns) > 1:

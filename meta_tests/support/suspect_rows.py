@@ -1,7 +1,5 @@
 """Made-up rows of windowed backwards, of which some fail, for whoever looks for what those have in common."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import cache

@@ -3,8 +3,6 @@
 It is the subject of the probe's tests: what the probe says must be how the switches stand.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

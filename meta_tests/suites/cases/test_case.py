@@ -1,7 +1,5 @@
 """Cases survive the trip through their line, and a wrong line says what is wrong with it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -32,7 +30,7 @@ from scatter import Scatter
 def test_the_id_is_that_of_the_content() -> None:
     """Pinned: an id that changes breaks waivers, histories and links."""
     case = Case.of(
-        operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 6, 6), kernel_size=(3, 3), layouts=(("self", "sliced"),)
+        "MaxPool2dWithIndicesBackward", shape=(1, 2, 6, 6), kernel_size=(3, 3), layouts=(("self", "sliced"),)
     )
     operator, rest = '"operator":"MaxPool2dWithIndicesBackward"', '"kernel_size":[3,3],"layouts":{"self":"sliced"}'
     assert case.to_json() == f'{{{operator},"shape":[1,2,6,6],{rest}}}'
@@ -106,9 +104,6 @@ def test_what_is_no_case_at_all_is_said_too() -> None:
         Case.from_record({"operator": "AdaptiveMaxPool3d", "shape": [1, 4, 4, 4]})
     with pytest.raises(CaseError, match="Object missing required field `kernel_size`"):
         Case.from_record({"operator": "MaxPool3dWithArgmax", "shape": [1, 4, 4, 4]})
-    for text in ("", "{", "[1]", '{"shape": [1]}', "null"):
-        with pytest.raises(CaseError):
-            Case.from_json(text)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -117,7 +112,7 @@ def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) 
     layout = MemoryLayout(name, offset)
     assert MemoryLayout.parse(str(layout)) == layout
     case = Case.of(
-        operator="MaxPool3dWithArgmaxBackward",
+        "MaxPool3dWithArgmaxBackward",
         shape=(2, 3, 4, 5, 6),
         kernel_size=(2,),
         values="ties",
@@ -188,33 +183,29 @@ def test_alternatives_differ_in_a_flag_a_layout_or_the_batch_axis() -> None:
     assert changed(case, {"dtype": "float1"}) is None
 
 
-PLAIN = Case.of(operator="MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
-
-
-def state_cases() -> list[Case]:
-    planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
-    return [question.case for block in planned for question in block.questions()]
+PLAIN = Case.of("MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
 
 
 def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
-    found = [(case, other) for case in state_cases() if (other := twin(case)) is not None]
+    planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
+    asked = [question.case for block in planned for question in block.questions()]
+    found = [(case, other) for case in asked if (other := twin(case)) is not None]
     assert len(found) > 100
+    apart = {"kernel_size": (), "stride": ()}
     for case, other in found:
         assert other.pooled_shape == case.pooled_shape
         assert other.layouts == case.layouts
         assert replace(other, attributes=case.attributes) == case
         assert other.attributes.sizes != case.attributes.sizes
-        assert replace(other.attributes, kernel_size=(), stride=()) == replace(
-            case.attributes, kernel_size=(), stride=()
-        )
+        assert replace(other.attributes, **apart) == replace(case.attributes, **apart)
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        Case.of(operator="AdaptiveMaxPool2dBackward", shape=(2, 3, 6, 7), output_size=(2, 3)),
+        Case.of("AdaptiveMaxPool2dBackward", shape=(2, 3, 6, 7), output_size=(2, 3)),
         replace(PLAIN, shape=(0, 3, 6, 7, 8)),
-        Case.of(operator="MaxPool2dWithIndices", shape=(1, 1, 2, 2), kernel_size=(1,), stride=(1,)),
+        Case.of("MaxPool2dWithIndices", shape=(1, 1, 2, 2), kernel_size=(1,), stride=(1,)),
     ],
     ids=["adaptive", "empty", "one cell per window, no room for two"],
 )

@@ -1,11 +1,9 @@
 """Case lists of others: each row is the case that its tool would make of it, or says which field keeps it from that."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 import forked
 from forked import Command
+from places import GOLDEN
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.store import read_rows
@@ -86,71 +85,13 @@ def atk_adaptive(number: int, operator: str, shape: Sequence[int], pooled: Seque
     }
 
 
-def ttk(**changes: str) -> dict[str, str]:
-    """A row of the 2-D gradient's kernel, channels last, with some of its cells changed."""
-    shapes, output = "((2, 6, 4, 3), (2, 3, 2, 3), (2, 3, 2, 3))", "((2, 6, 4, 3),)"
-    windows = {"ksize": [2, 2], "strides": [2, 2], "pads": [0, 0], "dtype": 3, "dilation": [1, 1]}
-    dynamic = {"dynamic_shape": [[2, -1, -1, -1], [-2], [2, -1, -1, -1]]}
-    row = {
-        "testcase_name": "small_nan",
-        "op_name": "max_pool_grad_with_argmax_v3",
-        "input_dtypes": str(("float16", "float16", "int32")),
-        "input_ori_shapes": shapes,
-        "output_ori_shapes": output,
-        "input_ori_formats": "('NHWC', 'NHWC', 'NHWC')",
-        "output_ori_formats": "('NHWC',)",
-        "attributes": str(windows | {"ceil_mode": False, "data_format": "NHWC"} | dynamic),
-        "input_shapes": shapes,
-        "output_dtypes": "('float16',)",
-        "output_shapes": output,
-        "input_formats": "('NHWC', 'NHWC', 'NHWC')",
-        "output_formats": "('NHWC',)",
-        "input_data_ranges": "((nan, nan), (0, 0.5), (0, 0))",
-        "precision_tolerances": "((0.001, 0.001),)",
-        "absolute_precision": "1e-08",
-        "soc_series": "",
-    }
-    return row | changes
+def ttk(sample: str = "gradient", **changes: str) -> dict[str, str]:
+    """A row with some of its cells changed, of the 2-D gradient's kernel, of the forward's, or of an API.
 
-
-def ttk_forward(**changes: str) -> dict[str, str]:
-    """A row of the 2-D forward's kernel: the tool chooses the data, and no tolerance is listed."""
-    shapes = "((2, 3, 3, 2), (2, 3, 3, 2))"
-    windows = {"ksize": [2, 2], "strides": [2, 2], "pads": [0, 0], "dilation": [1, 1], "ceil_mode": False}
-    own = {
-        "testcase_name": "aclnnMaxPool2dWithIndices_fp16_ND_000001",
-        "op_name": "max_pool_with_argmax_v3",
-        "input_dtypes": "('float16',)",
-        "input_ori_shapes": "((2, 3, 6, 4),)",
-        "output_ori_shapes": shapes,
-        "input_ori_formats": "('NCHW',)",
-        "output_ori_formats": "('NCHW', 'NCHW')",
-        "attributes": str(windows | {"dtype": 3, "data_format": "NCHW"}),
-        "input_shapes": "((2, 3, 6, 4),)",
-        "output_dtypes": "('float16', 'int32')",
-        "output_shapes": shapes,
-        "input_formats": "('NCHW',)",
-        "output_formats": "('NCHW', 'NCHW')",
-        "input_data_ranges": "((None, None),)",
-        "precision_tolerances": "",
-    }
-    return ttk(**own | changes)
-
-
-def ttk_api(**changes: str) -> dict[str, str]:
-    """A row of the lists that name an API, spelled as people spell them."""
-    row = {
-        "testcase_name": "MaxPoolGradWithArgmaxV3_fp32_int32_NCHW_random_0000001",
-        "api_name": "aclnnMaxPool2dWithIndicesBackward",
-        "tensor_view_shapes": "((2, 3, 3, 2), (2, 3, 6, 4), (2, 3, 3, 2),(2, 3, 6, 4))",
-        "tensor_formats": '("NCHW","NCHW","NCHW","NCHW",)',
-        "tensor_dtypes": "('float32', 'float32', 'int32', 'float32')",
-        "output_tensor_indexes": "(3,)",
-        "attributes": '{"kernelSize": [2, 2], "stride": [2, 2],  "padding": [0, 0], '
-        '"dilation": [1, 1], "ceilMode": False}',
-        "input_data_ranges": "((10,1000), (1,2), (0, 5814))",
-        "is_enabled": "TRUE",
-    }
+    The gradient's is channels last, the tool chooses the forward's data, and the API's is spelled as people spell them.
+    """
+    with (GOLDEN / "case_lists" / f"{sample}.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
     return row | changes
 
 
@@ -243,8 +184,8 @@ def test_ttk_rows_are_integers_whatever_their_ranges_say(tmp_path: Path) -> None
 
 
 def test_a_forwards_kernel_and_an_api_are_read_from_their_own_columns(tmp_path: Path) -> None:
-    (forward,) = read_lists([write_ttk(tmp_path / "forward.csv", ttk_forward())])
-    (backward,) = read_lists([write_ttk(tmp_path / "api.csv", ttk_api())])
+    (forward,) = read_lists([write_ttk(tmp_path / "forward.csv", ttk("forward"))])
+    (backward,) = read_lists([write_ttk(tmp_path / "api.csv", ttk("api"))])
     first, last = case_of(forward), case_of(backward)
     assert (first.operator, first.shape, first.index_dtype) == ("MaxPool2dWithIndices", (2, 3, 6, 4), "int32")
     assert (forward.own.standard, backward.own.standard) == (None, None)
@@ -336,39 +277,37 @@ def test_what_is_wrong_with_a_row_names_its_field_and_leaves_the_others(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("make", "changes", "field"),
+    ("sample", "changes", "field"),
     [
-        (ttk, {"op_name": "avg_pool_grad"}, "op_name"),
-        (ttk, {"input_dtypes": "('float16', 'float32', 'int32')"}, "input_dtypes"),
-        (ttk, {"input_dtypes": "('float16', 'float16', 'int64')"}, "attributes"),
-        (ttk, {"input_dtypes": "('float16',)"}, "input_dtypes"),
-        (ttk, {"input_shapes": "((2, 6, 4, 3), (2, 3, 2, 4), (2, 3, 2, 3))"}, "input_shapes"),
-        (ttk, {"input_shapes": "((6, 4, 3), (3, 2, 3), (3, 2, 3))"}, "input_shapes"),
-        (ttk, {"input_shapes": "__import__('os').getcwd()"}, "input_shapes"),
-        (ttk, {"attributes": "[1]"}, "attributes"),
-        (ttk, {"attributes": "{'ksize': [2, 2]}"}, "attributes"),
-        (ttk, {"attributes": ""}, "attributes"),
-        (ttk, {"input_data_ranges": "((nan, nan), (0, 1))"}, "input_data_ranges"),
-        (ttk, {"input_data_ranges": "((1, 0), (0, 1), (0, 0))"}, "self"),
-        (ttk, {"precision_tolerances": "(0.001, 0.001)"}, "precision_tolerances"),
-        (ttk, {"precision_tolerances": "((nan, 0.001),)"}, "precision_tolerances"),
-        (ttk_api, {"api_name": "aclnnMaxPool"}, "api_name"),
-        (ttk_api, {"is_enabled": "FALSE"}, "is_enabled"),
-        (ttk_api, {"tensor_dtypes": "('float32', 'float16', 'int32', 'float32')"}, "tensor_dtypes"),
-        (ttk_api, {"tensor_view_shapes": "((2, 3, 3, 2), (2, 3, 6, 4), (2, 3, 3, 2))"}, "tensor_view_shapes"),
+        ("gradient", {"op_name": "avg_pool_grad"}, "op_name"),
+        ("gradient", {"input_dtypes": "('float16', 'float32', 'int32')"}, "input_dtypes"),
+        ("gradient", {"input_dtypes": "('float16', 'float16', 'int64')"}, "attributes"),
+        ("gradient", {"input_dtypes": "('float16',)"}, "input_dtypes"),
+        ("gradient", {"input_shapes": "((2, 6, 4, 3), (2, 3, 2, 4), (2, 3, 2, 3))"}, "input_shapes"),
+        ("gradient", {"input_shapes": "((6, 4, 3), (3, 2, 3), (3, 2, 3))"}, "input_shapes"),
+        ("gradient", {"input_shapes": "__import__('os').getcwd()"}, "input_shapes"),
+        ("gradient", {"attributes": "[1]"}, "attributes"),
+        ("gradient", {"attributes": "{'ksize': [2, 2]}"}, "attributes"),
+        ("gradient", {"attributes": ""}, "attributes"),
+        ("gradient", {"input_data_ranges": "((nan, nan), (0, 1))"}, "input_data_ranges"),
+        ("gradient", {"input_data_ranges": "((1, 0), (0, 1), (0, 0))"}, "self"),
+        ("gradient", {"precision_tolerances": "(0.001, 0.001)"}, "precision_tolerances"),
+        ("gradient", {"precision_tolerances": "((nan, 0.001),)"}, "precision_tolerances"),
+        ("api", {"api_name": "aclnnMaxPool"}, "api_name"),
+        ("api", {"is_enabled": "FALSE"}, "is_enabled"),
+        ("api", {"tensor_dtypes": "('float32', 'float16', 'int32', 'float32')"}, "tensor_dtypes"),
+        ("api", {"tensor_view_shapes": "((2, 3, 3, 2), (2, 3, 6, 4), (2, 3, 3, 2))"}, "tensor_view_shapes"),
         (
-            ttk_api,
+            "api",
             {"tensor_view_shapes": "((2, 3, 3, 3), (2, 3, 6, 4), (2, 3, 3, 2), (2, 3, 6, 4))"},
             "tensor_view_shapes",
         ),
-        (ttk_api, {"tensor_view_strides": "((24, 6, 2, 1),)"}, "tensor_view_strides"),
-        (ttk_api, {"attributes": '{"stride": [2, 2]}'}, "no legal call"),
+        ("api", {"tensor_view_strides": "((24, 6, 2, 1),)"}, "tensor_view_strides"),
+        ("api", {"attributes": '{"stride": [2, 2]}'}, "no legal call"),
     ],
 )
-def test_what_is_wrong_with_a_row_of_ttk_names_its_column(
-    tmp_path: Path, make: Callable[..., dict[str, str]], changes: dict[str, str], field: str
-) -> None:
-    (entry,) = read_lists([write_ttk(tmp_path / "list.csv", make(**changes))])
+def test_a_wrong_row_of_ttk_names_its_column(tmp_path: Path, sample: str, changes: dict[str, str], field: str) -> None:
+    (entry,) = read_lists([write_ttk(tmp_path / "list.csv", ttk(sample, **changes))])
     assert entry.case is None
     assert entry.fault.partition("): ")[2].startswith(field), entry.fault
 
@@ -475,7 +414,7 @@ def test_whatever_stands_in_a_row_it_is_a_case_or_has_a_fault() -> None:
             row = put(row, lots.choice(list(places(row))), lots.choice(WRONG))
         read.append(FORMATS["atk"].entry(row, "list", 1))
     for _ in range(400):
-        row = lots.choice((ttk, ttk_forward, ttk_api))()
+        row = ttk(lots.choice(("gradient", "forward", "api")))
         read.append(FORMATS["ttk"].entry(row | {lots.choice(list(row)): lots.choice(CELLS)}, "list", 1))
     assert all(entry.case or entry.fault.startswith("row 1 of list (") for entry in read)
     assert 100 < sum(entry.case is not None for entry in read) < 800
@@ -495,7 +434,7 @@ def make_run(folder: Path) -> None:
     atk = write_atk(folder / "atk.json", CROWD, bad, FAMILY[4], CROWD)
     lists = [atk, write_ttk(folder / "ttk.csv", ttk())]
     given = [part for path in lists for part in ("--case-list", str(path))]
-    ended = run_session(folder / "run", "scatter_backends:Lost", *given, "--no-shrink", asked=())
+    ended = run_session(folder / "run", "scatter_backends:lost", *given, "--no-shrink", asked=())
     (folder / "output").write_text(ended.output)
     (folder / "status").write_text(str(ended.status))
     package(ended.folder, folder / "bundle.zip")
@@ -526,7 +465,7 @@ def test_the_tables_say_what_the_lists_own_standards_make_of_it(listed: Path) ->
     assert stand.loc[("atk.json", "single_bm"), ["rows", "judged", "violates", "failed"]].tolist() == [2, 2, 2, 2]
     assert stand.loc[("atk.json", ""), ["rows", "judged"]].tolist() == [1, 0]
     output, page = (listed / "output").read_text(), (listed / "run" / "index.html").read_text()
-    assert "Case list atk.json on scatter_backends:Lost" in output
+    assert "Case list atk.json on scatter_backends:lost" in output
     assert "Case lists, beside their own standards" in page
     for text in (output, page):
         assert "row 2 of atk.json (5): grad_output.shape" in " ".join(text.split())
@@ -538,9 +477,7 @@ def test_a_bundle_of_lists_stands_without_them(listed: Path) -> None:
     assert "STANDS (exit status 0)" in ended.stdout, ended.stdout
 
 
-def test_rows_that_cannot_be_read_or_are_too_large_leave_a_run_incomplete_and_none_is_asked_again(
-    tmp_path: Path,
-) -> None:
+def test_rows_that_cannot_be_read_or_are_too_large_leave_a_run_incomplete_and_stay_so(tmp_path: Path) -> None:
     huge = atk_windowed(shape=(1, 1, 60_000, 60_000), pooled=(1, 1, 30_000, 30_000))
     lists = write_atk(tmp_path / "list.json", atk_windowed(), "wrong", huge)
     asked = ("scatter_backends:Scatter", "--memory-budget", "1GiB", "--case-list", str(lists))

@@ -1,7 +1,5 @@
 """Classes of factors: what the rules let meet is made, what they exclude is never drawn, and the rest is completed."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import product as product_of
@@ -130,9 +128,7 @@ def test_a_plan_visits_every_meeting(
 
 def test_an_empty_call_visits_its_emptiness_alone() -> None:
     coverage = FactorCoverage(scope_on("MaxPool2dWithIndicesBackward"))
-    coverage.add(
-        row_of(replace(Case.smallest(OPERATORS["MaxPool2dWithIndicesBackward"], "float32"), shape=(0, 1, 2, 2)))
-    )
+    coverage.add(row_of(replace(Case.smallest(OPERATORS[KINDS[0]], "float32"), shape=(0, 1, 2, 2))))
     met = [
         {factor.name for factor in together}
         for (together, can), (_, left) in zip(coverage.space.combinations(2), coverage.meetings(2).found, strict=True)
@@ -169,9 +165,8 @@ class LosesCeiledGaps(Scatter):
 @pytest.mark.parametrize(("aspect", "backend"), [("tagged", LosesTaggedGaps()), ("layouts", LosesCeiledGaps())])
 def test_the_smoke_plan_finds_a_defect_where_two_classes_meet(aspect: str, backend: Scatter) -> None:
     subject = Subject("npu", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int32", tags=backend.tags)
-    asked = [
-        question for block in CASE_ASPECTS[aspect].blocks(subject, PLANS["smoke"], 0) for question in block.questions()
-    ]
+    blocks = CASE_ASPECTS[aspect].blocks(subject, PLANS["smoke"], 0)
+    asked = [question for block in blocks for question in block.questions()]
     rows = [(question, CaseQuestion(question.case, holding("interval")).judge(backend)) for question in asked]
     found = [question.case for question, row in rows if row["verdict"] == "violates"]
     assert found

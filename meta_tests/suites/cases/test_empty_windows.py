@@ -1,28 +1,24 @@
 """Windows without a cell, followed to the end: the backward is given the indices that its own forward made."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import signal
-from collections.abc import Sequence
-from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from forks import fork
-from holding import holding
+from forked import fork
+from holding import holding, judged_by
 from poolproof.backends.base import Call, Outcome, Status
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Windowed
-from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import fenced
-from poolproof.suites.isolation.sandbox import Sandbox, survey
+from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
@@ -66,33 +62,26 @@ def test_a_backward_that_passes_over_an_index_outside_is_not_accused_of_its_forw
     assert {question.judge(IndexOutside())["verdict"] for question in backwards()} == {Verdict.CONFORMS}
 
 
-def rows_of_sandbox(backend: str, cases: Sequence[str], scratch: Path) -> list[Row]:
-    with closing(Sandbox(backend, scratch, "sandbox", 60.0)) as sandbox:
-        return list(sandbox.judge([CaseQuestion(Case.from_json(case), ASPECT) for case in cases]))
-
-
-OVER_A_ROW = (
-    '{{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,1,{}],"kernel_size":[2,1],"stride":[1,1],'
-    '"padding":[1,0],"dilation":[2,1]}}'
-)
+def over_a_row(cells: int) -> CaseQuestion:
+    windows = {"kernel_size": (2, 1), "stride": (1, 1), "padding": (1, 0), "dilation": (2, 1)}
+    return CaseQuestion(Case.of("MaxPool2dWithIndicesBackward", shape=(1, 1, 1, cells), **windows), ASPECT)
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_backward_that_writes_far_outside_dies(tmp_path: Path) -> None:
-    (row,) = rows_of_sandbox("scatter_backends:writes_where_it_points", [OVER_A_ROW.format(5)], tmp_path)
+    (row,) = judged_by("scatter_backends:writes_where_it_points", [over_a_row(5)], tmp_path)
     assert (row["verdict"], row["checks_violated"]) == (Verdict.CRASHED, ["survival"])
     assert "signal SIGSEGV" in row["reason"]
 
 
 def test_a_backward_that_writes_into_the_guard_band_is_seen() -> None:
-    row = CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), ASPECT).judge(writes_just_behind())
-    assert row["checks_violated"] == ["memory_untouched"]
+    assert over_a_row(5).judge(writes_just_behind())["checks_violated"] == ["memory_untouched"]
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_torch_writes_outside_and_dies_of_it(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    near, far = rows_of_sandbox("torch-cpu", [OVER_A_ROW.format(5), OVER_A_ROW.format(2000)], tmp_path)
+    near, far = judged_by("torch-cpu", [over_a_row(5), over_a_row(2000)], tmp_path)
     assert (near["checks_violated"], far["checks_violated"]) == (["memory_untouched"], ["survival"])
 
 
@@ -126,7 +115,7 @@ def test_a_forward_that_could_not_run_is_no_refusal() -> None:
 
 
 def test_all_checks_of_a_named_case_agree_with_a_right_backward() -> None:
-    question = CaseQuestion(Case.from_json(OVER_A_ROW.format(5)), holding(*(set(CHECKS) - {"memory_kept"})))
+    question = replace(over_a_row(5), aspect=holding(*(set(CHECKS) - {"memory_kept"})))
     assert question.judge(first_cell_for_empty_window())["verdict"] == Verdict.CONFORMS
 
 

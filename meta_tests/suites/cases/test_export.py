@@ -1,7 +1,5 @@
 """Cases of ours written as lists of others: read again they are the same cases, and the rows say so without us, too."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -159,18 +157,7 @@ def test_the_command_writes_a_plan_and_counts_what_it_leaves_out(tmp_path: Path)
     assert [entry.case and entry.case.id for entry in read_lists([tmp_path / "list.jsonl"])] == ids
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (("--format", "ttk", "--case", BASE.to_json()), "nothing was written"),
-        (("--format", "json", "--case", "{}"), "a case needs the field"),
-        (("--format", "json", "--case-list", "none.json"), "No such file"),
-        (("--format", "json", "--operator", "Conv"), "unknown operator"),
-        (("--format", "json", "--backend", "nobody"), "unknown backend"),
-    ],
-)
-def test_what_cannot_be_exported_is_one_sentence(tmp_path: Path, asked: tuple[str, ...], message: str) -> None:
-    ended = command(tmp_path, *asked, "-o", "list")
-    assert ended.returncode == 3
-    assert message in ended.stderr
+def test_where_a_format_has_no_words_for_any_case_nothing_is_written(tmp_path: Path) -> None:
+    ended = command(tmp_path, "--format", "ttk", "--case", BASE.to_json(), "-o", "list")
+    assert (ended.returncode, "nothing was written" in ended.stderr) == (3, True)
     assert not (tmp_path / "list").exists()

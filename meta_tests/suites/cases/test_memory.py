@@ -1,7 +1,5 @@
 """Layouts are those that programs make; what is read of memory in one pass is what masks of every byte say of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -223,9 +221,7 @@ def asked(operator: Operator, plan: str, dtype: str = "float16") -> list[Case]:
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
-def test_plans_meet_totals_planes_and_what_31_bits_count(
-    operator: Operator,
-) -> None:
+def test_plans_meet_totals_planes_and_what_31_bits_count(operator: Operator) -> None:
     smoke, acceptance, soak = (asked(operator, plan) for plan in ("smoke", "acceptance", "soak"))
     totals = [prod(case.shape) for case in smoke]
     assert any(1 << 20 < total < 1 << 24 for total in totals)

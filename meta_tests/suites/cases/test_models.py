@@ -1,7 +1,5 @@
 """Targets and layers of networks: runnable, sized as their sources say, in the plans that are meant to have them."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

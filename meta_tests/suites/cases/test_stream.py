@@ -1,7 +1,5 @@
 """Random numbers are numpy's, whoever draws them; of large tensors data are pieces of what was drawn."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 
@@ -52,7 +50,7 @@ LARGE = (1, 300, 64, 64)
 
 
 def large(operator: str, **recipes: str) -> Case:
-    return Case.of(operator=operator, shape=LARGE, dtype="float16", kernel_size=(2,), stride=(1,), **recipes)
+    return Case.of(operator, shape=LARGE, dtype="float16", kernel_size=(2,), stride=(1,), **recipes)
 
 
 @pytest.mark.parametrize("recipe", ["ties", "after_relu", "infinities"])

@@ -1,7 +1,5 @@
 """A fleet judges every case once, whoever dies over it, and its rows are those of an ordinary session."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -247,10 +245,10 @@ class Together:
 
 
 ASKED = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
-CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
+CASE = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
 QUESTION = CaseQuestion(CASE, EVERYTHING, "diagnosis-1")
 MAKE = partial(Runner, waive=lambda row: row, timeout=60.0, shrinks=False, most_evidence=50)
-BACKEND = "scatter_backends:Lost"
+BACKEND = "scatter_backends:lost"
 
 
 @pytest.fixture
@@ -347,9 +345,7 @@ def test_judges_share_the_memory_of_their_machine(pool: Together, monkeypatch: p
     assert budgets == [2 << 30, 3 << 30]
 
 
-def test_a_judge_clears_away_what_a_killed_one_left_and_returns_what_its_end_adds(
-    pool: Together, tmp_path: Path
-) -> None:
+def test_a_judge_clears_what_a_killed_one_left_and_returns_what_its_end_adds(pool: Together, tmp_path: Path) -> None:
     left = tmp_path / "scratch" / "poolproof-test-0" / "evidence" / "old.npz"
     left.parent.mkdir(parents=True)
     left.touch()

@@ -1,11 +1,8 @@
 """Sessions whose judges are actors of a Ray that is started here; skipped where Ray is not installed (tox -e ray)."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,11 +14,11 @@ from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
-from sessions import Ended, command, run_session, surroundings
+from sessions import Ended, command, run_session, surroundings, wait_until
 
 pytest.importorskip("ray")
 
-BACKEND = "scatter_backends:Lost"
+BACKEND = "scatter_backends:lost"
 ASKED = (
     *("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--dtype", "float64", "--no-shrink"),
     *("--aspect", "values", "--aspect", "special_values", "--aspect", "precision"),
@@ -67,7 +64,7 @@ def test_judges_that_are_killed_cost_no_row(alone: Ended, tmp_path: Path) -> Non
 
 def test_a_case_that_no_judge_survives_accuses_nobody(tmp_path: Path) -> None:
     fair, deadly = (
-        Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 2, size, size), kernel_size=(2,)) for size in (4, 5)
+        Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, size, size), kernel_size=(2,)) for size in (4, 5)
     )
     asked = ["--ray", "auto", *("--case", fair.to_json()), *("--case", deadly.to_json())]
     ended = run_session(tmp_path / "run", "dying_backends:kills_its_judge", asked=asked, fresh=True)
@@ -82,9 +79,7 @@ def test_a_case_that_no_judge_survives_accuses_nobody(tmp_path: Path) -> None:
 
 def test_a_driver_that_is_killed_goes_on_where_it_was(alone: Ended, tmp_path: Path) -> None:
     begun = start(tmp_path / "run")
-    deadline = time.monotonic() + 120.0
-    while time.monotonic() < deadline and rows_in(tmp_path / "run") < 40:
-        time.sleep(0.1)
+    wait_until(lambda: rows_in(tmp_path / "run") >= 40, 120.0)
     begun.kill()
     begun.wait(60)
     assert 40 <= rows_in(tmp_path / "run") < outcomes(alone.folder).total()
@@ -109,14 +104,8 @@ def test_what_is_no_fleet_is_named(tmp_path: Path, options: tuple[str, ...], sai
 
 def start(folder: Path) -> subprocess.Popen[str]:
     given = command(folder, BACKEND, "--ray", "auto", asked=ASKED)
-    return subprocess.Popen(
-        [sys.executable, *given[1:]],
-        cwd=ROOT,
-        env=surroundings(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    into = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(given, cwd=ROOT, env=surroundings(), text=True, **into)
 
 
 def kill_judges(driver: subprocess.Popen[str], times: int) -> int:

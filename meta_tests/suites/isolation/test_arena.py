@@ -1,7 +1,5 @@
 """Regions of the arena: each to itself, aligned, given back when nobody looks at them any more."""
 
-from __future__ import annotations
-
 import os
 import random
 from itertools import pairwise

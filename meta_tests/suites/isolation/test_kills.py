@@ -1,7 +1,5 @@
 """Killing any process of a run costs no row and doubles none: `studies/kills.py` with a kill of each role."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -13,13 +11,7 @@ from sessions import surroundings
 
 KILLS = [
     Kill(role, rows, 0.0)
-    for role, rows in (
-        ("judging process", 5),
-        ("server", 15),
-        ("guardian", 25),
-        ("xdist worker", 35),
-        ("session", 50),
-    )
+    for role, rows in (("judging process", 5), ("server", 15), ("guardian", 25), ("xdist worker", 35), ("session", 50))
 ]
 
 

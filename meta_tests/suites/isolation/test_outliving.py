@@ -1,7 +1,5 @@
 """No process of a session outlives it by more than two seconds, whatever a backend does and however it ends."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from pathlib import Path
@@ -18,13 +16,9 @@ ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--
 def stuck(folder: Path, backend: str, *options: str) -> subprocess.Popen[bytes]:
     """A session whose judging process hangs in a call, with a child."""
     (folder / "pids").mkdir()
-    process = subprocess.Popen(
-        command(folder / "run", backend, *options, asked=ASKED),
-        cwd=ROOT,
-        env=surroundings() | {"STUBBORN": str(folder / "pids")},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    given, told = command(folder / "run", backend, *options, asked=ASKED), {"STUBBORN": str(folder / "pids")}
+    into = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+    process = subprocess.Popen(given, cwd=ROOT, env=surroundings() | told, **into)
     wait_until(lambda: len([*(folder / "pids").iterdir()]) >= 2, 120.0)
     assert len([*(folder / "pids").iterdir()]) >= 2
     return process
@@ -44,16 +38,18 @@ def all_are_gone(folder: Path) -> bool:
     return not any(map(alive, pids))
 
 
-@pytest.mark.parametrize(("backend", "options"), [("busy", []), ("unforkable", []), ("stubborn", ["-n", "2"])], ids=str)
+@pytest.mark.parametrize(
+    ("backend", "options"), [("stubborn_in_c", []), ("stubborn_unforkable", []), ("stubborn", ["-n", "2"])], ids=str
+)
 def test_a_killed_session_takes_all_along(tmp_path: Path, backend: str, options: list[str]) -> None:
-    process = stuck(tmp_path, f"stubborn_backends:{backend}", *options)
+    process = stuck(tmp_path, f"dying_backends:{backend}", *options)
     process.kill()
     process.wait()
     assert all_are_gone(tmp_path)
 
 
 def test_sigterm_ends_like_control_c(tmp_path: Path) -> None:
-    process = stuck(tmp_path, "stubborn_backends:stubborn", "-n", "2")
+    process = stuck(tmp_path, "dying_backends:stubborn", "-n", "2")
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 2
     assert all_are_gone(tmp_path)

@@ -1,7 +1,5 @@
 """A call is not accused of what another call, made before it in its process, does wrong by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from places import SUPPORT
-from plugged_backends import DiesOfThrees
 from poolproof.reports.recorder import finished_work
 from poolproof.reports.rows.evidence import case_name, evidence_path
 from poolproof.reports.rows.schema import Row
@@ -26,7 +23,7 @@ from poolproof.suites.run.runner import Runner
 from sessions import replay
 
 RIGHT = Case.of(
-    operator="MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"
+    "MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"
 )
 """Its twin has a kernel three wide, and a neighbour has ceil_mode."""
 
@@ -43,7 +40,7 @@ def runner(tmp_path: Path, forked_sandboxes: None) -> Iterator[Runner]:
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> None:
     """Its row was recorded, and the process was killed before that of the question which led to it."""
-    backend = "plugged_backends:DiesOfThrees"
+    backend = "plugged_backends:dies_of_threes"
     for _ in range(2):
         writer = RowWriter(tmp_path, "main")
         led_to = finished_work(tmp_path).unplanned
@@ -70,20 +67,18 @@ def test_whose_death_it_was_is_not_asked_again_when_it_repeats(runner: Runner, m
     assert (row["verdict"], row["failed_again"], len(asked)) == (Verdict.CRASHED, ENOUGH, 1 + ENOUGH)
 
 
-def judged(runner: Runner, backend: str, aspect: str = "state") -> tuple[Row, ...]:
-    return runner.judge_one(
-        CaseQuestion(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{backend}"
-    )
+def judged(runner: Runner, name: str, aspect: str = "state") -> tuple[Row, ...]:
+    return runner.judge_one(CaseQuestion(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{name}")
 
 
 @pytest.mark.parametrize("aspect", ["state", "case"])
 @pytest.mark.parametrize(
     ("backend", "verdict", "check"),
     [
-        ("DiesOfThrees", Verdict.CRASHED, "survival"),
-        ("UnforkableDiesOfThrees", Verdict.CRASHED, "survival"),
-        ("LosesThrees", Verdict.VIOLATES, "interval"),
-        ("TramplesAtCeiling", Verdict.VIOLATES, "memory_untouched"),
+        ("dies_of_threes", Verdict.CRASHED, "survival"),
+        ("unforkable_dies_of_threes", Verdict.CRASHED, "survival"),
+        ("loses_threes", Verdict.VIOLATES, "interval"),
+        ("tramples_at_ceiling", Verdict.VIOLATES, "memory_untouched"),
     ],
 )
 def test_the_other_call_is_accused(
@@ -109,7 +104,7 @@ def test_the_other_call_is_accused(
     [
         ("RemembersCeiling", Verdict.VIOLATES, "state"),
         ("LosesThreesAndRemembers", Verdict.VIOLATES, "state"),
-        ("CrashesAlways", Verdict.CRASHED, "survival"),
+        ("crashes_always", Verdict.CRASHED, "survival"),
     ],
 )
 def test_who_dies_by_itself_or_is_wrong_after_calls_that_are_right_stays_accused(
@@ -130,16 +125,16 @@ def test_what_one_call_leaves_for_the_next_is_found(runner: Runner, fault: str, 
 
 
 EMPTY_WINDOW = Case.of(
-    operator=RIGHT.operator, shape=(1, 1, 4, 4), kernel_size=(2, 2), stride=(1, 1), padding=(1, 1), dilation=(5, 5)
+    RIGHT.operator, shape=(1, 1, 4, 4), kernel_size=(2, 2), stride=(1, 1), padding=(1, 1), dilation=(5, 5)
 )
 
 
 @pytest.mark.parametrize(
     ("backend", "aspect", "case", "cleared", "verdict"),
     [
-        ("plugged_backends:DiesInForward", "round_trip", RIGHT, Verdict.CONFORMS, Verdict.CRASHED),
+        ("plugged_backends:dies_in_forward", "round_trip", RIGHT, Verdict.CONFORMS, Verdict.CRASHED),
         ("scatter_backends:tensor_indices", "round_trip", RIGHT, Verdict.CONFORMS, Verdict.VIOLATES),
-        ("plugged_backends:DiesInForward", "empty_windows", EMPTY_WINDOW, Verdict.NOT_RUN, Verdict.CRASHED),
+        ("plugged_backends:dies_in_forward", "empty_windows", EMPTY_WINDOW, Verdict.NOT_RUN, Verdict.CRASHED),
     ],
 )
 def test_a_backward_is_not_accused_of_its_forward(
@@ -151,7 +146,7 @@ def test_a_backward_is_not_accused_of_its_forward(
 
 
 def test_replay_tells_of_both(tmp_path: Path) -> None:
-    given = f"--backend plugged_backends:{DiesOfThrees.__name__} --pythonpath '{SUPPORT}'"
+    given = f"--backend plugged_backends:dies_of_threes --pythonpath '{SUPPORT}'"
     ended = replay(f"poolproof replay {given} '{RIGHT.to_json()}'", tmp_path)
     assert ended.returncode == 1
     assert "conforms: asked without a call that came before" in ended.stdout

@@ -1,7 +1,5 @@
 """What is too large for the memory that there is: left out before anything is allocated, with its size, and counted."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -16,7 +14,7 @@ from poolproof.suites.judging import budget
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import EVERYTHING
 
-CASE = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
+CASE = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 4, 64, 64), kernel_size=(2,))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Every check notices a fault that breaks its claim, and accuses no correct implementation."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Who takes no indices and any of the tied maxima is judged by those that it took: any one of them, once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What is said of a case's data is so of what its recipes made, and not of the recipes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -72,17 +70,17 @@ def test_values(literals: dict[str, tuple[float, ...]], words: str) -> None:
 def test_ties_and_the_largest_index() -> None:
     assert said("MaxPool2dWithIndices", self=(1, 2, 3, 4, 5, 6, 9, 8, 9)) == {"equal values"}
     assert said("MaxPool2dWithIndices", self=(1, 2, 3, 4, 5, 6, 9, 9, 8)) == {"equal values", "ties"}
-    past = Case.of(operator="MaxPool2dWithIndicesBackward", shape=(1, 300, 300), kernel_size=(2,), indices="last")
+    past = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 300, 300), kernel_size=(2,), indices="last")
     assert {"an index past 2^15", "an index past 2^16"} <= set(look_at_data(make_operands(past))["data"])
 
 
 def test_large_data_are_not_looked_at() -> None:
-    large = Case.of(operator="MaxPool2dWithIndices", shape=(1, 1, MOST_LOOKED_AT + 2), kernel_size=(1, 2))
+    large = Case.of("MaxPool2dWithIndices", shape=(1, 1, MOST_LOOKED_AT + 2), kernel_size=(1, 2))
     assert look_at_data(make_operands(large)) == {} == CaseQuestion(large, EVERYTHING).describe_data()
 
 
 @pytest.mark.parametrize("operator", [*PLAIN, "MaxPool2dWithMaskBackward"])
 def test_who_dies_of_a_case_leaves_what_its_data_were(operator: str) -> None:
-    case = Case.of(operator=operator, shape=(1, 4, 4), kernel_size=(2,), gradient="special", values="nan")
+    case = Case.of(operator, shape=(1, 4, 4), kernel_size=(2,), gradient="special", values="nan")
     made = {} if needs_producer(case) else look_at_data(make_operands(case))
     assert not_survived(CaseQuestion(case, EVERYTHING), Verdict.CRASHED, "gone").get("data") == made.get("data")

@@ -1,7 +1,5 @@
 """Coded gradients: which window went astray is read off a wrong output, exactly."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Every message of a mismatch reads alike, whichever check it is from."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -108,9 +106,7 @@ def test_the_registry_names_the_checks() -> None:
     ],
     ids=str,
 )
-def test_a_model_that_was_not_declared_is_named_where_it_explains_all(
-    adds: AccumulationModel, gradient: str, said: str
-) -> None:
+def test_an_undeclared_model_is_named_where_it_explains_all(adds: AccumulationModel, gradient: str, said: str) -> None:
     windows = {"shape": (2, 8, 8), "kernel_size": (3,), "stride": (1,), "indices": "crowded"}
     case = Case.of("MaxPool2dWithIndicesBackward", dtype="float16", gradient=gradient, **windows)
     asked = CaseQuestion(case, CASE_ASPECTS["precision"])

@@ -1,7 +1,5 @@
 """Who decides what may be refused: the contract of a product or the documents of an interface, never the backend."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,12 +20,12 @@ from poolproof.suites.plan.aspects import CONTRACT
 from scatter import Scatter
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
-LEGAL = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
-DILATED = Case.of(operator=BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2), dilation=(2,))
+LEGAL = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
+DILATED = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2), dilation=(2,))
 NO_WINDOW = Case.of(
     "MaxPool2dWithIndices", shape=(1, 1, 1, 1), kernel_size=(1, 2), stride=(1,), padding=(0, 1), dilation=(1, 2)
 )
-DETERMINISTIC = Case.of(operator=BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2, 2), deterministic=True)
+DETERMINISTIC = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2, 2), deterministic=True)
 
 
 class Stubborn(Backend):
@@ -83,9 +81,7 @@ def test_contracts_and_documents_say_what_may_be_refused(
 
 
 @pytest.mark.parametrize(("code", "verdict"), [(161002, "refused as documented"), (507015, "violates")])
-def test_a_call_that_breaks_on_the_device_was_not_refused(
-    code: int, verdict: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_breaks_on_the_device_was_not_refused(code: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stubborn, "run", lambda *_: Outcome(Status.REFUSED, code, "no"))
     row = CaseQuestion(DILATED, holding("interval")).judge(Stubborn(Status.REFUSED, PRODUCTS["A2"]))
     assert row["verdict"] == verdict

@@ -1,7 +1,5 @@
 """What is wrong is told a part of the tensor at a time, and told the same whatever the parts are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Drawn sequences: only what callers may do is drawn, no right backend is accused, what is wrong becomes one line."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from drawn_defects import Defect, Spoilt
+from holding import judged_by
 from poolproof.backends import torch_streams
 from poolproof.backends.aclnn.sequences import ACTIONS
 from poolproof.backends.base import SequenceResult
@@ -23,6 +22,7 @@ from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import PHASES
 from poolproof.suites.plan.blocks import SequenceBlock
+from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.lines import line_question
 from poolproof.suites.plan.plans import Plan, Subject, blocks
 from scatter import Scatter
@@ -202,12 +202,9 @@ def test_a_wrong_line_is_told(sequence: str, calls: str, said: str) -> None:
 @pytest.mark.parametrize("product", ["A2", "950"])
 def test_a_right_library_is_not_accused(tmp_path: Path, product: str) -> None:
     block = sequence_block(150, "MaxPool3dWithArgmaxBackward", product=PRODUCTS[product])
-    with closing(Sandbox(f"emulator-{product.lower()}", tmp_path, "sequences", timeout=60.0)) as sandbox:
-        rows = list(sandbox.judge(block.questions()))
-    accused = [
-        (row["reason"], row["case"]) for row in rows if row["verdict"] not in (Verdict.CONFORMS, Verdict.REFUSED)
-    ]
-    assert not accused
+    rows = judged_by(f"emulator-{product.lower()}", block.questions(), tmp_path)
+    right = (Verdict.CONFORMS, Verdict.REFUSED)
+    assert not [(row["reason"], row["case"]) for row in rows if row["verdict"] not in right]
     assert sum(bool(row["checks_judged"]) for row in rows) > 120
 
 
@@ -216,8 +213,7 @@ def test_a_sequence_whose_mask_no_forward_may_make_is_refused(tmp_path: Path) ->
     operator = {"operator": "MaxPool2dWithMaskBackward", "index_dtype": "int8", "shape": [1, 1, 4, 4]}
     calls = [operator | {"kernel_size": [1, 1], "dilation": [length, length]} for length in (1, 2)]
     line = json.dumps({"sequence": ["prepare", "prepare call=1 executor=1", "run"], "calls": calls})
-    with closing(Sandbox("emulator-a2", tmp_path, "sequences", timeout=60.0)) as sandbox:
-        (row,) = sandbox.judge([line_question(line, None)])
+    (row,) = judged_by("emulator-a2", [line_question(line, None)], tmp_path)
     assert (row["verdict"], row["reason"][:27]) == ("refused as documented", "the forward does not make a")
 
 
@@ -254,3 +250,16 @@ def test_a_status_is_told_with_its_action() -> None:
         "the status of action 3 of 3 (run): got 507000, expected 0, Whatever was done before, a call gives what it "
         "gives alone; its text is: no such stream"
     )
+
+
+OF_A2 = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 1, 4, 4], "index_dtype": "int32"}
+
+
+@pytest.mark.parametrize("second", [[1, 1], [2, 2]])
+def test_whichever_call_of_a_sequence_is_refused_the_row_says_what_its_document_says(second: list[int]) -> None:
+    """A sequence was held to its first call alone, and honest runs with it did not stand."""
+    calls = [OF_A2 | {"kernel_size": [2, 2], "dilation": dilation} for dilation in ([1, 1], second)]
+    row = {"backend": "emulator-a2", "product": "A2", "model": None, "verdict": "refused as documented"}
+    row |= {"reason": "161002 in phase 1 by 2d-bwd.dilation.one: Every value of dilation is 1."}
+    row |= {"case": json.dumps({"sequence": ["prepare", "prepare call=1"], "calls": calls})}
+    assert bool(row_problem(row, {"backends": {}})) is (second == [1, 1])

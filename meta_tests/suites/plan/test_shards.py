@@ -1,7 +1,5 @@
 """A plan in shards: dealt out whole and evenly, and joined into the run that one session would have made."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -36,7 +34,7 @@ ASKED = [
     *("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--dtype", "float64", "--no-shrink"),
     *("--aspect", "values", "--aspect", "special_values", "--cases", "4"),
 ]
-BACKEND = "scatter_backends:Lost"
+BACKEND = "scatter_backends:lost"
 PLUGIN = {"kind": "standard", "name": "s", "package": "p 1", "fault": ""}
 SHARDS = ("1/3", "2/3", "3/3")
 COMPARED = ("verdict", "checks_judged", "checks_violated", "waivers", "status_code", "output_digest", "case")
@@ -148,9 +146,7 @@ def test_a_merged_run_ends_is_packed_and_goes_on_like_another(runs: Path, tmp_pa
     assert (again.status, outcomes(tmp_path / "run")) == (Overall.VIOLATES, before), again.output
 
 
-def test_an_interrupted_shard_and_its_repetition_count_once(
-    runs: Path, part: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_cut_shard_and_its_repetition_count_once(runs: Path, part: Callable[[str], Path], tmp_path: Path) -> None:
     cut = interrupted(part("2"))
     join([*parts(runs), cut], tmp_path / "run", mandatory)
     assert outcomes(tmp_path / "run") == outcomes(runs / "whole")

@@ -1,7 +1,5 @@
 """The probe says of every kernel what its switches say."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,13 +1,11 @@
 """Further cases narrow a threshold, tell ties apart and refute what is not so: against made-up kernels whose trigger is
 known, and at the end of sessions that judge the emulated NPU."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import pandas as pd
 import pytest
@@ -65,7 +63,7 @@ class Kernel:
     verdict: Verdict = Verdict.VIOLATES
 
     @classmethod
-    def planned(cls, fails: Fails, count: int = 300, keep: Fails = lambda _: True) -> Kernel:
+    def planned(cls, fails: Fails, count: int = 300, keep: Fails = lambda _: True) -> Self:
         """Of the cases of a plan those that are kept."""
         rows = [row for row in made_up(count) if keep(Case.from_json(row["case"]))]
         return cls(failing(rows, lambda row: fails(Case.from_json(row["case"]))), fails)
@@ -180,9 +178,7 @@ def test_the_same_run_is_asked_the_same_and_nothing_that_is_known() -> None:
 
 def test_a_number_that_one_case_had_is_refuted_by_those_beside_it() -> None:
     """All that fails in the plan leaves the same remainder."""
-    kernel = Kernel.planned(
-        lambda case: case.planes % 8 in (4, 5, 6), 600, lambda case: case.planes % 8 in (0, 1, 5, 7)
-    )
+    kernel = Kernel.planned(lambda it: it.planes % 8 in (4, 5, 6), 600, lambda it: it.planes % 8 in (0, 1, 5, 7))
     (before,) = kernel.suspects()
     assert [str(term) for term in before.terms] == ["N*C mod 8 = 5"]
     after = kernel.diagnose()

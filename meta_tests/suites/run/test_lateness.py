@@ -1,7 +1,5 @@
 """What is not used is not imported: by the help of the command, nor by the processes that judge."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -44,7 +42,7 @@ def test_a_command_is_what_the_list_says(name: str) -> None:
 
 def test_who_judges_imports_nothing_that_only_others_need(tmp_path: Path) -> None:
     """Neither to load a backend nor to answer the questions of a block."""
-    with closing(Sandbox("plugged_backends:TellsWhatIsImported", tmp_path, "late", timeout=60.0)) as sandbox:
+    with closing(Sandbox("plugged_backends:tells_what_is_imported", tmp_path, "late", timeout=60.0)) as sandbox:
         (subject, *_) = [subject for subject in sandbox.start().subjects if not subject.unsupported]
         (row,) = sandbox.judge(CaseBlock(subject, CASE_ASPECTS["precision"], 0, 1, seed=0).questions())
     assert HEAVY & set(row["route"].split()) <= OF_JUDGING

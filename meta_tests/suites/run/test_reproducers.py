@@ -1,21 +1,17 @@
 """What a failure prints shows it again, and says how often it fails where that is not always."""
 
-from __future__ import annotations
-
 import html
 import json
 import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 import forked
 from contract_calls import MP2, made
@@ -31,7 +27,6 @@ from poolproof.reports.rows.failures import message, replay_line
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.reports.terminal.run import show
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
@@ -39,10 +34,10 @@ from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
-from reports_made_up import Recipe, made_up_record, made_up_rows, write_rows
-from sessions import ENVIRONMENT, replay_pasted, words
+from reports_made_up import Recipe, made_up_record, made_up_rows, shown, write_rows
+from sessions import replay_pasted, surroundings, words
 
-CASE = Case.of(operator="MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
+CASE = Case.of("MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
 
 def printed_lines(text: str) -> list[str]:
@@ -53,13 +48,12 @@ def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None
     """A backend beside the session, in a folder whose name a shell would take apart; another time limit; a library."""
     here = tmp_path / "it's $HOME; here"
     here.mkdir()
-    (here / "mine.py").write_text("from helper import Lost\n\nbackend = Lost\n")
+    (here / "mine.py").write_text("from helper import lost\n\nbackend = lost\n")
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "helper.py").write_text("from scatter_backends import Lost\n")
-    environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path / 'elsewhere'}:{ENVIRONMENT['PYTHONPATH']}"}
+    (tmp_path / "elsewhere" / "helper.py").write_text("from scatter_backends import lost\n")
+    environment = surroundings() | {"PYTHONPATH": f"{tmp_path / 'elsewhere'}:{SUPPORT}", "POOLPROOF_NPU": "1"}
     options = ("--backend", "mine:backend", "--case", CASE.to_json(), "--case-timeout", 33, "--report", "out")
     asked = words(*options, "--aclnn-library", "lib.so", "--no-shrink")
-    environment |= {"POOLPROOF_NPU": "1"}
     ended = subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
@@ -86,9 +80,7 @@ def test_a_message_is_about_the_case_that_its_line_shows_and_a_shell_obeys_nothi
     ("answers", "asked", "failed"),
     [("F" * 20, ENOUGH, ENOUGH), ("C" * 20, MOST, 0), ("FFC" + "F" * 20, MOST, MOST - 1), ("N" * 20, 0, 0)],
 )
-def test_what_does_not_always_fail_is_asked_more_often_while_there_is_time(
-    answers: str, asked: int, failed: int
-) -> None:
+def test_what_fails_at_times_is_asked_more_often_while_there_is_time(answers: str, asked: int, failed: int) -> None:
     verdicts = {"F": Verdict.VIOLATES, "C": Verdict.CONFORMS, "N": Verdict.NOT_RUN}
     given, question = iter(answers), CaseQuestion(CASE, ASPECTS["values"])
     repetition = repeat(question, lambda _: {"verdict": verdicts[next(given)]})
@@ -102,7 +94,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     call = call.with_tensors({"indices": call.tensor("indices").reshaped((4, 4))})
     options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
     seeded = {"POOLPROOF_EMULATOR_DEFECTS": "rank_two_indices_accepted", "POOLPROOF_EMULATOR_PRODUCT": "A2"}
-    ended = forked.run(forked.Command("pytest", words(*options)[3:], tmp_path, ENVIRONMENT | seeded))
+    ended = forked.run(forked.Command("pytest", words(*options)[3:], tmp_path, surroundings() | seeded))
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
     (tmp_path / "away").mkdir()
@@ -119,11 +111,12 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     assert [problem for step in found.steps for problem in step.problems] == []
 
 
+Flaky = tuple[Runner, list[Row], Path]
+"""A runner, its rows, and the file of lots that decide which process of ``loses_now_and_then`` loses."""
+
+
 @pytest.fixture
-def flaky(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_sandboxes: None
-) -> Iterator[tuple[Runner, list[Row], Path]]:
-    """A runner, its rows, and the file of lots that decide which process of ``LosesNowAndThen`` loses."""
+def flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_sandboxes: None) -> Iterator[Flaky]:
     lots, rows = tmp_path / "lots", []
     monkeypatch.setenv("LOTS", str(lots))
     runner = Runner(tmp_path, "main", lambda row: row, rows.append, 20.0, shrinks=True)
@@ -131,7 +124,7 @@ def flaky(
     runner.close()
 
 
-BACKEND = "plugged_backends:LosesNowAndThen"
+BACKEND = "plugged_backends:loses_now_and_then"
 
 
 @pytest.mark.parametrize(
@@ -142,9 +135,7 @@ BACKEND = "plugged_backends:LosesNowAndThen"
         ("L.LLL", ""),
     ],
 )
-def test_a_failure_that_does_not_repeat_is_told_with_its_rate(
-    flaky: tuple[Runner, list[Row], Path], lots: str, said: str
-) -> None:
+def test_a_failure_that_does_not_repeat_is_told_with_its_rate(flaky: Flaky, lots: str, said: str) -> None:
     """The second process is the one that forks all but the first, and asks nothing."""
     runner, rows, file = flaky
     file.write_text(lots)
@@ -172,10 +163,8 @@ def test_a_rate_is_told_wherever_the_failure_is(tmp_path: Path) -> None:
     write_run(tmp_path, made_up_record(Recipe()))
     digest = read_digest(tmp_path)
     publish(digest, tmp_path)
-    console = Console(file=StringIO(), width=200)
-    show(digest, console)
     texts = {name: (tmp_path / name).read_text() for name in ("index.html", "summary.md", "junit.xml")}
-    texts["terminal"] = console.file.getvalue()  # type: ignore[attr-defined]
+    texts["terminal"] = shown(digest)
     assert [name for name, text in texts.items() if "fails 3 of 10 when asked again alone" not in text] == []
 
 
@@ -194,9 +183,7 @@ SMALL, RIGHT = replace(CASE, shape=(1, 2, 2)), replace(CASE, shape=(0, 4, 4))
 
 
 @pytest.mark.parametrize(("smallest", "lots"), [(SMALL, "LLLL" + "LLL"), (RIGHT, "LLLL" + "." * 10), (None, "L...")])
-def test_a_smaller_case_is_one_that_was_seen_to_fail_as_often(
-    flaky: tuple[Runner, list[Row], Path], tmp_path: Path, smallest: Case | None, lots: str
-) -> None:
+def test_a_smaller_case_was_seen_to_fail_too(flaky: Flaky, tmp_path: Path, smallest: Case | None, lots: str) -> None:
     runner, _, file = flaky
     file.write_text(lots[0] + "." + lots[1:] + "." * 20)
     result = runner.judge(one_case(smallest))

@@ -1,7 +1,5 @@
 """A run as its user makes it: options, several workers, interruption and resumption, one case again."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -113,17 +111,15 @@ def test_an_interrupt_keeps_the_rows_and_is_said(tmp_path: Path, number: int) ->
 
 
 @pytest.mark.parametrize(
-    ("variables", "status", "said"),
+    ("place", "status", "said"),
     [
-        ({}, 2, "CONFORMS IN PART (exit status 2)"),
-        ({"LATEST": "1"}, 0, "the report is being written: another Ctrl-C leaves it unwritten, and --resume writes it"),
+        ("last case", 2, "CONFORMS IN PART (exit status 2)"),
+        ("session", 0, "the report is being written: another Ctrl-C leaves it unwritten, and --resume writes it"),
     ],
-    ids=["behind the last case", "behind the session"],
 )
-def test_an_interrupt_that_comes_late_loses_nothing(
-    tmp_path: Path, variables: dict[str, str], status: int, said: str
-) -> None:
-    ended = run_session(tmp_path / "run", "scatter_backends:honest", "-p", "interrupting", variables=variables)
+def test_an_interrupt_that_comes_late_loses_nothing(tmp_path: Path, place: str, status: int, said: str) -> None:
+    way = {"DISTURBANCE": f"interrupt behind the {place}"}
+    ended = run_session(tmp_path / "run", "scatter_backends:honest", "-p", "disturbing", variables=way)
     assert ended.status == status
     assert said in ended.output
     assert f"CONFORMS IN PART (exit status {status})" in ended.output
@@ -136,19 +132,6 @@ def test_deaths_between_calls_alone_make_a_run_deviate(tmp_path: Path) -> None:
     assert re.search("died (between calls, after|in) case ", said)
     assert set(rows.loc[rows["block"] != "", "verdict"]) == {Verdict.CONFORMS}
     assert set(rows.loc[rows["block"] == "", "verdict"]) == {Verdict.CRASHED}
-
-
-CASE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,4,4],"index_dtype":"int32","kernel_size":[2,2]}'
-
-
-def test_one_case_is_judged_with_every_check(tmp_path: Path) -> None:
-    given = json.dumps(dict(reversed(json.loads(CASE).items())), separators=(",", ":"))
-    _, rows = judged(tmp_path, f"--backend scatter_backends:honest --case {given}", 0)
-    (row,) = rows.to_dict("records")
-    assert row["case"] == CASE
-    assert {"interval", "plane_sum", "repeat"} <= set(row["checks_judged"])
-    said, _ = judged(tmp_path, f"--backend scatter_backends:lost --case {given}", 1, "bad")
-    assert "expected" in said
 
 
 @pytest.mark.parametrize("asked", ["suites", "suites/test_conformance.py::test_conformance"])

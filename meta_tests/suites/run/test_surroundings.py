@@ -1,7 +1,5 @@
 """Faults of the surroundings end a session with status 3 and one sentence; its rows stand, and --resume completes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -9,7 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE, STDOUT
@@ -26,10 +23,10 @@ from poolproof.reports.rows.io_errors import CannotWrite
 from poolproof.reports.rows.store import RowWriter, read_rows, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
-from sessions import surroundings
+from sessions import Ended, surroundings
 from shared_runs import made_once
 
-BACKEND = "plugged_backends:LosesThrees"
+BACKEND = "plugged_backends:loses_threes"
 ASKED = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--dtype", "float16"]
 QUICK = ["--no-shrink", "--diagnose", "0"]
 ARGUMENTS = ["-q", "-p", "no:cacheprovider", "--backend", BACKEND, "--waivers", "none", *ASKED, *QUICK]
@@ -45,19 +42,8 @@ FAULTS: dict[str, dict[str, Any]] = {
     "summary.md": {"full": "summary.md"},
     "junit.xml": {"full": "junit.xml"},
     "job summary": {"environment": {"GITHUB_STEP_SUMMARY": "/dev/full"}, "more": ["--ci", "github"]},
-    "sessionfinish": {"environment": {"FAILING_HOOK": "sessionfinish"}},
-    "terminal_summary": {"environment": {"FAILING_HOOK": "terminal_summary"}},
-    "unconfigure": {"environment": {"FAILING_HOOK": "unconfigure"}},
+    **{hook: {"environment": {"DISTURBANCE": hook}} for hook in ("sessionfinish", "terminal_summary", "unconfigure")},
 }
-
-
-@dataclass
-class Link:
-    """One session of a chain: how it ended, what it said, and the folder as it left it."""
-
-    status: int
-    output: str
-    folder: Path
 
 
 def test_what_the_end_of_a_run_needs_is_tried_at_its_start(tmp_path: Path) -> None:
@@ -79,11 +65,11 @@ def rows_of(folder: Path) -> Counter[tuple[str, ...]]:
 
 
 def told_to(*options: str) -> list[str]:
-    return [str(ROOT / "suites"), *ARGUMENTS, "-p", "failing_hooks", "--report", "run", *options]
+    return [str(ROOT / "suites"), *ARGUMENTS, "-p", "disturbing", "--report", "run", *options]
 
 
-def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Link]:
-    """Sessions of one run, made once for all workers: each that has a test of this module would make them all again."""
+def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str, Any]]) -> list[Ended]:
+    """Sessions of one run, and its folder as each left it; made once, else each worker would make them all again."""
 
     def make(folder: Path) -> None:
         for number, step in enumerate(steps):
@@ -92,7 +78,7 @@ def sessions_of(factory: pytest.TempPathFactory, name: str, steps: list[dict[str
 
     folder = made_once(factory, name, make)
     said = [(folder / f"said-{number}").read_text(encoding="utf-8").partition("\n") for number in range(len(steps))]
-    return [Link(int(status), text, folder / f"after-{number}") for number, (status, _, text) in enumerate(said)]
+    return [Ended(int(status), text, folder / f"after-{number}") for number, (status, _, text) in enumerate(said)]
 
 
 def session(
@@ -116,7 +102,7 @@ def session(
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Link]:
+def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Ended]:
     """The sessions of one run: at each limit, with each fault behind the last row, and undisturbed."""
     limited = [{"limit": limit} for limit in LIMITS]
     steps = [{"more": [], **step} for step in (*limited, *FAULTS.values(), {})]
@@ -126,12 +112,12 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> list[Link]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Link:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     (step,) = sessions_of(tmp_path_factory, "undisturbed", [{}])
     return step
 
 
-def told_once(step: Link, sentence: str) -> None:
+def told_once(step: Ended, sentence: str) -> None:
     """The sentence is told, and no traceback."""
     assert step.status == Overall.COULD_NOT_RUN, step.output
     assert sentence in " ".join(step.output.split()), step.output
@@ -139,7 +125,7 @@ def told_once(step: Link, sentence: str) -> None:
     assert "INTERNALERROR" not in step.output
 
 
-def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: list[Link], undisturbed: Link) -> None:
+def test_a_disk_that_is_full_at_ten_points_all_over_a_run_costs_no_row(chain: list[Ended], undisturbed: Ended) -> None:
     before: Counter[tuple[str, ...]] = Counter()
     told, counts = set(), set()
     for step in chain[: len(LIMITS)]:
@@ -159,7 +145,7 @@ def test_a_disk_that_is_full_at_ten_points_all_over_the_run_costs_no_row(chain: 
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Link], undisturbed: Link, fault: str) -> None:
+def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Ended], undisturbed: Ended, fault: str) -> None:
     step = chain[len(LIMITS) + [*FAULTS].index(fault)]
     if fault in ("sessionfinish", "terminal_summary", "unconfigure"):
         told_once(step, f"a plugin failed at the end of the session: LookupError: no server to upload to, in {fault}")
@@ -181,9 +167,8 @@ def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
     asked = [*unshare, script, "sh", sys.executable, "-m", "pytest", *told_to("-n", "2", "--cases", "30")]
     said = subprocess.run(asked, cwd=tmp_path, env=surroundings(), text=True, stdout=PIPE, stderr=STDOUT).stdout
     (full, status), (again, last) = re.findall(r"(.*?)^=== (-?\d+)\n", said, flags=re.MULTILINE | re.DOTALL)
-    told_once(
-        Link(int(status), full, tmp_path / "full"), "No space left on device; make room for it, and go on with --resume"
-    )
+    room = "No space left on device; make room for it, and go on with --resume"
+    told_once(Ended(int(status), full, tmp_path / "full"), room)
     assert "replacing crashed worker" not in full
     assert int(last) == Overall.VIOLATES, again
     rows = rows_of(tmp_path / "again")

@@ -3,19 +3,18 @@
 Minutes leave out no block and go beyond the plan.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -42,14 +41,7 @@ from poolproof.suites.plan.selection import NotDrawable, mandatory, redraw_quest
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
-from poolproof.suites.run.time_budget import (
-    Allotment,
-    Budget,
-    InvalidTime,
-    Portion,
-    cheapest_first,
-    parse_time,
-)
+from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, cheapest_first, parse_time
 from scatter import Scatter
 from sessions import run_session
 
@@ -67,7 +59,7 @@ class Made:
     min_cases = min_batch = 1
     aspect = SimpleNamespace(id="values")
 
-    def extension(self) -> Made | None:
+    def extension(self) -> Self | None:
         root, index = root_of(self.id), self.index + 1
         return replace(self, id=extension_id(root, index), index=index) if self.endless else None
 
@@ -247,12 +239,9 @@ def test_a_session_begins_with_its_process() -> None:
 @pytest.mark.parametrize(("until", "smaller", "repetitions"), [(inf, True, 3), (0.0, False, 1)])
 def test_nothing_is_made_smaller_when_time_is_up(tmp_path: Path, until: float, smaller: bool, repetitions: int) -> None:
     rows: list[Row] = []
-    runner = Runner(tmp_path, "main", lambda row: row, rows.append, 20.0, shrinks=True, until=until)
     subject = Subject("scatter_backends:lost", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64")
-    try:
+    with closing(Runner(tmp_path, "main", lambda row: row, rows.append, 20.0, shrinks=True, until=until)) as runner:
         runner.judge(next(iter(CASE_ASPECTS["values"].blocks(subject, replace(PLANS["smoke"], cases=1), 0))))
-    finally:
-        runner.close()
     (row,) = rows
     assert (row["verdict"], "shrunk" in row, row["asked_again"]) == (Verdict.VIOLATES, smaller, repetitions)
 
@@ -269,15 +258,16 @@ def planned() -> list[Block]:
 @pytest.mark.parametrize("block", planned(), ids=lambda block: block.id.partition("-")[2])
 def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
     """And owes what its questions are; the least has one of all that the whole owes."""
-    more = min(block.min_cases + 5, block.count)
-    larger, least = block.prefix(more), block.prefix(block.min_cases)
-    assert [question.id for question in larger[: block.min_cases]] == [question.id for question in least]
-    assert {question.id for question in larger} <= {question.id for question in block.questions()}
+    least = [question.id for question in block.prefix(block.min_cases)]
     assert block.groups(block.min_cases).keys() == block.groups().keys()
-    assert sum(block.groups(more).values()) == more == len(larger)
-    described = [question.describe() for question in larger]
-    for group, count in block.groups(more).items():
-        assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
+    for more in (min(block.min_cases + 5, block.count), block.count):
+        larger = block.prefix(more)
+        assert [question.id for question in larger[: block.min_cases]] == least
+        assert {question.id for question in larger} <= {question.id for question in block.questions()}
+        assert sum(block.groups(more).values()) == more == len(larger)
+        described = [question.describe() for question in larger]
+        for group, count in block.groups(more).items():
+            assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
 
 
 class Stores(Scatter):
@@ -346,7 +336,8 @@ def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_changes_no_budget(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", BACKEND, "--budget", "1s", "-p", "clock_set_back", asked=SMALL, fresh=True)
+    given, way = ("--budget", "1s", "-p", "disturbing"), {"DISTURBANCE": "clock"}
+    ended = run_session(tmp_path / "run", BACKEND, *given, asked=SMALL, variables=way, fresh=True)
     assert ended.status == Overall.CONFORMS, ended.output
     assert 0.0 < read_run(tmp_path / "run")["budget"]["took"] < 600.0
 

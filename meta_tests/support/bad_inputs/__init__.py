@@ -4,8 +4,6 @@ A bad input is a command line, the files that lie in the folder that it is run i
 meets. ``listed`` modules spell them out; what can be broken without end is drawn by Hypothesis in `test_bad_inputs`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,7 +1,5 @@
 """Folders that hold no run, part of one, one of another suite, or something else: whatever reads them says so."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Libraries and installations of CANN that are none."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

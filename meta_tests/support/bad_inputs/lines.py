@@ -1,7 +1,5 @@
 """Lines that are no case, no low-level call and no way through the phases."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,20 +1,17 @@
-"""What is right before something is done to it: a finished run that violates, its bundle, a history, keys.
+"""What is right before something is done to it: a finished run that violates, its bundle, a history.
 
 Made once for all inputs, in forks of the process that tries them; an input gets copies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from bad_inputs import Given, Lay, small_session
 
-RUN, BUNDLE, HISTORY, KEY = "run", "bundle.zip", "history", "key.pem"
+RUN, BUNDLE, HISTORY = "run", "bundle.zip", "history"
 
 MADE = (
     Given("a run", "pytest", small_session("--report=run", "--cases=6", backend="scatter_backends:lost")),
@@ -26,28 +23,8 @@ MADE = (
 FAILING_CASE = "{failing case}"
 """Stands in arguments for the id of a case that the run violates."""
 
-_HARMFUL_C = """
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-__attribute__((constructor)) static void begin(void) {
-    const char *how = getenv("HARMFUL");
-    if (how && !strcmp(how, "aborts")) abort();
-    if (how && !strcmp(how, "exits")) exit(0);
-    if (how && !strcmp(how, "faults")) *(volatile int *)0 = 1;
-    if (how && !strcmp(how, "hangs")) for (;;) pause();
-    if (how && !strcmp(how, "prints")) write(1, "\\033[2Jloading\\n", 12);
-}
-"""
-
 HARMFUL = "libharmful.so"
 """A library without symbols whose constructor does what the variable HARMFUL says."""
-
-
-def finish(made: Path) -> None:
-    """Add what needs no command: a key, and a library whose constructor misbehaves."""
-    (made / "harmful.c").write_text(_HARMFUL_C, encoding="utf-8")
-    subprocess.run(["c++", "-x", "c++", "-shared", "-fPIC", "-o", HARMFUL, "harmful.c"], cwd=made, check=True)
 
 
 def failing_case(made: Path) -> str:

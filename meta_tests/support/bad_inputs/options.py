@@ -1,7 +1,5 @@
 """Bad values of every option and argument: by its type where that says what is bad, else by its meaning."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
@@ -33,28 +31,17 @@ _OUTPUTS = ("a-file/out", "a-device/out", "a-loop", _LONG)
 _NO_MODULES = ("nowhere:Backend", "scatter_backends:", "scatter_backends:Nothing", "os:path", "os:\udcff")
 _BACKENDS = ("abacus", "", ":", *_NO_MODULES)
 
+_SUBJECT = {"--backend": HONEST, "--operator": "MaxPool2dWithIndices", "--dtype": "float32"}
+_ONE_CASE = {**_SUBJECT, "--aspect": "values", "--cases": "1"}
+
 BASE: Mapping[str, Mapping[str, str]] = {
     "backends": {},
     "list": {"--backend": HONEST},
     "replay": {"case": CASE, "--backend": HONEST},
     "probe": {"--backend": HONEST, "--operator": "MaxPool2dWithIndicesBackward", "--dtype": "float32"},
     "plugins": {},
-    "export": {
-        "--format": "json",
-        "-o": "list.jsonl",
-        "--backend": HONEST,
-        "--cases": "1",
-        "--operator": "MaxPool2dWithIndices",
-        "--dtype": "float32",
-        "--aspect": "values",
-    },
-    "coverage": {
-        "--backend": HONEST,
-        "--cases": "1",
-        "--operator": "MaxPool2dWithIndices",
-        "--dtype": "float32",
-        "--aspect": "values",
-    },
+    "export": {"--format": "json", "-o": "list.jsonl", **_ONE_CASE},
+    "coverage": _ONE_CASE,
     "show": {"run": RUN},
     "waive": {"run": RUN, "case_id": FAILING_CASE, "--reason": "known", "--owner": "us", "--expires": _DAY},
     "package": {"run": RUN, "-o": "new.zip"},
@@ -201,10 +188,8 @@ def _of_parameter(words: str, parameter: click.Parameter) -> Iterator[Given]:
 def _named(option: str, value: str) -> tuple[str, ...]:
     """What a sentence may call an option, or what it was given."""
     name, last = option.lstrip("-"), "".join(value.split()[-1:]).strip("'")
-    missing_first = "attestation" if option == "--signer" else ""
-    return tuple(
-        filter(None, (re.sub("[-_]", " ", name), name, name.upper(), ascii(value)[1:-1], value, last, missing_first))
-    )
+    first = "attestation" if option == "--signer" else ""  # what is missing before it
+    return tuple(filter(None, (re.sub("[-_]", " ", name), name, name.upper(), ascii(value)[1:-1], value, last, first)))
 
 
 def _command(words: str, wrong: Mapping[str, object], name: str, how: str, names: tuple[str, ...] = ()) -> Given:

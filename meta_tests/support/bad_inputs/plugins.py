@@ -1,7 +1,5 @@
 """Backends of others that are none, that cannot be loaded, or that say what no backend may."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from bad_inputs import Ending, Given, small_session

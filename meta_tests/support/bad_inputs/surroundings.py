@@ -1,7 +1,5 @@
 """Environment variables: those that we read, with values that mean nothing, and those of surroundings at worst."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 

@@ -3,8 +3,6 @@
 What is looked at is what a person gets: exit status, output, time, and the files that were there before.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -19,8 +17,8 @@ from typing import Any
 
 import forked
 from bad_inputs import Ending, Given
-from bad_inputs.materials import FAILING_CASE, MADE, failing_case, finish
-from places import ROOT
+from bad_inputs.materials import FAILING_CASE, HARMFUL, MADE, failing_case
+from places import GOLDEN, ROOT
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.store import NotARun
 from poolproof.reports.rows.verdicts import FAILED
@@ -41,7 +39,7 @@ def make(made: Path) -> None:
     """What the inputs get copies of."""
     for given in MADE:
         ended(given, made)
-    finish(made)
+    subprocess.run(["c++", "-x", "c++", "-shared", "-fPIC", "-o", HARMFUL, GOLDEN / "harmful.c"], cwd=made, check=True)
 
 
 def attempt(given: Given, made: Path, here: Path, real: bool = False) -> str:

@@ -1,7 +1,5 @@
 """Files that hold no waivers, or waivers that cannot be used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from bad_inputs import Given, small_session
