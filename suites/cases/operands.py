@@ -51,6 +51,11 @@ class CaseOperands:
     indices: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     mask: NDArray[np.int8] | None = None
 
+    @property
+    def planes(self) -> NDArray:
+        """``values`` of shape (planes, *spatial)."""
+        return self.values.reshape(self.case.planes, *self.case.spatial_shape)
+
     @cached_property
     def landing(self) -> Landing:
         """Cells that the gradients reach; backward operators only."""

@@ -128,8 +128,6 @@ class _Senders:
     """Which gradients, in units of the code, belong into a cell, and which carry a value."""
 
     def __init__(self, operands: CaseOperands) -> None:
-        assert operands.gradient is not None
-        assert operands.indices is not None
         self.case = case = operands.case
         self._operands = operands
         self._gradients = operands.gradient.reshape(case.planes, case.plane_windows)

@@ -202,7 +202,6 @@ def describe_call(call: Call) -> dict[str, Any]:
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
     case, operands = trial.case, trial.operands
-    assert operands.indices is not None
     _, outputs, sums, admissible = trial.cells.chunk(slice(0, operands.values.size))
     on_lattice = admissible.lattice != NO_LATTICE
     cells = {

@@ -141,8 +141,6 @@ def _as_all_of_it(trial: Trial) -> str:
 
 def _is_stored(trial: Trial) -> bool:
     """Return whether each cell holds one of the gradients that belong there, whichever, and not their sum."""
-    assert trial.operands.gradient is not None
-    assert trial.operands.indices is not None
     tensors = (trial.baseline.output("grad_input"), trial.operands.gradient, trial.operands.indices)
     outputs, gradients, indices = (tensor.reshape(trial.case.planes, -1) for tensor in tensors)
     planes, windows = np.nonzero((indices >= 0) & (indices < trial.case.plane_size))
@@ -177,13 +175,11 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     """
     chunk = trial.cells.around(cell)
     got, exact = (float(numbers[cell - chunk.cells.start]) for numbers in (chunk.outputs, chunk.sums.sum))
-    assert trial.operands.gradient is not None
     if not np.isfinite(got) or not all(np.isfinite(terms).all() for (terms,) in array_chunks(trial.operands.gradient)):
         return ""
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
         return f"as if every contribution {_gone(trial, cell, exact) or 'were lost'}"
-    assert trial.operands.indices is not None
     windows = trial.case.plane_windows
     plane, cell_of_plane = divmod(cell, trial.case.plane_size)
     indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
@@ -214,7 +210,6 @@ def _gone(trial: Trial, cell: int, missing: float) -> str:
 
 
 def _terms(trial: Trial, windows: Int64) -> Float64:
-    assert trial.operands.gradient is not None
     return trial.operands.gradient.reshape(-1)[windows].astype(np.float64)
 
 

@@ -30,10 +30,9 @@ def inferred_indices(operands: CaseOperands, rule: ForwardRule, scatter: Scatter
     Where they are not legal by the rule, its own stand. ``scatter`` is taken to choose alike in every call.
     """
     case = operands.case
-    planes = operands.values.reshape(case.planes, *case.spatial_shape)
-    maxima, own = forward_maximum(planes, case.axes, rule)
+    maxima, own = forward_maximum(operands.planes, case.axes, rule)
     read = _read(operands, scatter).reshape(own.shape)
-    flags = judge_forward(planes, case.axes, maxima, np.where(read < 0, own, read), rule).reshape(own.shape)
+    flags = judge_forward(operands.planes, case.axes, maxima, np.where(read < 0, own, read), rule).reshape(own.shape)
     return np.where((read < 0) | (flags & WRONG_INDEX != 0), own, read)
 
 
@@ -56,7 +55,6 @@ def _read(operands: CaseOperands, scatter: Scatter) -> Int64:
 
 def _coded(operands: CaseOperands, places: Int64, group: Int64) -> CaseOperands:
     """Make gradients 2**place for the windows of a group in every plane, and 0 for the others."""
-    assert operands.gradient is not None
     codes = np.zeros(operands.case.plane_windows)
     codes[group] = 2.0 ** places[group]
     coded = np.broadcast_to(codes, (operands.case.planes, len(codes))).reshape(operands.gradient.shape)

@@ -55,20 +55,20 @@ def look_at_data(operands: CaseOperands) -> Row:
     case, fmt = operands.case, FORMATS[operands.case.dtype]
     if not 0 < operands.values.size <= MOST_LOOKED_AT:
         return {}
-    planes = operands.values.reshape(case.planes, *case.spatial_shape)
     values = np.sort(operands.values.reshape(case.planes, -1).astype(np.float64), axis=1)
     found = [*_kinds_of_number(values, fmt), (values[:, 1:] == values[:, :-1]).any()]
     words = DATA["values"] + DATA[case.api.direction]
     if case.api.is_backward:
         sums, others = operands.sums, case.has_empty_window() or case.has_bit_mask
         inexact = (sums.residue != 0) | (fmt.round(sums.sum) != sums.sum)
-        forward = None if others else forward_indices(planes, case.axes)
+        forward = None if others else forward_indices(operands.planes, case.axes)
         found += [*_kinds_of_number(operands.terms, fmt), (sums.k > 1).any(), (inexact & (sums.kinds == 0)).any()]
         found.append((sums.kinds == BOTH_INFINITIES).any())
         found.append(forward is not None and (forward.ravel() != operands.indices.ravel()).any())
         found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
     else:
-        first, last = (forward_indices(planes, case.axes, ForwardRule(ties)) for ties in (Ties.FIRST, Ties.LAST))
+        rules = ForwardRule(Ties.FIRST), ForwardRule(Ties.LAST)
+        first, last = (forward_indices(operands.planes, case.axes, rule) for rule in rules)
         found.append((first != last).any())
     return {"data": [word for word, holds in zip(words, found, strict=True) if holds]}
 

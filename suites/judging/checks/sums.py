@@ -53,7 +53,6 @@ def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.planes_off:
         return None
     outputs, gradient = trial.baseline.output("grad_input"), trial.operands.gradient
-    assert gradient is not None
     with np.errstate(invalid="ignore"):
         expected, got = (
             np.array([plane.astype(np.float64).sum() for plane in tensor.reshape(trial.case.planes, -1)])
