@@ -270,16 +270,13 @@ def _print_row(row: Row) -> None:
     style = "yellow" if row["verdict"] in SKIPPED else "green"
     reason = f": {row['reason']}" if row["reason"] else ""
     checks = ", ".join(row.get("checks_judged") or []) or "nothing"
-    _console.print(
-        Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
-    )
+    asked = f"{row['backend']} {row['operator']}, case {row['case_id']}"
+    _console.print(Text(f"{row['verdict']}{reason} ({asked})", style=style))
     _console.print(f"judged: {checks}")
     if row.get("k_error"):
         error, bound = (np.nanmax(row[name]) for name in ("k_error", "k_bound"))
-        exact = f"{row['n_bits_owed']} of {row['n']} cells have one admissible value"
-        _console.print(
-            f"{LARGEST_ERROR.name} {error:.3g} {LARGEST_ERROR.unit} (at most {bound:.3g}), {exact}, {row['model']}"
-        )
+        worst = f"{LARGEST_ERROR.name} {error:.3g} {LARGEST_ERROR.unit} (at most {bound:.3g})"
+        _console.print(f"{worst}, {row['n_bits_owed']} of {row['n']} cells have one admissible value, {row['model']}")
 
 
 def _print_evidence(row: Row, folder: Path | None) -> None:
@@ -465,9 +462,8 @@ def coverage(
         cases = [entry.case for entry in entries if entry.case]
         covered |= _case_coverage(" ".join(path.name for path in lists), cases)
         if unread := [entry.fault for entry in entries if not entry.case]:
-            _console.print(
-                f"{len(unread):,} of {len(entries):,} rows are no cases, the first: {unread[0]}", style="yellow"
-            )
+            rows = f"{len(unread):,} of {len(entries):,} rows"
+            _console.print(f"{rows} are no cases, the first: {unread[0]}", style="yellow")
     wanted = _operator_names(operators)
     covered = {key: own for key, own in covered.items() if key[1] in wanted and (not dtypes or key[2] in dtypes)}
     if not covered:

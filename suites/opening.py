@@ -35,9 +35,7 @@ from poolproof.suites.options import budget_of, check_fleet, check_ranges
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.lines import parse_line
 from poolproof.suites.plan.plans import PLANS, Survey
-from poolproof.suites.plan.selection import Selection
-from poolproof.suites.plan.shard import Shard
-from poolproof.suites.plugged import unique_records
+from poolproof.suites.plan.selection import Selection, Shard
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.time_budget import Budget
 
@@ -97,7 +95,8 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
         plugins += records_of(PluginKind.BACKEND, selection.surveys)
-        record = _record(config, selection) | {"memory_budget": budget, "plugins": unique_records(plugins)}
+        unique = dict.fromkeys(tuple(plugin.items()) for plugin in plugins)  # several processes load them
+        record = _record(config, selection) | {"memory_budget": budget, "plugins": list(map(dict, unique))}
         record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
     except CANNOT_START as error:

@@ -24,7 +24,6 @@ from poolproof.suites.run.time_budget import Budget, parse_time
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
 
-
 _UNKNOWN = "unrecognized arguments: "
 
 MOST_WORKERS = 1_000
@@ -190,9 +189,8 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
         return None
     for option in ("case", "case_list"):
         if config.getoption(option):
-            raise OutOfRange(
-                f"--budget {budget}: a time is spent on a plan, not on the cases of --{option.replace('_', '-')}"
-            )
+            cases = f"the cases of --{option.replace('_', '-')}"
+            raise OutOfRange(f"--budget {budget}: a time is spent on a plan, not on {cases}")
     return Budget(parse_time(budget.removesuffix("+")), now, extends_plan=budget.endswith("+"))
 
 
@@ -220,9 +218,8 @@ def check_ranges(config: pytest.Config) -> None:
     if not 0.0 <= diagnosis <= MAX_SECONDS:
         raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
     if not 0.0 < timeout <= MAX_SECONDS:
-        raise OutOfRange(
-            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
-        )
+        needed = f"a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
+        raise OutOfRange(f"--case-timeout {timeout:g}: a case needs {needed}")
 
 
 def _named(text: str) -> Path:

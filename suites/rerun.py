@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from math import isclose
@@ -118,25 +119,22 @@ def rejudge(
         name = judged if backend is None else backend
         if backend is None and not is_installed(name):
             raise NothingToSample(f"{name}, which the bundle names, is not installed: name it yourself, by --backend")
-        with tempfile.TemporaryDirectory() as scratch:
-            survey, sandbox = surveyed(name)
-            try:
-                for line in _other_than_judged(digest.run, judged, survey):
-                    say(line)
-                sandbox.take(Path(scratch), "rerun", timeout)
-                questions = _questions(digest.run, theirs)
+        survey, sandbox = surveyed(name)
+        with tempfile.TemporaryDirectory() as scratch, closing(sandbox):
+            for line in _other_than_judged(digest.run, judged, survey):
+                say(line)
+            sandbox.take(Path(scratch), "rerun", timeout)
+            questions = _questions(digest.run, theirs)
 
-                def waive(row: Row, survey: Survey = survey, applies: bool = name == judged) -> Row:
-                    return waivers.apply(row, survey.environment) if applies else row
+            def waive(row: Row, survey: Survey = survey, applies: bool = name == judged) -> Row:
+                return waivers.apply(row, survey.environment) if applies else row
 
-                def alone(question: Question, sandbox: Sandbox = sandbox, waive: Callable[[Row], Row] = waive) -> Row:
-                    return waive(sandbox.judge_alone(question))
+            def alone(question: Question, sandbox: Sandbox = sandbox, waive: Callable[[Row], Row] = waive) -> Row:
+                return waive(sandbox.judge_alone(question))
 
-                for before, asked, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
-                    now = _comparable(before, attribute(asked, waive(row), alone)[0])
-                    yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
-            finally:
-                sandbox.close()
+            for before, asked, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
+                now = _comparable(before, attribute(asked, waive(row), alone)[0])
+                yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
 
 
 def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> Iterator[str]:
@@ -239,11 +237,8 @@ def rerun(
     with unpacked(bundle) as digest:
         try:
             judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout, others.append))
-            given = [
-                f"{name} was given {text}, and here what this command says"
-                for name, texts in digest.given.items()
-                for text in texts
-            ]
+            named = [(name, text) for name, texts in digest.given.items() for text in texts]
+            given = [f"{name} was given {text}, and here what this command says" for name, text in named]
             what = identity(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))

@@ -53,7 +53,6 @@ LONG_STRIDES = _beside(16, 32, 64)
 MANY_PLANES = _beside(256, 512, 1024, 2560, 3072, 4096)
 """N * C around multiples of lanes * cores and the limits of the library's templates."""
 
-
 INDICES = (
     "in_window",
     "forward",
@@ -244,8 +243,8 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
         axes.append(_with_an_empty_window(draw) if number == empty else legal)
         remaining = max(remaining // axes[-1].size, 1)
-    sizes, *lists = zip(*axes, strict=True)
-    windows = Windowed(*lists, ceil_mode)
+    sizes, kernels, strides, paddings, dilations = zip(*axes, strict=True)
+    windows = Windowed(kernels, strides, paddings, dilations, ceil_mode)
     return sizes, shortened(windows) if draw.flip() else windows
 
 
@@ -253,7 +252,6 @@ _GEOMETRIES: Mapping[type[Windows], Callable[[Draws, int, int, Profile], tuple[L
     "strategy", {Windowed: _windowed_geometry, Adaptive: _adaptive_geometry}
 )
 """How the lengths of a plane and its windows are drawn together."""
-
 
 _SMALL_STYLES = ("unit", "tiling", "sparse", *["overlapping"] * 3)
 _STYLES = (*_SMALL_STYLES, "dilated", "dilated", "whole", "beyond", "large", "far_apart", "aimed", "aimed")
@@ -317,9 +315,8 @@ def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
 
 def shortened(windows: Windowed) -> Windowed:
     """Write the windows by lists of one value or none where that is possible."""
-    lists = {
-        attribute.name: getattr(windows, attribute.name) for attribute in windows.attributes() if not attribute.is_flag
-    }
+    names = [attribute.name for attribute in windows.attributes() if not attribute.is_flag]
+    lists = {name: getattr(windows, name) for name in names}
     single = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
     if windows.stride == windows.kernel_size:
         single["stride"] = ()

@@ -122,12 +122,10 @@ class RayPool:
     def _start_judges(self, count: int) -> None:
         """Have so many judges, each on a free device, with this process's variables of the suite."""
         variables = {name: value for name, value in os.environ.items() if name.startswith("POOLPROOF_")}
-        device = {"CPU": {"num_cpus": 1}, "GPU": {"num_gpus": 1}}.get(
-            self._resource, {"num_cpus": 0, "resources": {self._resource: 1}}
-        )
-        actor = self._ray.remote(Judge).options(
-            max_restarts=-1, max_task_retries=-1, runtime_env={"env_vars": variables}, **device
-        )
+        custom = {"num_cpus": 0, "resources": {self._resource: 1}}
+        device = {"CPU": {"num_cpus": 1}, "GPU": {"num_gpus": 1}}.get(self._resource, custom)
+        options = {"max_restarts": -1, "max_task_retries": -1, "runtime_env": {"env_vars": variables}}
+        actor = self._ray.remote(Judge).options(**options, **device)
         for number in range(len(self._judges), count):
             self._judges.append(actor.remote(self._run, number))
 

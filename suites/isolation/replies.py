@@ -69,13 +69,9 @@ def read_description(record: Any) -> Description:
         raise ProtocolError(f"{structured!r:.200} describe no backend: {error!r:.200}") from None
 
 
-def _product(record: Any) -> Product | None:
-    """Read a product by all its fields, or by the name of one that is known."""
-    return PRODUCTS[record] if isinstance(record, str) else msgspec.convert(record, Product | None)
-
-
 _STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
-    "product": _product,
+    # all its fields, or the name of one that is known
+    "product": lambda value: PRODUCTS[value] if isinstance(value, str) else msgspec.convert(value, Product | None),
     "abilities": lambda value: {name: ALL if flags == {} else read(Abilities, flags) for name, flags in value.items()},
     "unsupported": lambda value: {
         (operator, dtype, stored): reason

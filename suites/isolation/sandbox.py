@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import sys
 import tempfile
 import time
@@ -43,6 +42,7 @@ from poolproof.suites.isolation.environment import identify, replay_arguments, t
 from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
 from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import START_SECONDS, Host, Message
+from poolproof.suites.judging.budget import number_in
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
@@ -219,7 +219,9 @@ class Sandbox:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
         self._is_over = False
-        self._build_for(questions)
+        for dtype in {question.built_for: None for question in questions if question.built_for}:
+            prepare(self.backend, say, dtype)  # to build takes longer than calls may
+            self._dtype = dtype
         try:
             for question, following in zip_longest(questions, questions[1:]):
                 yield self._row(question, following)
@@ -227,12 +229,6 @@ class Sandbox:
             if self._begun:
                 self._end_worker()
             self._in_flight.clear()
-
-    def _build_for(self, questions: Sequence[Question]) -> None:
-        """Have what their calls need built, which takes longer than calls may."""
-        for dtype in {question.built_for: None for question in questions if question.built_for}:
-            prepare(self.backend, say, dtype)
-            self._dtype = dtype
 
     def judge_alone(self, question: Question) -> Row:
         """Judge a question in a fresh process."""
@@ -531,7 +527,4 @@ def _check_declared(found: Sequence[Subject]) -> None:
 
 def _oom_kills() -> int | None:
     """Count the processes that the system has killed because it ran out of memory; None if it does not say."""
-    with suppress(OSError):
-        if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text("ascii"), re.MULTILINE):
-            return int(found[1])
-    return None
+    return number_in(Path("/proc/vmstat"), "oom_kill")

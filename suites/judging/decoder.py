@@ -77,7 +77,6 @@ class Fault:
 _CODES = ("colour_ids", "binary_weights", "base_four_weights")
 """The recipes that are a code."""
 
-
 _CHUNK_ELEMENTS = 1 << 16
 """Cells, or windows, of the planes that are looked at together, where these are more than one."""
 
@@ -137,9 +136,8 @@ class _Senders:
         """Map the gradients that belong into ``cell``, but for zeros, to their windows."""
         windows = self._operands.senders(cell)
         gradients = _in_units(self._gradients.reshape(-1)[windows].astype(np.float64), self.case)
-        return {
-            gradient: window for gradient, window in zip(gradients.tolist(), windows.tolist(), strict=True) if gradient
-        }
+        pairs = zip(gradients.tolist(), windows.tolist(), strict=True)
+        return {gradient: window for gradient, window in pairs if gradient}
 
     def carrying(self, cell: int, value: float) -> list[int]:
         """List the windows of the cell's plane whose gradient is ``value``, which is not 0."""

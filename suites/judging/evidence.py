@@ -130,9 +130,8 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
             break
     if different or evidence.arrays.keys() - derived.keys() - {"written"}:
         return f"has another array {next(iter(different), 'besides')!r} than follows from its case"
-    return (
-        "" if evidence.meta.get("call") == json.loads(json.dumps(meta["call"])) else "makes another call than its case"
-    )
+    is_same_call = evidence.meta.get("call") == json.loads(json.dumps(meta["call"]))
+    return "" if is_same_call else "makes another call than its case"
 
 
 def _other_than_said(row: Row, case: Case, output: NDArray[Any], indices: NDArray[Any]) -> str:

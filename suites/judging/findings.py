@@ -216,11 +216,9 @@ def _terms(trial: Trial, windows: Int64) -> Float64:
 def _senders_text(trial: Trial, senders: np.ndarray) -> str:
     if not len(senders):
         return "no window reaches it"
-    shown_senders = senders[:_MAX_WINDOWS]
-    shown = [
-        f"{list(_coordinates(sender, trial.case.pooled_shape))}={number(term)}"
-        for sender, term in zip(shown_senders, _terms(trial, shown_senders), strict=True)
-    ]
+    first = senders[:_MAX_WINDOWS]
+    places = (list(_coordinates(sender, trial.case.pooled_shape)) for sender in first)
+    shown = [f"{place}={number(term)}" for place, term in zip(places, _terms(trial, first), strict=True)]
     more = f" and {len(senders) - _MAX_WINDOWS} more" if len(senders) > _MAX_WINDOWS else ""
     return f"the sum ({trial.model}) of {len(senders)}: grad_output{', '.join(shown)}{more}"
 

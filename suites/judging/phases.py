@@ -189,9 +189,8 @@ def _read_sequence(record: dict[str, Any]) -> CallSequence:
         line = msgspec.convert(record, _SequenceLine)
         actions = tuple(map(Action.parse, line.sequence))
     except (TypeError, ValueError) as error:
-        raise CaseError(
-            f"a sequence is a list of actions, such as 'run executor=1', with its calls: {error}"
-        ) from error
+        what = "a list of actions, such as 'run executor=1', with its calls"
+        raise CaseError(f"a sequence is {what}: {error}") from error
     sequence = CallSequence(actions, tuple(map(Case.from_record, line.calls)))
     if reason := sequence.why_illegal():
         raise CaseError(reason)

@@ -62,7 +62,6 @@ class ExecutedCall:
 _Variation = tuple[str, Any]
 """What is other in a run than in the first: its kind, and the number, dtype or exponent."""
 
-
 NOT_MADE = "the forward does not make "
 """How the reason begins of a case whose forward was not made; what, and why, follow."""
 
@@ -128,9 +127,8 @@ class Trial:
             indices = forward_indices(operands.planes, self.case.axes, rule)
             last = replace(rule, ties=Ties.LAST)
             if rule.ties.takes_several and (forward_indices(operands.planes, self.case.axes, last) != indices).any():
-                raise ProducerFailed(
-                    f"tied maxima ({rule.ties} by the declared rule) are not judged, and there are some"
-                )
+                tied = f"tied maxima ({rule.ties} by the declared rule)"
+                raise ProducerFailed(f"{tied} are not judged, and there are some")
             return operands.with_indices(indices)
         if not self.backend.is_deterministic(call):
             raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")

@@ -109,14 +109,11 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
             return CaseQuestion(entry.case, LISTED, entry.place, entry=entry)
         case Case() as case:
             return CaseQuestion(case, EVERYTHING, AD_HOC)
-        case PhaseQuestion(is_drawn=True) as question:
+        case PhaseQuestion() as question if question.is_drawn or product:
             return replace(question, block=AD_HOC)
-        case _ if product is None:
-            raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
-        case ContractCall() as call:
+        case ContractCall() as call if product:
             return contract_question(call, product, CONTRACT, AD_HOC)
-        case PhaseQuestion() as question:
-            return replace(question, block=AD_HOC)
+    raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
 
 
 def further_question(case: Case, aspect: str) -> CaseQuestion:

@@ -70,14 +70,6 @@ class Subject:
     index_dtypes: tuple[str, ...] = ()
 
     @property
-    def on_streams(self) -> bool:
-        return "hold_up" in self.actions
-
-    @property
-    def in_phases(self) -> bool:
-        return "destroy" in self.actions
-
-    @property
     def is_whole(self) -> bool:
         return not self.dtype
 

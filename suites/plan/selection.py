@@ -6,6 +6,7 @@ is part of the record. Of pytest, it knows the ids of tests and nothing else.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,6 @@ from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.blocks import Block, extend
 from poolproof.suites.plan.lines import SingleBlock, further_question_of, line_question
 from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks, not_supported
-from poolproof.suites.plan.shard import Shard
 
 _PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL)
 """The tests that judge what is planned, each under the id of a block or of a question."""
@@ -31,9 +31,58 @@ _PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL
 _MOST_EXTENSION = 100_000_000
 """More cases than one block's extensions get in a week."""
 
+MOST_SHARDS = 10_000
+
 
 class NotDrawable(BadInput):
     """A record from which the questions cannot be redrawn; the text says what is missing or wrong."""
+
+
+class ShardError(BadInput):
+    """A shard that does not exist; the text says which do."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The ``number``-th of ``of`` parts of a plan, counted from 1, for sessions that know nothing of each other.
+
+    Its part follows from the plan, the backends and these numbers alone, and takes about as long as any other.
+    """
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Parse a text such as ``2/4``; `ShardError` for anything else."""
+        found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
+        shard = cls(*map(int, found.groups())) if found else None
+        if shard is None or not 1 <= shard.number <= shard.of <= MOST_SHARDS:
+            raise ShardError(f"--shard {text}: a shard is I/N, the I-th of N parts, from 1/N to N/N: 2/4")
+        return shard
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def names(self, costs: Mapping[str, float]) -> frozenset[str]:
+        """Choose this shard's names, by the costs of all; `ShardError` if some shard would get none."""
+        if len(costs) < self.of:
+            raise ShardError(f"--shard {self}: the options leave {len(costs):,} parts to deal out: take fewer shards")
+        return balance(costs, self.of)[self.number - 1]
+
+
+def balance(costs: Mapping[str, float], parts: int) -> list[frozenset[str]]:
+    """Divide names into parts of about the same cost: the costly first, each to the cheapest part so far.
+
+    No part costs more than 4/3 of the optimum's largest (Graham, 1969: longest processing time first).
+    """
+    groups: list[set[str]] = [set() for _ in range(parts)]
+    loads = [(0.0, part) for part in range(parts)]
+    for name in sorted(costs, key=lambda name: (-costs[name], name)):
+        load, part = heapq.heappop(loads)
+        groups[part].add(name)
+        heapq.heappush(loads, (load + costs[name], part))
+    return [frozenset(names) for names in groups]
 
 
 @dataclass(frozen=True)
@@ -124,9 +173,8 @@ class Selection:
                 raise NotDrawable(f"a budget was spent on {name!r}, which is no block of the plan")
             least, total = known[name].min_cases, known[name].count
             if count != total or not least <= part < count:
-                raise NotDrawable(
-                    f"a budget left {part:,} of {count:,} cases of {name}; at least {least:,} of {total:,} are expected"
-                )
+                expected = f"at least {least:,} of {total:,} are expected"
+                raise NotDrawable(f"a budget left {part:,} of {count:,} cases of {name}; {expected}")
         return replace(extended, asked={name: part for name, (part, _) in parts.items()})
 
     def __getstate__(self) -> dict[str, Any]:

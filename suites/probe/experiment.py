@@ -96,9 +96,8 @@ class Experiment:
     ) -> Trial:
         """Run gradients of a recipe of the suite."""
         case = self._case(crowded)
-        return self.trial(
-            replace(case, gradient=gradient, deterministic=deterministic, indices=indices or case.indices)
-        )
+        indices = indices or case.indices
+        return self.trial(replace(case, gradient=gradient, deterministic=deterministic, indices=indices))
 
     def crafted(self, craft: Craft, crowded: bool = False) -> Trial:
         """Run gradients made for where they land; the case spells them out."""

@@ -120,7 +120,6 @@ _TRAITS = (
     _Trait("subnormal cells", ("subnormals",), "flushes_subnormals", {False: "compared", True: "taken for zero"}),
 )
 
-
 _FROM_INDICES = frozenset({Ties.SHARED, Ties.ALL})
 _FROM_SUMS = frozenset({Ties.ANY, Nans.ANY})
 """What cannot be told from the indices of a forward; from the sums of a backward."""

@@ -127,9 +127,8 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
     if rejected := sums.admits(declared, trials):
         says.append(f"declared {declared} rejects {rejected}")
     elif model is not None and model != declared:
-        says.append(
-            f"declared {declared}, but {model} admits all that was seen: verdicts are weaker than they could be"
-        )
+        wider = f"declared {declared}, but {model} admits all that was seen"
+        says.append(f"{wider}: verdicts are weaker than they could be")
     says += [f"{trait}: {account.found(trait)}" for trait in ("infinity", "NaN") if account.found(trait) != "kept"]
     if trials[0].is_deterministic and account.found("repetitions") == "differ":
         says.append("declared deterministic, but repetitions differ")

@@ -60,9 +60,8 @@ def parse_time(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)", text.strip())
     seconds = match and float(match[1]) * _UNITS[match[2]]
     if not seconds or not 1.0 <= seconds <= _WEEK:
-        raise InvalidTime(
-            f"--budget {text}: a budget is a number and a unit (s, m or h), such as 90s or 10m, up to a week"
-        )
+        wanted = "a number and a unit (s, m or h), such as 90s or 10m, up to a week"
+        raise InvalidTime(f"--budget {text}: a budget is {wanted}")
     return seconds
 
 

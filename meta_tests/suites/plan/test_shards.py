@@ -25,8 +25,7 @@ from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
-from poolproof.suites.plan.selection import mandatory
-from poolproof.suites.plan.shard import Shard, ShardError, balance
+from poolproof.suites.plan.selection import Shard, ShardError, balance, mandatory
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.rerun import merge as command
 from sessions import run_session

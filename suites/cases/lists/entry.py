@@ -115,9 +115,8 @@ def read_entry(line: str) -> Entry | None:
         if (row.fault is None) == (row.case is None):
             raise ValueError("it has one of fault and case")
     except ValueError as error:
-        raise CaseError(
-            f"a row of a list has list, row, name and a fault, or a case with its standard: {error}"
-        ) from error
+        needed = "list, row, name and a fault, or a case with its standard"
+        raise CaseError(f"a row of a list has {needed}: {error}") from error
     case = None if row.case is None else Case.from_record(row.case)
     return Entry(row.list, row.row, row.name, case, row.fault or "", row.standard)
 

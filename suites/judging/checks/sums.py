@@ -84,11 +84,9 @@ def round_trip(trial: Trial) -> Mismatch | None:
         return None
     outside = (indices < 0) | (indices >= trial.case.plane_size)
     if outside.any():
-        legal = f"0 .. {trial.case.plane_size - 1}"
-        element = first_element(outside)
-        return mismatch(
-            f"{element_text('indices', element)} that the forward made", indices[element], legal, wrong=outside
-        )
+        legal, element = f"0 .. {trial.case.plane_size - 1}", first_element(outside)
+        subject = f"{element_text('indices', element)} that the forward made"
+        return mismatch(subject, indices[element], legal, wrong=outside)
     return wrong_sums(trial, *trial.with_indices(indices), "with the indices of its own forward")
 
 
