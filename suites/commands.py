@@ -50,7 +50,7 @@ from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.options import OneSentence, add_options, kernel_options
+from poolproof.suites.options import OneSentence, add_options, kernel_options, operator_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
@@ -310,14 +310,7 @@ _PLAN_OPTIONS = (
         "--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest."
     ),
     click.option("--seed", type=int, default=0, show_default=True),
-    click.option(
-        "--operator",
-        "operators",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=completion.operators,
-        help="Only this operator, repeatable.",
-    ),
+    operator_option,
     click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable."),
     click.option(
         "--aspect",

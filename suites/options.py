@@ -16,6 +16,7 @@ import pytest
 from poolproof.backends.registry import KERNELS, names
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
+from poolproof.suites import completion
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
@@ -241,6 +242,12 @@ def _take_sources(_context: click.Context, _option: click.Parameter, value: str 
         set_kernels(None if value is None else _folder(value))
     except argparse.ArgumentTypeError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def operator_option(command: _Command) -> _Command:
+    """Add to a command of click the option that chooses operators."""
+    add = partial(click.option, multiple=True, metavar="NAME", shell_complete=completion.operators)
+    return add("--operator", "operators", help="Only this operator, repeatable.")(command)
 
 
 def kernel_options(command: _Command) -> _Command:

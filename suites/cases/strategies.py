@@ -132,21 +132,13 @@ def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile
     leading = _leading_shape(draw, budget, profile)
     remaining = max(budget // max(prod(leading), 1), 1)
     spatial, windows = _GEOMETRIES[operator.windows](draw, operator.spatial_rank, remaining, profile)
-    data: dict[str, Any] = {"values": draw.choose(profile.values)}
+    fields: dict[str, Any] = {"shape": (*leading, *spatial), "values": draw.choose(profile.values)}
     if "grad_output" in operator.inputs:
-        data["gradient"] = draw.choose(profile.gradients)
-        data["indices"] = draw.choose(profile.indices)
-        data["scale"] = draw.choose(profile.scales)
-    case = Case(
-        operator=operator.name,
-        dtype=dtype,
-        index_dtype=index_dtype,
-        shape=(*leading, *spatial),
-        deterministic=draw.choose(profile.deterministic),
-        seed=draw.between(0, 2**32 - 1),
-        attributes=windows,
-        **data,
-    )
+        fields["gradient"] = draw.choose(profile.gradients)
+        fields["indices"] = draw.choose(profile.indices)
+        fields["scale"] = draw.choose(profile.scales)
+    fields |= {"deterministic": draw.choose(profile.deterministic), "seed": draw.between(0, 2**32 - 1)}
+    case = Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, attributes=windows, **fields)
     if profile.tagged:
         has_batch = len(case.shape) == operator.spatial_rank + 2
         shape = case.shape if has_batch else (1, *case.shape)  # the tag asks for a batch axis

@@ -226,14 +226,7 @@ _BY_ROUTE = ("torch-autograd", "torch-compile")
 def _described_call(case: Case) -> Call:
     """Describe a call by its forms, without any memory."""
     tensors = {
-        name: SimpleNamespace(
-            shape=form.shape,
-            dtype=form.dtype,
-            strides=form.strides,
-            offset=form.start,
-            tag=form.tag,
-            storage_elements=form.extent,
-        )
+        name: SimpleNamespace(**form._asdict(), offset=form.start, storage_elements=form.extent)
         for name, form in case.forms.items()
     }
     return Call(case.api, case.attributes, cast(Mapping[str, Tensor], tensors), case.deterministic)

@@ -90,17 +90,9 @@ def _backward_account(experiment: Experiment, account: Account) -> Account:
     rounding = sums.rounding(experiment)
     bits = sums.kept_bits(experiment)
     kind, accumulation = sums.accumulation(experiment, bits, rounding.found)
-    seen = [
-        accumulation,
-        rounding,
-        extremes.subnormals(experiment),
-        extremes.overflow(experiment),
-        extremes.infinities(experiment),
-        extremes.nan(experiment),
-        extremes.negative_zero(experiment),
-        extremes.determinism(experiment, demanded=False),
-        extremes.determinism(experiment, demanded=True),
-    ]
+    looks = (extremes.subnormals, extremes.overflow, extremes.infinities, extremes.nan, extremes.negative_zero)
+    seen = [accumulation, rounding, *(look(experiment) for look in looks)]
+    seen += [extremes.determinism(experiment, demanded) for demanded in (False, True)]
     account = replace(account, observations=(*account.observations, *seen))
     model = None
     if kind is not None and rounding.found == "even":
