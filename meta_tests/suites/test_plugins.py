@@ -26,7 +26,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
 from poolproof.suites.cli import main
 from poolproof.suites.commands import LISTED
-from poolproof.suites.judging import plugged_standards
+from poolproof.suites.judging import measure
 from poolproof.suites.plugged import LoadedPlugins
 from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
@@ -81,17 +81,17 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package
 
     def laid(points: str, files: Mapping[str, str]) -> Path:
         monkeypatch.syspath_prepend(str(lay(tmp_path / "site", points, files)))
-        plugged_standards.plugged.cache_clear()
+        measure.plugged.cache_clear()
         return tmp_path / "site"
 
     yield laid
-    plugged_standards.plugged.cache_clear()
+    measure.plugged.cache_clear()
     sys.modules.pop("theirs", None)
 
 
 def standards(package: Package, module: str) -> LoadedPlugins:
     package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + module})
-    return plugged_standards.plugged()
+    return measure.plugged()
 
 
 @pytest.mark.parametrize(

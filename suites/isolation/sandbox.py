@@ -46,7 +46,7 @@ from poolproof.suites.judging.budget import number_in
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
-from poolproof.suites.judging.plugged_standards import plugged
+from poolproof.suites.judging.measure import plugged
 from poolproof.suites.judging.question import Aspect, Prepared, Question, not_survived, verdict
 from poolproof.suites.plan.plans import Subject, Survey, subjects
 

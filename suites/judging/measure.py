@@ -1,7 +1,8 @@
 """Measures of a judged case: how far its output is from the truth, and the verdicts of the standards of others.
 
-Statistics are taken of every case. The standards are held against the outputs of aspects that ask for them
-(`Aspect.standards`) and against single named cases.
+Statistics are taken of every case. The standards, those of installed packages included (entry points of the group
+``poolproof.standards``), are held against the outputs of aspects that ask for them (`Aspect.standards`) and against
+single named cases.
 """
 
 from __future__ import annotations
@@ -9,25 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.deviations import sequential_sums
+from poolproof.references.deviations import Deviations, sequential_sums
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_indices
 from poolproof.references.forward_rule import ForwardRule, Ties
 from poolproof.references.kernels.sums import BOTH_INFINITIES
-from poolproof.references.standards import judge_all
+from poolproof.references.standards import STANDARDS, judge_all
+from poolproof.references.standards.base import Standard
 from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.features import DATA, INDEX_BITS
+from poolproof.reports.rows.plugins import PluginFault, PluginKind, raised
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
 from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.chunks import array_chunks
-from poolproof.suites.judging.plugged_standards import judge_plugged
 from poolproof.suites.judging.trial import Trial
+from poolproof.suites.plugged import LoadedPlugins, check_survived, load_plugins
 
 
 def measure_output(trial: Trial) -> Row:
@@ -115,3 +119,31 @@ def measure_standards(trial: Trial) -> Row:
         "standards_failed": [name for name, passes in verdicts.items() if passes is False],
         "standards_broken": broken or None,
     }
+
+
+@cache
+def plugged() -> LoadedPlugins[Standard]:
+    """Load the standards of installed packages, once in each process that judges."""
+    return load_plugins(PluginKind.STANDARD, Standard, STANDARDS)  # type: ignore[type-abstract]
+
+
+def judge_plugged(deviations: Deviations) -> tuple[dict[str, bool | None], list[str]]:
+    """Return (whether each standard of a plugin passes, None where it does not apply; those that failed, and why).
+
+    One that raises about an output, or ends its process, costs nothing but its answer: it is applied in a process of
+    its own first.
+    """
+    verdicts: dict[str, bool | None] = {}
+    broken = []
+    for name, standard in plugged().used.items():
+        try:
+            check_survived(partial(standard.judge, deviations), "applied")
+            passes = standard.judge(deviations)
+            if passes is not None and not isinstance(passes, bool):
+                raise PluginFault(f"it said {passes!r:.80}, not True, False or None")
+            verdicts[name] = passes
+        except PluginFault as fault:
+            broken.append(f"{name}: {fault}")
+        except (Exception, SystemExit) as error:
+            broken.append(f"{name}: {raised(error)}")
+    return verdicts, broken

@@ -30,9 +30,8 @@ from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
-from poolproof.suites.judging.decoder import Fault, decode
+from poolproof.suites.judging.decoder import Fault, decode, inferred_indices
 from poolproof.suites.judging.expected import excuse, has_call, refusal, unsupported
-from poolproof.suites.judging.inferred_indices import inferred_indices
 
 SCALE = 3
 """The power of two by which gradients are multiplied to see grad_input multiplied by it."""
