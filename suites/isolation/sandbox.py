@@ -352,10 +352,9 @@ class Sandbox:
         return min(_WARM_UP_SECONDS, max(_SLOWER * self._slowest_first, _LEAST_SECONDS))
 
     def _prepare(self, question: Question) -> Prepared | None:
-        try:
+        with suppress(Exception):  # it is raised again when the question is judged
             return question.prepare(self._remote)
-        except Exception:
-            return None  # it is raised again when the question is judged
+        return None
 
     def _begin(self, question: Question, prepared: Prepared | None) -> None:
         """Begin with a question: request its first calls, if they are prepared."""

@@ -79,18 +79,18 @@ def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
 
     `CaseError` or `ContractError` says what is wrong with a line.
     """
-    if (entry := read_entry(line)) is not None:
-        return entry
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         record = None
     match record:
+        case {"list": _}:
+            return read_entry(record)
         case {"api": _}:
             return ContractCall.from_record(record)
         case {"way": _} | {"sequence": _}:
             return read_phase_question(record, PHASES)
-        case _:
+        case _:  # or none at all, which this says
             return Case.from_json(line)
 
 
