@@ -46,10 +46,6 @@ CANNOT_START = (BackendUnavailable, UnknownBackend, BadInput, CaseError, Contrac
 """Errors that stop a run before it starts, each with a sentence that says why."""
 
 
-class CannotResume(BadInput):
-    """A run that cannot be resumed with these options; the text says which fit."""
-
-
 @dataclass(frozen=True)
 class Session:
     """The settings of a run; made by the controlling process, pickled to the workers."""
@@ -131,10 +127,10 @@ def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
 def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
     """Return what run.json says of a budget that begins; without one, the whole plan is expected.
 
-    `CannotResume` if an earlier session went beyond the plan, and this one would not.
+    `BadInput` if an earlier session went beyond the plan, and this one would not.
     """
     if not (budget is not None and budget.extends_plan) and time_budget.extension_counts(folder, selection.planned()):
-        raise CannotResume(f"{folder} holds a run that went beyond its plan: go on with it by such a budget, as 10m+")
+        raise BadInput(f"{folder} holds a run that went beyond its plan: go on with it by such a budget, as 10m+")
     if budget is None:
         time_budget.remove_journal(folder)
         return {}

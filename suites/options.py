@@ -37,10 +37,6 @@ _MODEL = "for --backend ascendc:...: cann takes the CPU library of an installed 
 _SOURCES = "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)"
 
 
-class OutOfRange(BadInput):
-    """An option with an invalid value; the text names it."""
-
-
 def add_options(group: Callable[[str], Callable[..., object]]) -> None:
     """Add all options; ``group`` gives for the title of a group what adds an option to it."""
     add = group("what is judged")
@@ -191,36 +187,36 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
     for option in ("case", "case_list"):
         if config.getoption(option):
             cases = f"the cases of --{option.replace('_', '-')}"
-            raise OutOfRange(f"--budget {budget}: a time is spent on a plan, not on {cases}")
+            raise BadInput(f"--budget {budget}: a time is spent on a plan, not on {cases}")
     return Budget(parse_time(budget.removesuffix("+")), now, extends_plan=budget.endswith("+"))
 
 
 def check_fleet(config: pytest.Config) -> None:
-    """Raise `OutOfRange` for options that do not go with a fleet."""
+    """Raise `BadInput` for options that do not go with a fleet."""
     address, workers = config.getoption("ray"), config.getoption("ray_workers")
     if workers is not None and workers < 1:
-        raise OutOfRange(f"--ray-workers {workers}: a fleet needs one at least")
+        raise BadInput(f"--ray-workers {workers}: a fleet needs one at least")
     if address is None:
         return
     if config.getoption("dist", "no") != "no":
-        raise OutOfRange(f"--ray {address} takes the place of -n: name --ray-workers instead")
+        raise BadInput(f"--ray {address} takes the place of -n: name --ray-workers instead")
     if config.getoption("budget"):
-        raise OutOfRange(f"--ray {address}: --budget is shared by the processes of one machine: take a --shard")
+        raise BadInput(f"--ray {address}: --budget is shared by the processes of one machine: take a --shard")
 
 
 def check_ranges(config: pytest.Config) -> None:
-    """Raise `OutOfRange` for an option with an invalid value."""
+    """Raise `BadInput` for an option with an invalid value."""
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
     if cases is not None and not 1 <= cases <= MOST_CASES:
-        raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+        raise BadInput(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
     diagnosis, workers = config.getoption("diagnose"), config.getoption("numprocesses", None)
     if isinstance(workers, int) and workers > MOST_WORKERS:
-        raise OutOfRange(f"-n {workers}: no machine judges with more than {MOST_WORKERS:,} processes; take -n auto")
+        raise BadInput(f"-n {workers}: no machine judges with more than {MOST_WORKERS:,} processes; take -n auto")
     if not 0.0 <= diagnosis <= MAX_SECONDS:
-        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
+        raise BadInput(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
     if not 0.0 < timeout <= MAX_SECONDS:
         needed = f"a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
-        raise OutOfRange(f"--case-timeout {timeout:g}: a case needs {needed}")
+        raise BadInput(f"--case-timeout {timeout:g}: a case needs {needed}")
 
 
 def _named(text: str) -> Path:

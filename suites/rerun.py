@@ -78,10 +78,6 @@ _SAME_BITS = ("model", *_SINGLE[_SINGLE.index("n") : _SINGLE.index("output_diges
 """Columns that identify a row, those that are looked at, and those that follow from equal bits."""
 
 
-class NothingToSample(BadInput):
-    """The bundle has no case that could be judged again; the text says why."""
-
-
 @dataclass(frozen=True)
 class Rejudged:
     """A case judged twice: its row in the bundle and here; ``differs`` says how, empty if they agree.
@@ -99,7 +95,7 @@ def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     """Draw so many of the rows of cases, or all if there are fewer, uniformly; ordered by block."""
     rows = read_rows(digest.folder, [*_KEY, *_COMPARED, *_SAME_BITS], pc.field("block") != "")
     if not rows.num_rows:
-        raise NothingToSample("the run in the bundle has no case")
+        raise BadInput("the run in the bundle has no case")
     chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
     return rows.take(sorted(chosen)).to_pylist()
 
@@ -118,7 +114,7 @@ def rejudge(
     for judged, theirs in by_backend.items():
         name = judged if backend is None else backend
         if backend is None and not is_installed(name):
-            raise NothingToSample(f"{name}, which the bundle names, is not installed: name it yourself, by --backend")
+            raise BadInput(f"{name}, which the bundle names, is not installed: name it yourself, by --backend")
         survey, sandbox = surveyed(name)
         with tempfile.TemporaryDirectory() as scratch, closing(sandbox):
             for line in _other_than_judged(digest.run, judged, survey):
@@ -195,7 +191,7 @@ def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
         found |= {(backend, block, each.id): each for each in questions}
     for row in rows:
         if _key(row) not in found:
-            raise NothingToSample(f"case {row['case_id']} is not part of the plan that the run names")
+            raise BadInput(f"case {row['case_id']} is not part of the plan that the run names")
     return [found[_key(row)] for row in rows]
 
 

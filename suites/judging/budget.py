@@ -39,16 +39,12 @@ _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _GROUP = Path("/sys/fs/cgroup")
 
 
-class InvalidSize(BadInput):
-    """A text that is no size of memory."""
-
-
 def parse_size(text: str) -> int:
-    """Read a size such as 8GiB, 500 MB or 1.5TiB as bytes; `InvalidSize` for anything else, and for nothing."""
+    """Read a size such as 8GiB, 500 MB or 1.5TiB as bytes; `BadInput` for anything else, and for nothing."""
     match = _SIZE.fullmatch(text.strip())
     size = match and float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()]
     if not size or not 1.0 <= size < inf:
-        raise InvalidSize(f"--memory-budget {text}: a size is a number above 0 and a unit, such as 8GiB or 500MB")
+        raise BadInput(f"--memory-budget {text}: a size is a number above 0 and a unit, such as 8GiB or 500MB")
     return int(size)
 
 

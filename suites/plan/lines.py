@@ -32,10 +32,6 @@ CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.i
 """What a further case may be held to."""
 
 
-class NoFurtherCase(BadInput):
-    """A row that is not that of a further case; the text says why."""
-
-
 @dataclass(frozen=True)
 class SingleBlock(Block):
     """A single question to a backend: of a line, or of a block whose cases are judged one by one."""
@@ -123,8 +119,8 @@ def further_question(case: Case, aspect: str) -> CaseQuestion:
 
 
 def further_question_of(row: Row) -> CaseQuestion:
-    """Return the question of a further case's row; `NoFurtherCase` if it has none."""
+    """Return the question of a further case's row; `BadInput` if it has none."""
     try:
         return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
     except (CaseError, KeyError, TypeError, AttributeError) as error:
-        raise NoFurtherCase(f"its case or its block is none: {error}") from error
+        raise BadInput(f"its case or its block is none: {error}") from error
