@@ -364,8 +364,7 @@ def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
     "--format",
     "name",
     required=True,
-    metavar="NAME",
-    shell_complete=completion.formats,
+    type=completion.FORMAT,
     help="What to write: atk, json, ttk, or a format that an installed package brings.",
 )
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
@@ -457,7 +456,7 @@ def coverage(given: tuple[Path, ...], plan: _PlanChoice, missing: int, output: P
     _show_coverage(covered, missing)
     if output:
         completions = [Completion(own, key[2], plan.seed) for key, own in covered.items()]
-        lines = [case.to_json() for completion in completions for case in completion.cases(2)]
+        lines = [case.to_json() for each in completions for case in each.cases(2)]
         with replacing(output) as aside:
             aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")

@@ -15,30 +15,22 @@ from poolproof.references.operators import OPERATORS
 from poolproof.suites.cases.lists import FORMATS
 from poolproof.suites.plan.plans import DTYPES
 
-Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
-
-def _among(known: Callable[[], Iterable[str]]) -> Complete:
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001  (click's signature)
-        return [name for name in known() if name.startswith(incomplete)]
-
-    return complete
-
-
-class BackendName(click.ParamType):
-    """Any name of a backend, converted to the one that reports use."""
+class KnownName(click.ParamType):
+    """A name, completed to one that is ``known``; any may be given, and is converted to how it is ``spelled``."""
 
     name = "name"
 
+    def __init__(self, known: Callable[[], Iterable[str]], spelled: Callable[[str], str] = str) -> None:
+        self._known, self._spelled = known, spelled
+
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
-        return canonical(value)
+        return self._spelled(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
 
 
-BACKEND = BackendName()
-operators = _among(lambda: OPERATORS)
-dtypes = _among(lambda: DTYPES)
-formats = _among(lambda: FORMATS)
+BACKEND, OPERATOR, DTYPE = KnownName(names, canonical), KnownName(lambda: OPERATORS), KnownName(lambda: DTYPES)
+FORMAT = KnownName(lambda: FORMATS)
 """Built-in formats alone: those of packages are not loaded for completion."""

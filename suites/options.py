@@ -242,8 +242,8 @@ def _take_sources(_context: click.Context, _option: click.Parameter, value: str 
 
 def operator_option(command: _Command) -> _Command:
     """Add to a command of click the option that chooses operators."""
-    add = partial(click.option, multiple=True, metavar="NAME", shell_complete=completion.operators)
-    return add("--operator", "operators", help="Only this operator, repeatable.")(command)
+    add = partial(click.option, multiple=True, type=completion.OPERATOR, help="Only this operator, repeatable.")
+    return add("--operator", "operators")(command)
 
 
 def kernel_options(command: _Command) -> _Command:

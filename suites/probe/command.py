@@ -53,7 +53,7 @@ def all_accounts(name: str) -> list[Account]:
 )
 @kernel_options
 @operator_option
-@click.option("--dtype", "dtypes", multiple=True, shell_complete=completion.dtypes, help="Only this dtype, repeatable.")
+@click.option("--dtype", "dtypes", multiple=True, type=completion.DTYPE, help="Only this dtype, repeatable.")
 @click.option(
     "--memory-format",
     "formats",
