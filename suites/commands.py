@@ -41,7 +41,6 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, 
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugins import choose
-from poolproof.suites import completion
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
@@ -51,7 +50,7 @@ from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.measure import plugged
-from poolproof.suites.options import OneSentence, add_options, kernel_options, operator_option
+from poolproof.suites.options import BACKEND, FORMAT, OneSentence, add_options, kernel_options, operator_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
@@ -113,7 +112,7 @@ LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {
 
 @click.command(name="list")
 @kernel_options
-@click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
+@click.option("--backend", default="torch-cpu", show_default=True, type=BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
@@ -164,7 +163,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     multiple=True,
     default=["torch-cpu"],
     show_default=True,
-    type=completion.BACKEND,
+    type=BACKEND,
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
@@ -302,7 +301,7 @@ _PLAN_OPTIONS = (
         "--backend",
         default="emulator-a2",
         show_default=True,
-        type=completion.BACKEND,
+        type=BACKEND,
         help="Backend whose plan it is: what it has is drawn.",
     ),
     kernel_options,
@@ -364,7 +363,7 @@ def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
     "--format",
     "name",
     required=True,
-    type=completion.FORMAT,
+    type=FORMAT,
     help="What to write: atk, json, ttk, or a format that an installed package brings.",
 )
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")

@@ -1,22 +1,24 @@
-"""The options of a conformance run, with the checks of their values."""
+"""The options of a conformance run, with the checks of their values, and those that several commands share."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import click
 import pytest
+from click.shell_completion import CompletionItem
 
-from poolproof.backends.registry import KERNELS, names
+from poolproof.backends.registry import KERNELS, canonical, names
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites import completion
+from poolproof.suites.cases.lists import FORMATS
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
@@ -240,9 +242,29 @@ def _take_sources(_context: click.Context, _option: click.Parameter, value: str 
         raise click.BadParameter(str(error)) from None
 
 
+class KnownName(click.ParamType):
+    """A name, completed to one that is ``known``; any may be given, and is converted to how it is ``spelled``."""
+
+    name = "name"
+
+    def __init__(self, known: Callable[[], Iterable[str]], spelled: Callable[[str], str] = str) -> None:
+        self._known, self._spelled = known, spelled
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
+        return self._spelled(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        return [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
+
+
+BACKEND, OPERATOR, DTYPE = KnownName(names, canonical), KnownName(lambda: OPERATORS), KnownName(lambda: DTYPES)
+FORMAT = KnownName(lambda: FORMATS)
+"""Built-in formats alone: those of packages are not loaded for completion."""
+
+
 def operator_option(command: _Command) -> _Command:
     """Add to a command of click the option that chooses operators."""
-    add = partial(click.option, multiple=True, type=completion.OPERATOR, help="Only this operator, repeatable.")
+    add = partial(click.option, multiple=True, type=OPERATOR, help="Only this operator, repeatable.")
     return add("--operator", "operators")(command)
 
 

@@ -43,13 +43,12 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, V
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
-from poolproof.suites import completion
 from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
-from poolproof.suites.options import kernel_options
+from poolproof.suites.options import BACKEND, kernel_options
 from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
@@ -213,7 +212,7 @@ def _verdict_text(row: Row) -> str:
 @click.command()
 @click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
-@click.option("--backend", type=completion.BACKEND, help="Backend to judge on [default: those that the run names].")
+@click.option("--backend", type=BACKEND, help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
 @kernel_options
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")

@@ -19,9 +19,6 @@ _Record = TypeVar("_Record")
 _MOST = 1 << 63
 """Strides are less."""
 
-Change = tuple[str, str, str]
-"""What of its process a call changed: what, before, after."""
-
 
 def read(kind: type[_Record], record: Any) -> _Record:
     """Read a dataclass; `ProtocolError` where a field is unknown, missing, or of another type."""
@@ -38,8 +35,8 @@ def _names(kind: Hashable) -> frozenset[str]:
     return frozenset(each.name for each in fields(kind))  # type: ignore[arg-type]
 
 
-def read_outcome(record: Any, call: Call, changes: tuple[Change, ...] = ()) -> Outcome:
-    """Read the outcome of ``call``, which changed that of its process."""
+def read_outcome(record: Any, call: Call, changes: tuple[tuple[str, str, str], ...] = ()) -> Outcome:
+    """Read the outcome of ``call``, which changed of its process each (what, before, after)."""
     if not isinstance(record, dict) or "changed" in record:
         raise ProtocolError(f"{record!r:.200} is no outcome")
     outcome = read(Outcome, {**record, "changed": changes})

@@ -23,8 +23,6 @@ from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
 REACHED, REJECTED, SINGLE_VALUED = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
 
-Flags = NDArray[np.uint8]
-
 _MAX_CELLS = 1 << 17
 """Cells, or windows, of the planes of a chunk, where these are more than one."""
 
@@ -58,7 +56,7 @@ class CellChunks:
         return self.chunk(next(cells for cells in self._ranges() if cell < cells.stop))
 
     @cached_property
-    def flags(self) -> Flags:
+    def flags(self) -> NDArray[np.uint8]:
         flags = np.zeros(len(self._outputs), np.uint8)
         for cells in self._ranges():
             _, outputs, sums, allowed = self.chunk(cells)

@@ -127,7 +127,7 @@ class Block(ABC):
 
     @property
     def _group(self) -> Group:
-        return self.subject.group(self.aspect)
+        return self.subject.group(self.aspect.id)
 
     def _clause_of(self, question: Question) -> str:
         return str(question.describe()["clause"])

@@ -19,7 +19,7 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.expected import unsupported
-from poolproof.suites.judging.question import Aspect, verdict
+from poolproof.suites.judging.question import verdict
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -77,8 +77,8 @@ class Subject:
     def id(self) -> str:
         return "-".join(part for part in (self.backend, self.operator.name, self.dtype, self.index_dtype) if part)
 
-    def group(self, aspect: Aspect) -> Group:
-        values = (self.backend, self.operator.name, self.dtype, self.index_dtype, aspect.id)
+    def group(self, aspect: str) -> Group:
+        values = (self.backend, self.operator.name, self.dtype, self.index_dtype, aspect)
         return tuple(zip(GROUP, values, strict=True))
 
 
@@ -159,8 +159,7 @@ def scope_of(subject: Subject) -> Scope:
 
 def not_supported(subject: Subject) -> Row:
     assert subject.unsupported is not None
-    values = (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype, "")
-    return dict(zip(GROUP, values, strict=True)) | verdict(Verdict.NOT_SUPPORTED, subject.unsupported)
+    return dict(subject.group("")) | verdict(Verdict.NOT_SUPPORTED, subject.unsupported)
 
 
 B_co = TypeVar("B_co", covariant=True)
