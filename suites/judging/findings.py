@@ -56,10 +56,6 @@ class Finding:
     check: str
     mismatch: Mismatch
 
-    @property
-    def message(self) -> str:
-        return self.mismatch.message
-
     def to_record(self) -> dict[str, Any]:
         """Return the record of the column ``findings``, which names the expected value ``owed``."""
         record = {"check": self.check} | asdict(self.mismatch)

@@ -14,7 +14,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.question import Aspect, Question, verdict
 from poolproof.suites.judging.trial import ProducerFailed
 from poolproof.suites.plan.plans import Subject
-from poolproof.suites.probe import extremes, indices, sums
+from poolproof.suites.probe import indices, sums
 from poolproof.suites.probe.experiment import Account, Experiment, NotRun, Observation
 
 MEMORY_FORMATS = ("contiguous", "channels_last")
@@ -90,9 +90,9 @@ def _backward_account(experiment: Experiment, account: Account) -> Account:
     rounding = sums.rounding(experiment)
     bits = sums.kept_bits(experiment)
     kind, accumulation = sums.accumulation(experiment, bits, rounding.found)
-    looks = (extremes.subnormals, extremes.overflow, extremes.infinities, extremes.nan, extremes.negative_zero)
+    looks = (sums.subnormals, sums.overflow, sums.infinities, sums.nan, sums.negative_zero)
     seen = [accumulation, rounding, *(look(experiment) for look in looks)]
-    seen += [extremes.determinism(experiment, demanded) for demanded in (False, True)]
+    seen += [sums.determinism(experiment, demanded) for demanded in (False, True)]
     account = replace(account, observations=(*account.observations, *seen))
     model = None
     if kind is not None and rounding.found == "even":
