@@ -79,10 +79,7 @@ whatever is left."""
 
 
 def survey(backend: str) -> Survey:
-    """Survey a backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here.
-
-    Its environment includes the identity of its libraries.
-    """
+    """Survey a backend and identify its libraries; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
     found, sandbox = surveyed(backend)
     sandbox.close()
     return found

@@ -225,16 +225,13 @@ def _colour(value: float, expected: list[float], sources: Sequence[Callable[[flo
 
 
 def _matched(missing: _Missing, surplus: _Surplus, senders: _Senders) -> list[Fault]:
-    """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again.
-
-    One of the same plane is nearer than any other.
-    """
+    """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again."""
     faults = []
     left = {gradient: np.array(places, np.int64).reshape(-1, 2) for gradient, places in missing.items()}
     for cell, gradient, times in surplus:
         places = left.get(gradient, _NOWHERE)
         homes, size = places[:, 1], senders.case.plane_size
-        nearest = np.lexsort((np.abs(homes - cell), homes // size != cell // size))[:times]
+        nearest = np.lexsort((np.abs(homes - cell), homes // size != cell // size))[:times]  # first of the same plane
         faults += [Fault("misrouted", cell, window, home) for window, home in places[nearest].tolist()]
         left[gradient] = np.delete(places, nearest, axis=0)
         if more := times - len(nearest):

@@ -96,10 +96,7 @@ def first_element(wrong: NDArray[np.bool_]) -> Element:
 
 
 def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch | None:
-    """Report the worst of those cells of grad_input, flat, whose value is not admissible; None where there are none.
-
-    The worst of all is the one farthest from its exact sum; the windows that belong there are named.
-    """
+    """Report the worst of the ``wrong`` cells of grad_input, flat, with the windows that belong there; None if none."""
     if not wrong.any():
         return None
     case = trial.case

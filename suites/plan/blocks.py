@@ -311,10 +311,7 @@ def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[objec
 
 @dataclass(frozen=True)
 class ListedBlock(Block):
-    """The listed cases of an aspect and a subject in a plan of ``plan_cases`` cases.
-
-    They are as small as their purpose allows.
-    """
+    """The listed cases of an aspect and subject in a plan of so many cases, each as small as its purpose allows."""
 
     subject: Subject
     aspect: CaseAspect
