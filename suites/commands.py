@@ -306,9 +306,7 @@ _PLAN_OPTIONS = (
     ),
     kernel_options,
     click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True),
-    click.option(
-        "--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest."
-    ),
+    click.option("--cases", "number", type=click.IntRange(1), help="Per operator, dtypes and aspect, as for pytest."),
     click.option("--seed", type=int, default=0, show_default=True),
     operator_option,
     click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable."),
@@ -369,9 +367,7 @@ def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @_plan_options
 @click.option("--case", "lines", multiple=True, metavar="JSON", help="This case instead of a plan, repeatable.")
-@click.option(
-    "--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="The rows of this list, repeatable."
-)
+@click.option("--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="Rows of this list, repeatable.")
 def export(name: str, path: Path, plan: _PlanChoice, lines: tuple[str, ...], lists: tuple[Path, ...]) -> None:
     """Write cases as a list for another tool, those that its format has words for.
 

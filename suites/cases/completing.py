@@ -114,9 +114,8 @@ def _windowed(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Windowed
     sizes, kernels, strides, paddings, dilations = zip(*axes, strict=True)
     counts = [pooled_size(*axis, ceil_mode) for axis in axes]
     most = _AIMED if wanted else 1
-    if min(counts) < 1 or max(prod(sizes), prod(counts)) > most * MAX_CELLS:
-        return None
-    if prod(counts) * prod(kernel) > most * MAX_TAPS:
+    is_large = max(prod(sizes), prod(counts)) > most * MAX_CELLS or prod(counts) * prod(kernel) > most * MAX_TAPS
+    if min(counts) < 1 or is_large:
         return None
     windows = Windowed(kernels, strides, paddings, dilations, ceil_mode)
     if any(axis.has_empty_window for axis in windows.axes(sizes)):

@@ -46,10 +46,8 @@ class RayPool:
         devices = int(self._ray.cluster_resources().get(resource, 0))
         if not devices:
             self._ray.shutdown()
-            raise FleetError(
-                f"--ray {address}: the cluster has no {resource}: name its devices by ray start --resources, or "
-                "another --ray-resource"
-            )
+            how = "name its devices by ray start --resources, or another --ray-resource"
+            raise FleetError(f"--ray {address}: the cluster has no {resource}: {how}")
         self.size = min(workers or devices, devices)
         self._run = uuid4().hex
         self._judges: list[Any] = []

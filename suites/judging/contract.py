@@ -101,11 +101,9 @@ def status(expected: Expectation, made: Attempt) -> Mismatch | None:
     """Hold the answer against that of the library's code and of its published page."""
     if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
-    expected_answers = " or ".join(
-        f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success" for answer in expected.acceptable
-    )
+    right = (f"{each.status:d} in phase {each.phase}" if each.phase else "success" for each in expected.acceptable)
     got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
-    return mismatch("the answer", got, expected_answers, guess=f"its text is: {made.text}" if made.text else "")
+    return mismatch("the answer", got, " or ".join(right), guess=f"its text is: {made.text}" if made.text else "")
 
 
 def untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:

@@ -135,9 +135,8 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
                 producer = OPERATORS.get(operator.producer or "", operator)
-                made = reason is None and any(
-                    unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes
-                )
+                missing = (unsupported(backend, producer, dtype, stored) for stored in producer.indices.dtypes)
+                made = reason is None and None in missing
                 found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
     return _with_index_dtypes(found)
 
