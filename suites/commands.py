@@ -450,7 +450,7 @@ def coverage(given: tuple[Path, ...], plan: _PlanChoice, missing: int, output: P
         raise BadInput("no call of these operators and dtypes has classes to count")
     _show_coverage(covered, missing)
     if output:
-        completions = [Completion(own, key[2], plan.seed) for key, own in covered.items()]
+        completions = (Completion(own, key[2], plan.seed) for key, own in covered.items())
         lines = [case.to_json() for each in completions for case in each.cases(2)]
         with replacing(output) as aside:
             aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
