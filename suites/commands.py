@@ -8,11 +8,12 @@ import tempfile
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
+from functools import wraps
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import click
 import numpy as np
@@ -40,7 +41,6 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, 
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugins import choose
-from poolproof.suites import completion
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
@@ -49,8 +49,8 @@ from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.plugged_standards import plugged
-from poolproof.suites.options import OneSentence, add_options, kernel_options
+from poolproof.suites.judging.measure import plugged
+from poolproof.suites.options import BACKEND, FORMAT, OneSentence, add_options, kernel_options, operator_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
@@ -112,7 +112,7 @@ LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {
 
 @click.command(name="list")
 @kernel_options
-@click.option("--backend", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to plan for.")
+@click.option("--backend", default="torch-cpu", show_default=True, type=BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
@@ -163,7 +163,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     multiple=True,
     default=["torch-cpu"],
     show_default=True,
-    type=completion.BACKEND,
+    type=BACKEND,
     help="Backend to judge, repeatable.",
 )
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
@@ -270,16 +270,13 @@ def _print_row(row: Row) -> None:
     style = "yellow" if row["verdict"] in SKIPPED else "green"
     reason = f": {row['reason']}" if row["reason"] else ""
     checks = ", ".join(row.get("checks_judged") or []) or "nothing"
-    _console.print(
-        Text(f"{row['verdict']}{reason} ({row['backend']} {row['operator']}, case {row['case_id']})", style=style)
-    )
+    asked = f"{row['backend']} {row['operator']}, case {row['case_id']}"
+    _console.print(Text(f"{row['verdict']}{reason} ({asked})", style=style))
     _console.print(f"judged: {checks}")
     if row.get("k_error"):
         error, bound = (np.nanmax(row[name]) for name in ("k_error", "k_bound"))
-        exact = f"{row['n_bits_owed']} of {row['n']} cells have one admissible value"
-        _console.print(
-            f"{LARGEST_ERROR.name} {error:.3g} {LARGEST_ERROR.unit} (at most {bound:.3g}), {exact}, {row['model']}"
-        )
+        worst = f"{LARGEST_ERROR.name} {error:.3g} {LARGEST_ERROR.unit} (at most {bound:.3g})"
+        _console.print(f"{worst}, {row['n_bits_owed']} of {row['n']} cells have one admissible value, {row['model']}")
 
 
 def _print_evidence(row: Row, folder: Path | None) -> None:
@@ -304,23 +301,14 @@ _PLAN_OPTIONS = (
         "--backend",
         default="emulator-a2",
         show_default=True,
-        type=completion.BACKEND,
+        type=BACKEND,
         help="Backend whose plan it is: what it has is drawn.",
     ),
     kernel_options,
     click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True),
-    click.option(
-        "--cases", "number", type=click.IntRange(1), help="Cases per operator, dtypes and aspect, as for pytest."
-    ),
+    click.option("--cases", "number", type=click.IntRange(1), help="Per operator, dtypes and aspect, as for pytest."),
     click.option("--seed", type=int, default=0, show_default=True),
-    click.option(
-        "--operator",
-        "operators",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=completion.operators,
-        help="Only this operator, repeatable.",
-    ),
+    operator_option,
     click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable."),
     click.option(
         "--aspect",
@@ -330,14 +318,42 @@ _PLAN_OPTIONS = (
         help="Only this aspect, repeatable.",
     ),
 )
-_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def _plan_options(command: _Command) -> _Command:
-    """Add the options that choose the cases of a plan."""
+@dataclass(frozen=True)
+class _PlanChoice:
+    """The values of `_PLAN_OPTIONS`, by which a plan's cases on a backend are chosen."""
+
+    backend: str
+    plan_name: str
+    number: int | None
+    seed: int
+    operators: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    aspects: tuple[str, ...]
+
+    def subjects(self) -> list[Subject]:
+        wanted, kept = _operator_names(self.operators), self.dtypes or DTYPES
+        found = _survey_or_exit(self.backend).subjects
+        return [subject for subject in found if subject.operator.name in wanted and subject.dtype in kept]
+
+    def cases(self, subjects: Sequence[Subject]) -> list[Case]:
+        plan, aspects = PLANS[self.plan_name], [CASE_ASPECTS[name] for name in self.aspects or CASE_ASPECTS]
+        plan = plan if self.number is None else replace(plan, cases=self.number)
+        planned = blocks(subjects, aspects, plan, self.seed)
+        return [question.case for block in planned for question in block.questions()]
+
+
+def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose the cases of a plan, and give the command their values as its ``plan``."""
+
+    @wraps(command)
+    def with_plan(**given: Any) -> None:
+        command(plan=_PlanChoice(**{field.name: given.pop(field.name) for field in fields(_PlanChoice)}), **given)
+
     for option in reversed(_PLAN_OPTIONS):
-        command = option(command)
-    return command
+        with_plan = option(with_plan)
+    return with_plan
 
 
 @click.command()
@@ -345,29 +361,14 @@ def _plan_options(command: _Command) -> _Command:
     "--format",
     "name",
     required=True,
-    metavar="NAME",
-    shell_complete=completion.formats,
+    type=FORMAT,
     help="What to write: atk, json, ttk, or a format that an installed package brings.",
 )
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @_plan_options
 @click.option("--case", "lines", multiple=True, metavar="JSON", help="This case instead of a plan, repeatable.")
-@click.option(
-    "--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="The rows of this list, repeatable."
-)
-def export(
-    name: str,
-    path: Path,
-    backend: str,
-    plan_name: str,
-    number: int | None,
-    seed: int,
-    operators: tuple[str, ...],
-    dtypes: tuple[str, ...],
-    aspects: tuple[str, ...],
-    lines: tuple[str, ...],
-    lists: tuple[Path, ...],
-) -> None:
+@click.option("--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="Rows of this list, repeatable.")
+def export(name: str, path: Path, plan: _PlanChoice, lines: tuple[str, ...], lists: tuple[Path, ...]) -> None:
     """Write cases as a list for another tool, those that its format has words for.
 
     Read again by --case-list, each row is the case that was written, with its id. The other cases are counted with the
@@ -375,10 +376,7 @@ def export(
     """
     check_replaceable(path)
     chosen = format_named(name)
-    cases = list(_given_cases(lines, lists))
-    if not (lines or lists):
-        chosen_subjects = _chosen_subjects(backend, operators, dtypes)
-        cases = list(_planned_cases(chosen_subjects, plan_name, number, seed, aspects))
+    cases = list(_given_cases(lines, lists)) if lines or lists else plan.cases(plan.subjects())
     with format_errors(name):
         rows, left_out = export_rows(chosen, cases)
         text = chosen.document(rows) if rows else ""
@@ -419,32 +417,12 @@ def _case_coverage(
     return covered
 
 
-def _planned_cases(
-    chosen: Sequence[Subject], plan_name: str, number: int | None, seed: int, aspects: Sequence[str]
-) -> Iterator[Case]:
-    plan = PLANS[plan_name]
-    plan = plan if number is None else replace(plan, cases=number)
-    planned = blocks(chosen, [CASE_ASPECTS[name] for name in aspects or CASE_ASPECTS], plan, seed)
-    return (question.case for block in planned for question in block.questions())
-
-
 @click.command()
 @click.argument("given", nargs=-1, type=PATH, metavar="[REPORT | LIST]...")
 @_plan_options
 @click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
 @click.option("--complete", "output", type=PATH, help="Write cases that visit them to this file, for --case-list.")
-def coverage(
-    given: tuple[Path, ...],
-    backend: str,
-    plan_name: str,
-    number: int | None,
-    seed: int,
-    operators: tuple[str, ...],
-    dtypes: tuple[str, ...],
-    aspects: tuple[str, ...],
-    missing: int,
-    output: Path | None,
-) -> None:
+def coverage(given: tuple[Path, ...], plan: _PlanChoice, missing: int, output: Path | None) -> None:
     """Tell which classes of the factors that kernels branch on meet in a plan, or in a REPORT's calls or a LIST's rows.
 
     Counts pairs of all factors and triples of those that matter most, of those that can be: for a plan on its backend,
@@ -457,24 +435,23 @@ def coverage(
         covered |= factor_coverage(report, read_run(report))
     lists = [path for path in given if not path.is_dir()]
     if not given:
-        subjects = _chosen_subjects(backend, operators, dtypes)
-        cases = list(_planned_cases(subjects, plan_name, number, seed, aspects))
-        covered |= _case_coverage(backend, cases, subjects)
+        subjects = plan.subjects()
+        covered |= _case_coverage(plan.backend, plan.cases(subjects), subjects)
     elif lists:
         entries = read_lists(lists)
         cases = [entry.case for entry in entries if entry.case]
         covered |= _case_coverage(" ".join(path.name for path in lists), cases)
         if unread := [entry.fault for entry in entries if not entry.case]:
-            _console.print(
-                f"{len(unread):,} of {len(entries):,} rows are no cases, the first: {unread[0]}", style="yellow"
-            )
-    wanted = _operator_names(operators)
+            rows = f"{len(unread):,} of {len(entries):,} rows"
+            _console.print(f"{rows} are no cases, the first: {unread[0]}", style="yellow")
+    wanted, dtypes = _operator_names(plan.operators), plan.dtypes
     covered = {key: own for key, own in covered.items() if key[1] in wanted and (not dtypes or key[2] in dtypes)}
     if not covered:
         raise BadInput("no call of these operators and dtypes has classes to count")
     _show_coverage(covered, missing)
     if output:
-        lines = [case.to_json() for key, own in covered.items() for case in Completion(own, key[2], seed).cases(2)]
+        completions = (Completion(own, key[2], plan.seed) for key, own in covered.items())
+        lines = [case.to_json() for each in completions for case in each.cases(2)]
         with replacing(output) as aside:
             aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
@@ -490,12 +467,6 @@ def _given_cases(lines: Iterable[str], lists: Iterable[Path]) -> Iterator[Case]:
         if entry.case is None:
             raise BadInput(entry.fault)
         yield entry.case
-
-
-def _chosen_subjects(backend: str, operators: Iterable[str], dtypes: Iterable[str]) -> list[Subject]:
-    wanted, kept = _operator_names(operators), set(dtypes) or set(DTYPES)
-    subjects = _survey_or_exit(backend).subjects
-    return [subject for subject in subjects if subject.operator.name in wanted and subject.dtype in kept]
 
 
 def _operator_names(given: Iterable[str]) -> set[str]:

@@ -35,9 +35,7 @@ from poolproof.suites.options import budget_of, check_fleet, check_ranges
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.lines import parse_line
 from poolproof.suites.plan.plans import PLANS, Survey
-from poolproof.suites.plan.selection import Selection
-from poolproof.suites.plan.shard import Shard
-from poolproof.suites.plugged import unique_records
+from poolproof.suites.plan.selection import Selection, Shard
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.time_budget import Budget
 
@@ -46,10 +44,6 @@ if TYPE_CHECKING:
 
 CANNOT_START = (BackendUnavailable, UnknownBackend, BadInput, CaseError, ContractError, KeyError)
 """Errors that stop a run before it starts, each with a sentence that says why."""
-
-
-class CannotResume(BadInput):
-    """A run that cannot be resumed with these options; the text says which fit."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +91,8 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         plugins += formats_of_packages().records if config.getoption("case_list") else ()
         plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
         plugins += records_of(PluginKind.BACKEND, selection.surveys)
-        record = _record(config, selection) | {"memory_budget": budget, "plugins": unique_records(plugins)}
+        unique = dict.fromkeys(tuple(plugin.items()) for plugin in plugins)  # several processes load them
+        record = _record(config, selection) | {"memory_budget": budget, "plugins": list(map(dict, unique))}
         record |= _open_budget(folder, selection, done, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
     except CANNOT_START as error:
@@ -132,10 +127,10 @@ def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
 def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
     """Return what run.json says of a budget that begins; without one, the whole plan is expected.
 
-    `CannotResume` if an earlier session went beyond the plan, and this one would not.
+    `BadInput` if an earlier session went beyond the plan, and this one would not.
     """
     if not (budget is not None and budget.extends_plan) and time_budget.extension_counts(folder, selection.planned()):
-        raise CannotResume(f"{folder} holds a run that went beyond its plan: go on with it by such a budget, as 10m+")
+        raise BadInput(f"{folder} holds a run that went beyond its plan: go on with it by such a budget, as 10m+")
     if budget is None:
         time_budget.remove_journal(folder)
         return {}

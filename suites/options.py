@@ -1,21 +1,24 @@
-"""The options of a conformance run, with the checks of their values."""
+"""The options of a conformance run, with the checks of their values, and those that several commands share."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import click
 import pytest
+from click.shell_completion import CompletionItem
 
-from poolproof.backends.registry import KERNELS, names
+from poolproof.backends.registry import KERNELS, canonical, names
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
+from poolproof.suites.cases.lists import FORMATS
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
@@ -23,7 +26,6 @@ from poolproof.suites.run.time_budget import Budget, parse_time
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
-
 
 _UNKNOWN = "unrecognized arguments: "
 
@@ -35,10 +37,6 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 _MODELS = ("cann",)
 _MODEL = "for --backend ascendc:...: cann takes the CPU library of an installed CANN in place of our model"
 _SOURCES = "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)"
-
-
-class OutOfRange(BadInput):
-    """An option with an invalid value; the text names it."""
 
 
 def add_options(group: Callable[[str], Callable[..., object]]) -> None:
@@ -190,39 +188,37 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
         return None
     for option in ("case", "case_list"):
         if config.getoption(option):
-            raise OutOfRange(
-                f"--budget {budget}: a time is spent on a plan, not on the cases of --{option.replace('_', '-')}"
-            )
+            cases = f"the cases of --{option.replace('_', '-')}"
+            raise BadInput(f"--budget {budget}: a time is spent on a plan, not on {cases}")
     return Budget(parse_time(budget.removesuffix("+")), now, extends_plan=budget.endswith("+"))
 
 
 def check_fleet(config: pytest.Config) -> None:
-    """Raise `OutOfRange` for options that do not go with a fleet."""
+    """Raise `BadInput` for options that do not go with a fleet."""
     address, workers = config.getoption("ray"), config.getoption("ray_workers")
     if workers is not None and workers < 1:
-        raise OutOfRange(f"--ray-workers {workers}: a fleet needs one at least")
+        raise BadInput(f"--ray-workers {workers}: a fleet needs one at least")
     if address is None:
         return
     if config.getoption("dist", "no") != "no":
-        raise OutOfRange(f"--ray {address} takes the place of -n: name --ray-workers instead")
+        raise BadInput(f"--ray {address} takes the place of -n: name --ray-workers instead")
     if config.getoption("budget"):
-        raise OutOfRange(f"--ray {address}: --budget is shared by the processes of one machine: take a --shard")
+        raise BadInput(f"--ray {address}: --budget is shared by the processes of one machine: take a --shard")
 
 
 def check_ranges(config: pytest.Config) -> None:
-    """Raise `OutOfRange` for an option with an invalid value."""
+    """Raise `BadInput` for an option with an invalid value."""
     cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
     if cases is not None and not 1 <= cases <= MOST_CASES:
-        raise OutOfRange(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+        raise BadInput(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
     diagnosis, workers = config.getoption("diagnose"), config.getoption("numprocesses", None)
     if isinstance(workers, int) and workers > MOST_WORKERS:
-        raise OutOfRange(f"-n {workers}: no machine judges with more than {MOST_WORKERS:,} processes; take -n auto")
+        raise BadInput(f"-n {workers}: no machine judges with more than {MOST_WORKERS:,} processes; take -n auto")
     if not 0.0 <= diagnosis <= MAX_SECONDS:
-        raise OutOfRange(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
+        raise BadInput(f"--diagnose {diagnosis:g}: a number of seconds is needed, from 0 to {MAX_SECONDS:,.0f}")
     if not 0.0 < timeout <= MAX_SECONDS:
-        raise OutOfRange(
-            f"--case-timeout {timeout:g}: a case needs a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
-        )
+        needed = f"a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
+        raise BadInput(f"--case-timeout {timeout:g}: a case needs {needed}")
 
 
 def _named(text: str) -> Path:
@@ -244,6 +240,32 @@ def _take_sources(_context: click.Context, _option: click.Parameter, value: str 
         set_kernels(None if value is None else _folder(value))
     except argparse.ArgumentTypeError as error:
         raise click.BadParameter(str(error)) from None
+
+
+class KnownName(click.ParamType):
+    """A name, completed to one that is ``known``; any may be given, and is converted to how it is ``spelled``."""
+
+    name = "name"
+
+    def __init__(self, known: Callable[[], Iterable[str]], spelled: Callable[[str], str] = str) -> None:
+        self._known, self._spelled = known, spelled
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
+        return self._spelled(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        return [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
+
+
+BACKEND, OPERATOR, DTYPE = KnownName(names, canonical), KnownName(lambda: OPERATORS), KnownName(lambda: DTYPES)
+FORMAT = KnownName(lambda: FORMATS)
+"""Built-in formats alone: those of packages are not loaded for completion."""
+
+
+def operator_option(command: _Command) -> _Command:
+    """Add to a command of click the option that chooses operators."""
+    add = partial(click.option, multiple=True, type=OPERATOR, help="Only this operator, repeatable.")
+    return add("--operator", "operators")(command)
 
 
 def kernel_options(command: _Command) -> _Command:

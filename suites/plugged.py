@@ -8,7 +8,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, NoReturn, TypeVar
 
@@ -26,15 +26,6 @@ class LoadedPlugins(Generic[T]):
 
     used: Mapping[str, T]
     records: tuple[Mapping[str, str], ...]
-
-
-def unique_records(records: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Drop duplicate records: several processes load plugins."""
-    kept: list[Mapping[str, str]] = []
-    for record in records:
-        if record not in kept:
-            kept.append(record)
-    return kept
 
 
 def load_plugins(kind: PluginKind, wanted: type[T], taken: Collection[str]) -> LoadedPlugins[T]:

@@ -107,10 +107,8 @@ def _refuse_a_copy(config: pytest.Config) -> None:
     for path in _paths(config):
         for folder in (path, path.parent):
             if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/case_question.py")):
-                stop(
-                    f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: "
-                    "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
-                )
+                how = "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
+                stop(f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: {how}")
 
 
 def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from math import isclose
@@ -42,13 +43,12 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, V
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
-from poolproof.suites import completion
 from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
-from poolproof.suites.options import kernel_options
+from poolproof.suites.options import BACKEND, kernel_options
 from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
@@ -77,10 +77,6 @@ _SAME_BITS = ("model", *_SINGLE[_SINGLE.index("n") : _SINGLE.index("output_diges
 """Columns that identify a row, those that are looked at, and those that follow from equal bits."""
 
 
-class NothingToSample(BadInput):
-    """The bundle has no case that could be judged again; the text says why."""
-
-
 @dataclass(frozen=True)
 class Rejudged:
     """A case judged twice: its row in the bundle and here; ``differs`` says how, empty if they agree.
@@ -98,7 +94,7 @@ def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     """Draw so many of the rows of cases, or all if there are fewer, uniformly; ordered by block."""
     rows = read_rows(digest.folder, [*_KEY, *_COMPARED, *_SAME_BITS], pc.field("block") != "")
     if not rows.num_rows:
-        raise NothingToSample("the run in the bundle has no case")
+        raise BadInput("the run in the bundle has no case")
     chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
     return rows.take(sorted(chosen)).to_pylist()
 
@@ -117,26 +113,23 @@ def rejudge(
     for judged, theirs in by_backend.items():
         name = judged if backend is None else backend
         if backend is None and not is_installed(name):
-            raise NothingToSample(f"{name}, which the bundle names, is not installed: name it yourself, by --backend")
-        with tempfile.TemporaryDirectory() as scratch:
-            survey, sandbox = surveyed(name)
-            try:
-                for line in _other_than_judged(digest.run, judged, survey):
-                    say(line)
-                sandbox.take(Path(scratch), "rerun", timeout)
-                questions = _questions(digest.run, theirs)
+            raise BadInput(f"{name}, which the bundle names, is not installed: name it yourself, by --backend")
+        survey, sandbox = surveyed(name)
+        with tempfile.TemporaryDirectory() as scratch, closing(sandbox):
+            for line in _other_than_judged(digest.run, judged, survey):
+                say(line)
+            sandbox.take(Path(scratch), "rerun", timeout)
+            questions = _questions(digest.run, theirs)
 
-                def waive(row: Row, survey: Survey = survey, applies: bool = name == judged) -> Row:
-                    return waivers.apply(row, survey.environment) if applies else row
+            def waive(row: Row, survey: Survey = survey, applies: bool = name == judged) -> Row:
+                return waivers.apply(row, survey.environment) if applies else row
 
-                def alone(question: Question, sandbox: Sandbox = sandbox, waive: Callable[[Row], Row] = waive) -> Row:
-                    return waive(sandbox.judge_alone(question))
+            def alone(question: Question, sandbox: Sandbox = sandbox, waive: Callable[[Row], Row] = waive) -> Row:
+                return waive(sandbox.judge_alone(question))
 
-                for before, asked, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
-                    now = _comparable(before, attribute(asked, waive(row), alone)[0])
-                    yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
-            finally:
-                sandbox.close()
+            for before, asked, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
+                now = _comparable(before, attribute(asked, waive(row), alone)[0])
+                yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
 
 
 def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> Iterator[str]:
@@ -197,7 +190,7 @@ def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
         found |= {(backend, block, each.id): each for each in questions}
     for row in rows:
         if _key(row) not in found:
-            raise NothingToSample(f"case {row['case_id']} is not part of the plan that the run names")
+            raise BadInput(f"case {row['case_id']} is not part of the plan that the run names")
     return [found[_key(row)] for row in rows]
 
 
@@ -219,7 +212,7 @@ def _verdict_text(row: Row) -> str:
 @click.command()
 @click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
-@click.option("--backend", type=completion.BACKEND, help="Backend to judge on [default: those that the run names].")
+@click.option("--backend", type=BACKEND, help="Backend to judge on [default: those that the run names].")
 @click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
 @kernel_options
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
@@ -239,11 +232,8 @@ def rerun(
     with unpacked(bundle) as digest:
         try:
             judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout, others.append))
-            given = [
-                f"{name} was given {text}, and here what this command says"
-                for name, texts in digest.given.items()
-                for text in texts
-            ]
+            named = [(name, text) for name, texts in digest.given.items() for text in texts]
+            given = [f"{name} was given {text}, and here what this command says" for name, text in named]
             what = identity(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))

@@ -23,7 +23,7 @@ from poolproof.suites.api import judge
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, formats_of_packages, read_lists
 from poolproof.suites.commands import LISTED
-from poolproof.suites.judging import budget, plugged_standards
+from poolproof.suites.judging import budget, measure
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import EVERYTHING
 from poolproof.suites.plugged import LoadedPlugins
@@ -69,17 +69,17 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package
 
     def laid(points: str, files: Mapping[str, str]) -> Path:
         monkeypatch.syspath_prepend(str(lay(tmp_path / "site", points, files)))
-        plugged_standards.plugged.cache_clear()
+        measure.plugged.cache_clear()
         return tmp_path / "site"
 
     yield laid
-    plugged_standards.plugged.cache_clear()
+    measure.plugged.cache_clear()
     sys.modules.pop("theirs", None)
 
 
 def standards(package: Package, module: str) -> LoadedPlugins:
     package("[poolproof.standards]\nmine = theirs:MINE\n", {"theirs.py": STANDARD + module})
-    return plugged_standards.plugged()
+    return measure.plugged()
 
 
 @pytest.mark.parametrize(

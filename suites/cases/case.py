@@ -93,16 +93,11 @@ class Case:
         return cls(operator=operator, **_with_windows(find_operator(operator), fields))
 
     @classmethod
-    def smallest(cls, operator: Operator, dtype: str = "float32", index_dtype: str = "int64") -> Case:
+    def smallest(cls, operator: Operator, dtype: str = "float32") -> Case:
         """Make the case of one window over one small plane."""
         rank = operator.spatial_rank
-        return cls(
-            operator=operator.name,
-            shape=(1, *(SMALLEST,) * rank),
-            dtype=dtype,
-            index_dtype=index_dtype,
-            attributes=operator.windows.smallest(rank),
-        )
+        shape, windows = (1, *(SMALLEST,) * rank), operator.windows.smallest(rank)
+        return cls(operator=operator.name, shape=shape, dtype=dtype, attributes=windows)
 
     @classmethod
     def from_json(cls, text: str) -> Case:

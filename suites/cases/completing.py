@@ -21,7 +21,7 @@ from poolproof.backends.abilities import Abilities
 from poolproof.references.geometry import pooled_size
 from poolproof.references.layouts import CONTIGUOUS, DRAWN, TAGS, suitable
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
-from poolproof.reports.rows.factors import BY_NAME, LAYOUTS, classes_of
+from poolproof.reports.rows.factors import BY_NAME, LAYOUTS, Factor, classes_of
 from poolproof.reports.rows.features import TensorLayout, features_of
 from poolproof.reports.rows.meetings import FactorCoverage, meeting_in
 from poolproof.suites.cases.case import Case, CaseError
@@ -114,9 +114,8 @@ def _windowed(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Windowed
     sizes, kernels, strides, paddings, dilations = zip(*axes, strict=True)
     counts = [pooled_size(*axis, ceil_mode) for axis in axes]
     most = _AIMED if wanted else 1
-    if min(counts) < 1 or max(prod(sizes), prod(counts)) > most * MAX_CELLS:
-        return None
-    if prod(counts) * prod(kernel) > most * MAX_TAPS:
+    is_large = max(prod(sizes), prod(counts)) > most * MAX_CELLS or prod(counts) * prod(kernel) > most * MAX_TAPS
+    if min(counts) < 1 or is_large:
         return None
     windows = Windowed(kernels, strides, paddings, dilations, ceil_mode)
     if any(axis.has_empty_window for axis in windows.axes(sizes)):
@@ -193,6 +192,11 @@ _USUAL_COST = 1 << 21
 Weights = NDArray[np.floating[Any]]
 
 
+def places_of(factors: Iterable[Factor]) -> dict[tuple[str, str], int]:
+    """Give each class of factors, (factor, class), its place among all."""
+    return {own: place for place, own in enumerate((each.name, name) for each in factors for name in each.classes)}
+
+
 def cost_of(case: Case) -> int:
     """Add up what a case holds and looks at: bytes of its tensors, and cells of its windows."""
     return case.memory_bytes() + case.planes * case.plane_windows * case.taps
@@ -233,12 +237,7 @@ class Completion:
         operator = self._space.scope.operator
         self._smallest = replace(Case.smallest(operator, self.dtype), index_dtype=self._space.scope.index_dtypes[0])
         self._names = [factor.name for factor in self._space.factors]
-        self._places = {
-            own: place
-            for place, own in enumerate(
-                (factor.name, name) for factor in self._space.factors for name in factor.classes
-            )
-        }
+        self._places = places_of(self._space.factors)
         self._impossible = self._impossible_pairs()
         fields = [({name}, [*self._words(name, field)]) for name, field in _FIELDS.items() if name in self._names]
         names = [factor.name for factor in LAYOUTS if factor.name in self._names]
@@ -247,11 +246,9 @@ class Completion:
         self._geometries: list[CasePart] = []
         self._having = defaultdict[tuple[str, str], list[CasePart]](list)
         self._draw_geometries({})
-        others = [(OF_PLANES, [*self._leading()]), *layouts, *fields]
-        self._kinds: list[tuple[Set[str], list[CasePart]]] = [
-            ({*self._names} - self._said_by_others, self._geometries),
-            *others,
-        ]
+        of_windows = {*self._names} - self._said_by_others, self._geometries
+        self._kinds: list[tuple[Set[str], list[CasePart]]]
+        self._kinds = [of_windows, (OF_PLANES, [*self._leading()]), *layouts, *fields]
 
     def _impossible_pairs(self) -> Weights:
         """Return which classes cannot meet, by their places; nothing is said of those of one factor."""

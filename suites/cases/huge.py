@@ -12,7 +12,7 @@ from math import prod
 
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import Operator
-from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
+from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 
@@ -23,8 +23,6 @@ CHEAPEST, COMMON = "float16", "float32"
 """The dtypes that stand for all where a plan can afford but one: the smallest, and the one that every product has."""
 
 _PAST_24_BITS = (1 << 24) + 19
-
-Sizes = tuple[int, ...]
 
 
 def huge(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
@@ -41,7 +39,7 @@ def huge(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     ]
 
 
-def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Windows]]:
+def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Lengths, Windows]]:
     """Yield (name, ``plan_cases``, shape of ``self``, windows)."""
     always = 0 if dtype == CHEAPEST else ACCEPTANCE
     for planes in (65535, 65536):
@@ -62,10 +60,10 @@ def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Sizes, Wi
         yield "windows past 2^31", SOAK, *_windows(operator, 2049)
 
 
-def _windows(operator: Operator, planes: int) -> tuple[Sizes, Windows]:
+def _windows(operator: Operator, planes: int) -> tuple[Lengths, Windows]:
     """Lay out so many planes of 2^20 windows each, of as few cells as they can have."""
     flat, side = (1,) * (operator.spatial_rank - 2), 1 << 10
-    of_kind: Mapping[type[Windows], tuple[Sizes, Windows]] = {
+    of_kind: Mapping[type[Windows], tuple[Lengths, Windows]] = {
         Windowed: ((*flat, side, side + 1), Windowed((*flat, 1, 2), (1,))),
         Adaptive: ((*flat, 2, 2), Adaptive((*flat, side, side))),
     }
@@ -73,14 +71,14 @@ def _windows(operator: Operator, planes: int) -> tuple[Sizes, Windows]:
     return (1, planes, *spatial), windows
 
 
-def _planes(operator: Operator, planes: int, cells: int, window: int) -> tuple[Sizes, Windows]:
+def _planes(operator: Operator, planes: int, cells: int, window: int) -> tuple[Lengths, Windows]:
     """Lay out so many planes of so many cells, in windows of some cells along each axis, side by side."""
     spatial = _plane(operator.spatial_rank, cells, window)
     windows: Windows = operator.windows.tiling(spatial, window)
     return (1, planes, *spatial), windows
 
 
-def _plane(rank: int, cells: int, window: int) -> Sizes:
+def _plane(rank: int, cells: int, window: int) -> Lengths:
     """Choose lengths that are multiples of the window, the last axis the longest."""
     shortest = (window,) * (rank - 2)
     side = window
@@ -98,7 +96,7 @@ _ALONG: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
 )
 
 
-def _kernels(rank: int) -> Iterator[tuple[str, Sizes, Windows]]:
+def _kernels(rank: int) -> Iterator[tuple[str, Lengths, Windows]]:
     """Yield kernels of 255, 256 and 257 cells: along each axis, and of two axes where they have such a rectangle."""
     for length in (255, 256, 257):
         for axis in range(rank):
@@ -111,7 +109,7 @@ def _kernels(rank: int) -> Iterator[tuple[str, Sizes, Windows]]:
         yield f"kernel of {height}x{width}", (1, 2, *(1,) * (rank - 2), 40, 41), windows
 
 
-_KERNELS: Mapping[type[Windows], Callable[[int], Iterable[tuple[str, Sizes, Windows]]]] = per_kind(
+_KERNELS: Mapping[type[Windows], Callable[[int], Iterable[tuple[str, Lengths, Windows]]]] = per_kind(
     "kernels of 8 bits", {Windowed: _kernels, Adaptive: lambda _: ()}
 )
 """Adaptive windows have no kernel that a caller names."""

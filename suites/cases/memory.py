@@ -196,7 +196,7 @@ def fenced(size: int, beyond: int) -> NDArray[np.uint8]:
 
     Whoever touches them is ended by a signal there and then, and damages nothing else.
     """
-    inside, outside = _whole_pages(size + _ALIGNMENT), _whole_pages(beyond)
+    inside, outside = whole_pages(size + _ALIGNMENT), whole_pages(beyond)
     pages = np.frombuffer(mmap.mmap(-1, inside + outside), np.uint8)
     fence = ctypes.c_void_p(pages.ctypes.data + inside)
     if ctypes.CDLL(None, use_errno=True).mprotect(fence, ctypes.c_size_t(outside), _NO_ACCESS):
@@ -205,5 +205,5 @@ def fenced(size: int, beyond: int) -> NDArray[np.uint8]:
     return pages[start : start + size]
 
 
-def _whole_pages(size: int) -> int:
+def whole_pages(size: int) -> int:
     return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -39,21 +39,16 @@ class Layer:
 
 def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the layers that run by an operator, in one pair of dtypes."""
-    return [
-        target(
-            scope.operator,
-            dtype,
-            index_dtype,
-            f"{layer.network}, {layer.name}",
-            plan_cases=0 if prod(layer.shape) < SMALL else ACCEPTANCE,
-            shape=layer.shape,
-            attributes=layer.windows.passed(),
-            gradient="backpropagated" if scope.operator.is_backward else "integers",
-            values=layer.values,
-        )
-        for layer in LAYERS
-        if dtype in DTYPES and layer.is_run_by(scope.operator)
-    ]
+    found = []
+    gradient = "backpropagated" if scope.operator.is_backward else "integers"
+    for layer in LAYERS if dtype in DTYPES else ():
+        if layer.is_run_by(scope.operator):
+            name = f"{layer.network}, {layer.name}"
+            plan_cases = 0 if prod(layer.shape) < SMALL else ACCEPTANCE
+            data = {"shape": layer.shape, "values": layer.values, "gradient": gradient}
+            windows = layer.windows.passed()
+            found.append(target(scope.operator, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
+    return found
 
 
 _TORCHVISION = "torchvision/models"

@@ -6,15 +6,15 @@ so that a check can place them in another layout, dtype of indices or scale.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.criterion import scatter_sums
-from poolproof.references.formats import FORMATS, Float64, FloatFormat
+from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.sums import ExactSums
 from poolproof.references.summary import NOWHERE_OPEN, PlaneChunk
@@ -50,6 +50,11 @@ class CaseOperands:
     gradient: NDArray = field(default_factory=lambda: np.empty(0))
     indices: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     mask: NDArray[np.int8] | None = None
+
+    @property
+    def planes(self) -> NDArray:
+        """``values`` of shape (planes, *spatial)."""
+        return self.values.reshape(self.case.planes, *self.case.spatial_shape)
 
     @cached_property
     def landing(self) -> Landing:
@@ -149,14 +154,11 @@ class CaseOperands:
 
     def with_indices(self, indices: Int64) -> CaseOperands:
         """Replace the indices, and the gradients by those that the recipe makes of where these lead."""
-        fmt, literal = FORMATS[self.case.dtype], dict(self.case.literals).get("grad_output")
-        gradient = _gradient(self.case, fmt, self.values, indices, literal)
-        return CaseOperands(self.case, self.values, gradient, indices, self.mask)
+        return replace(self, indices=indices, gradient=_gradient(self.case, self.values, indices))
 
     def scaled(self, exponent: int) -> CaseOperands:
         """Multiply every gradient by 2**exponent; exact only where nothing leaves the normal range."""
-        gradient = self.gradient * self.gradient.dtype.type(2.0**exponent)
-        return CaseOperands(self.case, self.values, gradient, self.indices, self.mask)
+        return replace(self, gradient=self.gradient * self.gradient.dtype.type(2.0**exponent))
 
 
 def _float64(planes: NDArray) -> Float64:
@@ -165,16 +167,15 @@ def _float64(planes: NDArray) -> Float64:
 
 def make_operands(case: Case) -> CaseOperands:
     """Make the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
-    fmt, literals = FORMATS[case.dtype], dict(case.literals)
-    values = _values(case, fmt, literals.get("self"))
+    values = _values(case)
     if "grad_output" not in case.api.inputs:
         return CaseOperands(case, values)
-    indices = _indices(case, values, literals.get("indices"))
-    gradient = _gradient(case, fmt, values, indices, literals.get("grad_output"))
-    return CaseOperands(case, values, gradient, indices)
+    indices = _indices(case, values)
+    return CaseOperands(case, values, _gradient(case, values, indices), indices)
 
 
-def _values(case: Case, fmt: FloatFormat, literal: Sequence[float] | None) -> NDArray:
+def _values(case: Case) -> NDArray:
+    fmt, literal = FORMATS[case.dtype], dict(case.literals).get("self")
     if literal is None:
         values = draw_values(case.values, case.planes * case.plane_size, fmt, RandomStream(case.seed, "values"))
     else:
@@ -182,12 +183,13 @@ def _values(case: Case, fmt: FloatFormat, literal: Sequence[float] | None) -> ND
     return _shared(values.reshape(case.shape), case, "self")
 
 
-def _indices(case: Case, values: NDArray, literal: Sequence[float] | None) -> Int64:
+def _indices(case: Case, values: NDArray) -> Int64:
+    shape, literal = (case.planes, *(axis.windows for axis in case.axes)), dict(case.literals).get("indices")
     indices: Int64
     if case.has_empty_window():
-        indices = np.zeros((case.planes, *(axis.windows for axis in case.axes)), np.int64)
+        indices = np.zeros(shape, np.int64)
     elif literal is not None:
-        indices = np.array(literal, np.int64).reshape(case.planes, *(axis.windows for axis in case.axes))
+        indices = np.array(literal, np.int64).reshape(shape)
     else:
         planes = values.reshape(case.planes, *case.spatial_shape)
         indices = INDICES[case.indices](case.axes, planes, RandomStream(case.seed, "indices"))
@@ -196,9 +198,8 @@ def _indices(case: Case, values: NDArray, literal: Sequence[float] | None) -> In
     return indices
 
 
-def _gradient(
-    case: Case, fmt: FloatFormat, values: NDArray, indices: Int64, literal: Sequence[float] | None
-) -> NDArray:
+def _gradient(case: Case, values: NDArray, indices: Int64) -> NDArray:
+    fmt, literal = FORMATS[case.dtype], dict(case.literals).get("grad_output")
     if literal is None:
         stream = RandomStream(case.seed, "gradient")
         gradient = gradient_recipe(case.gradient)(_landing(case, indices, values), fmt, stream)

@@ -20,7 +20,7 @@ from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.meetings import TOGETHER, meeting_in, space_of
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import cost_of, row_of
+from poolproof.suites.cases.completing import cost_of, places_of, row_of
 from poolproof.suites.cases.huge import CHEAPEST
 from poolproof.suites.cases.targets import ACCEPTANCE, Target
 
@@ -30,18 +30,7 @@ LARGE = 1 << 20
 In every dtype they would take half of the time of all; without them the others have 94 to 98 % of their pairs.
 """
 
-_PLACES = {
-    size: {
-        own: place
-        for place, own in enumerate(
-            (factor.name, name)
-            for factor in FACTORS
-            if size < max(TOGETHER) or factor.matters
-            for name in factor.classes
-        )
-    }
-    for size in TOGETHER
-}
+_PLACES = {size: places_of(factor for factor in FACTORS if size < max(TOGETHER) or factor.matters) for size in TOGETHER}
 
 
 def pairs(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:

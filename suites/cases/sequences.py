@@ -181,10 +181,7 @@ def _extent(sequence: CallSequence) -> tuple[object, ...]:
 
 
 def _reductions(sequence: CallSequence) -> Iterator[CallSequence]:
-    """Yield sequences without an executor, an action or two, then with simpler words, in all places or in one.
-
-    Many are illegal.
-    """
+    """Yield sequences, many illegal: without an executor, an action or two, then simpler in all places or in one."""
     actions = sequence.actions
     positions = range(len(actions))
     without = [[at for at in positions if _has(actions[at], "executor", number)] for number in positions]

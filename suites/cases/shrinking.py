@@ -88,10 +88,7 @@ _MAX_TOGETHER = 3
 def smaller_call(
     product: Product, call: ContractCall, still_fails: Callable[[ContractCall], bool], seconds: float
 ) -> ContractCall:
-    """Find the first smaller call that breaks the same clause and still fails; ``call`` itself if none does.
-
-    Stops asking when the time is up.
-    """
+    """Find, in time, the first smaller call that breaks the same clause and still fails; ``call`` itself if none."""
     deadline = time.monotonic() + seconds
     clause = expectations(product, call).code.clause
 

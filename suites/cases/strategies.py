@@ -30,19 +30,7 @@ def _beside(*lengths: int) -> tuple[int, ...]:
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
 """Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
 
-LONG_LENGTHS = (
-    *_beside(80, 96),
-    113,
-    *_beside(128),
-    130,
-    *_beside(192, 256),
-    258,
-    384,
-    *_beside(512),
-    1025,
-    4097,
-    65537,
-)
+LONG_LENGTHS = tuple(sorted((*_beside(80, 96, 128, 192, 256, 512), 113, 130, 258, 384, 1025, 4097, 65537)))
 """Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
 
 PLANES = (*range(1, 7), 8, 12, *_beside(16, 20), 24, 25, *_beside(32, 40, 48, 64, 128))
@@ -64,7 +52,6 @@ LONG_STRIDES = _beside(16, 32, 64)
 
 MANY_PLANES = _beside(256, 512, 1024, 2560, 3072, 4096)
 """N * C around multiples of lanes * cores and the limits of the library's templates."""
-
 
 INDICES = (
     "in_window",
@@ -145,21 +132,13 @@ def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile
     leading = _leading_shape(draw, budget, profile)
     remaining = max(budget // max(prod(leading), 1), 1)
     spatial, windows = _GEOMETRIES[operator.windows](draw, operator.spatial_rank, remaining, profile)
-    data: dict[str, Any] = {"values": draw.choose(profile.values)}
+    fields: dict[str, Any] = {"shape": (*leading, *spatial), "values": draw.choose(profile.values)}
     if "grad_output" in operator.inputs:
-        data["gradient"] = draw.choose(profile.gradients)
-        data["indices"] = draw.choose(profile.indices)
-        data["scale"] = draw.choose(profile.scales)
-    case = Case(
-        operator=operator.name,
-        dtype=dtype,
-        index_dtype=index_dtype,
-        shape=(*leading, *spatial),
-        deterministic=draw.choose(profile.deterministic),
-        seed=draw.between(0, 2**32 - 1),
-        attributes=windows,
-        **data,
-    )
+        fields["gradient"] = draw.choose(profile.gradients)
+        fields["indices"] = draw.choose(profile.indices)
+        fields["scale"] = draw.choose(profile.scales)
+    fields |= {"deterministic": draw.choose(profile.deterministic), "seed": draw.between(0, 2**32 - 1)}
+    case = Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, attributes=windows, **fields)
     if profile.tagged:
         has_batch = len(case.shape) == operator.spatial_rank + 2
         shape = case.shape if has_batch else (1, *case.shape)  # the tag asks for a batch axis
@@ -256,21 +235,15 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
         axes.append(_with_an_empty_window(draw) if number == empty else legal)
         remaining = max(remaining // axes[-1].size, 1)
-    windows = Windowed(
-        tuple(axis.kernel for axis in axes),
-        tuple(axis.stride for axis in axes),
-        tuple(axis.padding for axis in axes),
-        tuple(axis.dilation for axis in axes),
-        ceil_mode,
-    )
-    return tuple(axis.size for axis in axes), shortened(windows) if draw.flip() else windows
+    sizes, kernels, strides, paddings, dilations = zip(*axes, strict=True)
+    windows = Windowed(kernels, strides, paddings, dilations, ceil_mode)
+    return sizes, shortened(windows) if draw.flip() else windows
 
 
 _GEOMETRIES: Mapping[type[Windows], Callable[[Draws, int, int, Profile], tuple[Lengths, Windows]]] = per_kind(
     "strategy", {Windowed: _windowed_geometry, Adaptive: _adaptive_geometry}
 )
 """How the lengths of a plane and its windows are drawn together."""
-
 
 _SMALL_STYLES = ("unit", "tiling", "sparse", *["overlapping"] * 3)
 _STYLES = (*_SMALL_STYLES, "dilated", "dilated", "whole", "beyond", "large", "far_apart", "aimed", "aimed")
@@ -334,9 +307,8 @@ def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
 
 def shortened(windows: Windowed) -> Windowed:
     """Write the windows by lists of one value or none where that is possible."""
-    lists = {
-        attribute.name: getattr(windows, attribute.name) for attribute in windows.attributes() if not attribute.is_flag
-    }
+    names = [attribute.name for attribute in windows.attributes() if not attribute.is_flag]
+    lists = {name: getattr(windows, name) for name in names}
     single = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
     if windows.stride == windows.kernel_size:
         single["stride"] = ()
@@ -348,14 +320,8 @@ def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
     tensors = case.api.strided
     alone = draw.flip()
     chosen = [draw.choose(tensors)] if alone else list(tensors)
-    layouts = {}
-    for name in chosen:
-        possible = suitable(profile.layouts, case.tensor_shape(name), case.api.spatial_rank, case.sharing(name))
-        layout = draw.balanced_choice(name, possible)
-        spelled = str(MemoryLayout(layout, draw.balanced_choice(layout, _OFFSETS)))
-        if spelled != "contiguous":
-            layouts[name] = spelled
-    return replace(case, layouts=tuple(sorted(layouts.items())))
+    layouts = {name: _layout(draw, case, name, profile.layouts, name) for name in chosen}
+    return replace(case, layouts=tuple(sorted(own for own in layouts.items() if own[1] != "contiguous")))
 
 
 def _with_tagged_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
@@ -363,13 +329,17 @@ def _with_tagged_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
     layouts = dict.fromkeys(sorted(case.api.tensors), profile.tagged)
     if draw.flip():
         name = draw.choose(case.api.strided)
-        alike = tuple(
-            other for other in TAGS if TAGS[other] == TAGS[profile.tagged] and profile.abilities.reaches(other)
-        )
-        possible = suitable(alike, case.tensor_shape(name), case.api.spatial_rank, case.sharing(name))
-        layout = draw.balanced_choice(f"tagged {name}", possible)
-        layouts[name] = str(MemoryLayout(layout, draw.balanced_choice(layout, _OFFSETS)))
+        tag = TAGS[profile.tagged]
+        alike = tuple(other for other in TAGS if TAGS[other] == tag and profile.abilities.reaches(other))
+        layouts[name] = _layout(draw, case, name, alike, f"tagged {name}")
     return replace(case, layouts=tuple(layouts.items()))
+
+
+def _layout(draw: Draws, case: Case, tensor: str, names: tuple[str, ...], group: str) -> str:
+    """Draw one of the layouts that a tensor can have, and an offset, each as often as others of its group."""
+    possible = suitable(names, case.tensor_shape(tensor), case.api.spatial_rank, case.sharing(tensor))
+    layout = draw.balanced_choice(group, possible)
+    return str(MemoryLayout(layout, draw.balanced_choice(layout, _OFFSETS)))
 
 
 _OFFSETS = (0, 1, 3, 17)

@@ -111,10 +111,8 @@ class Judge:
         for name, environment in settings.environments.items():
             if found := first_difference(name, environment, surveys[name].environment):
                 what, first, there = found
-                raise FleetError(
-                    f"{platform.node()} runs another {name} than the first device: {what} is {there!r}, not {first!r}: "
-                    "judge them in runs of their own"
-                )
+                other = f"{platform.node()} runs another {name} than the first device: {what} is {there!r}"
+                raise FleetError(f"{other}, not {first!r}: judge them in runs of their own")
         share(settings.memory or free_memory(), settings.sharing.get(platform.node(), 1))
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)

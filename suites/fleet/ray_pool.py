@@ -46,10 +46,8 @@ class RayPool:
         devices = int(self._ray.cluster_resources().get(resource, 0))
         if not devices:
             self._ray.shutdown()
-            raise FleetError(
-                f"--ray {address}: the cluster has no {resource}: name its devices by ray start --resources, or "
-                "another --ray-resource"
-            )
+            how = "name its devices by ray start --resources, or another --ray-resource"
+            raise FleetError(f"--ray {address}: the cluster has no {resource}: {how}")
         self.size = min(workers or devices, devices)
         self._run = uuid4().hex
         self._judges: list[Any] = []
@@ -122,12 +120,10 @@ class RayPool:
     def _start_judges(self, count: int) -> None:
         """Have so many judges, each on a free device, with this process's variables of the suite."""
         variables = {name: value for name, value in os.environ.items() if name.startswith("POOLPROOF_")}
-        device = {"CPU": {"num_cpus": 1}, "GPU": {"num_gpus": 1}}.get(
-            self._resource, {"num_cpus": 0, "resources": {self._resource: 1}}
-        )
-        actor = self._ray.remote(Judge).options(
-            max_restarts=-1, max_task_retries=-1, runtime_env={"env_vars": variables}, **device
-        )
+        custom = {"num_cpus": 0, "resources": {self._resource: 1}}
+        device = {"CPU": {"num_cpus": 1}, "GPU": {"num_gpus": 1}}.get(self._resource, custom)
+        options = {"max_restarts": -1, "max_task_retries": -1, "runtime_env": {"env_vars": variables}}
+        actor = self._ray.remote(Judge).options(**options, **device)
         for number in range(len(self._judges), count):
             self._judges.append(actor.remote(self._run, number))
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import BackendUnavailable
+from poolproof.suites.cases.memory import whole_pages
 
 _BEYOND = 1 << 16
 """Bytes by which a fence is longer than it has to be."""
@@ -44,8 +45,8 @@ class Arena:
 
     def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
         """Allocate bytes of any content; the pages behind them, of ``beyond`` bytes, are to be a fence."""
-        inside = _pages(max(nbytes, 1))
-        fence = _pages(beyond + _BEYOND) if beyond else 0
+        inside = whole_pages(max(nbytes, 1))
+        fence = whole_pages(beyond + _BEYOND) if beyond else 0
         start, size = self._take(inside + fence), inside + fence
         at = start + (inside - nbytes) // 16 * 16 if fence else start
         array: NDArray[np.uint8] = np.ndarray((nbytes,), np.uint8, self._map, at)
@@ -91,7 +92,7 @@ def shared_arena() -> Arena:
     """Return the arena of this process, one for all its backends."""
     size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return Arena(size if limit == resource.RLIM_INFINITY else _pages(min(size, limit // _HEADROOM)))
+    return Arena(size if limit == resource.RLIM_INFINITY else whole_pages(min(size, limit // _HEADROOM)))
 
 
 os.register_at_fork(after_in_child=shared_arena.cache_clear)
@@ -109,9 +110,8 @@ def _file(size: int) -> int:
     try:
         return _sealed(size)
     except OSError as error:
-        raise BackendUnavailable(
-            f"{size:,} bytes of shared memory cannot be had: {error.strerror} (ulimit -f)"
-        ) from error
+        what = f"{size:,} bytes of shared memory cannot be had"
+        raise BackendUnavailable(f"{what}: {error.strerror} (ulimit -f)") from error
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
 
@@ -126,8 +126,3 @@ def _sealed(size: int) -> int:
     seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
     return descriptor
-
-
-def _pages(nbytes: int) -> int:
-    """Round up to whole pages."""
-    return -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -97,11 +97,8 @@ def _entries(environment: Mapping[str, str], variable: str) -> list[str]:
 
 
 def _wheels(paths: Iterable[Path]) -> Iterator[Distribution]:
-    """Yield the installed distributions that own one of the files, each once.
-
-    Relative paths are compared as text: path objects take a second for a large wheel.
-    """
-    wanted = {str(path) for path in paths}
+    """Yield the installed distributions that own one of the files, each once."""
+    wanted = {str(path) for path in paths}  # path objects take a second for a large wheel
     for distribution in distributions():
         root = f"{distribution.locate_file('')}/"
         inside = {path.removeprefix(root) for path in wanted if path.startswith(root)}

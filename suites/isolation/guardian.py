@@ -83,11 +83,9 @@ def _watch(session: int, server: int) -> int:
 def _reap() -> dict[int, int]:
     """Wait for children that have ended, adopted ones included; return their statuses."""
     ended = {}
-    try:
+    with suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             ended[found[0]] = os.waitstatus_to_exitcode(found[1])
-    except ChildProcessError:
-        pass
     return ended
 
 
@@ -116,10 +114,8 @@ def _kill_descendants() -> None:
 def _descendants() -> list[int]:
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with suppress(OSError, IndexError):
             parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue
     found: set[int] = set()
     last = {os.getpid()}
     while last := {pid for pid, parent in parents.items() if parent in last} - found:

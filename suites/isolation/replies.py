@@ -19,9 +19,6 @@ _Record = TypeVar("_Record")
 _MOST = 1 << 63
 """Strides are less."""
 
-Change = tuple[str, str, str]
-"""What of its process a call changed: what, before, after."""
-
 
 def read(kind: type[_Record], record: Any) -> _Record:
     """Read a dataclass; `ProtocolError` where a field is unknown, missing, or of another type."""
@@ -38,8 +35,8 @@ def _names(kind: Hashable) -> frozenset[str]:
     return frozenset(each.name for each in fields(kind))  # type: ignore[arg-type]
 
 
-def read_outcome(record: Any, call: Call, changes: tuple[Change, ...] = ()) -> Outcome:
-    """Read the outcome of ``call``, which changed that of its process."""
+def read_outcome(record: Any, call: Call, changes: tuple[tuple[str, str, str], ...] = ()) -> Outcome:
+    """Read the outcome of ``call``, which changed of its process each (what, before, after)."""
     if not isinstance(record, dict) or "changed" in record:
         raise ProtocolError(f"{record!r:.200} is no outcome")
     outcome = read(Outcome, {**record, "changed": changes})
@@ -69,13 +66,9 @@ def read_description(record: Any) -> Description:
         raise ProtocolError(f"{structured!r:.200} describe no backend: {error!r:.200}") from None
 
 
-def _product(record: Any) -> Product | None:
-    """Read a product by all its fields, or by the name of one that is known."""
-    return PRODUCTS[record] if isinstance(record, str) else msgspec.convert(record, Product | None)
-
-
 _STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
-    "product": _product,
+    # all its fields, or the name of one that is known
+    "product": lambda value: PRODUCTS[value] if isinstance(value, str) else msgspec.convert(value, Product | None),
     "abilities": lambda value: {name: ALL if flags == {} else read(Abilities, flags) for name, flags in value.items()},
     "unsupported": lambda value: {
         (operator, dtype, stored): reason

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import sys
 import tempfile
 import time
@@ -43,10 +42,11 @@ from poolproof.suites.isolation.environment import identify, replay_arguments, t
 from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
 from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import START_SECONDS, Host, Message
+from poolproof.suites.judging.budget import number_in
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
-from poolproof.suites.judging.plugged_standards import plugged
+from poolproof.suites.judging.measure import plugged
 from poolproof.suites.judging.question import Aspect, Prepared, Question, not_survived, verdict
 from poolproof.suites.plan.plans import Subject, Survey, subjects
 
@@ -79,10 +79,7 @@ whatever is left."""
 
 
 def survey(backend: str) -> Survey:
-    """Survey a backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here.
-
-    Its environment includes the identity of its libraries.
-    """
+    """Survey a backend and identify its libraries; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
     found, sandbox = surveyed(backend)
     sandbox.close()
     return found
@@ -194,11 +191,8 @@ class Sandbox:
         found = subjects(self.backend, self._remote)
         _check_declared(found)
         environment = {visible(name): visible(text) for name, text in said.environment.items()}
-        environment |= {
-            f"abilities of {subject.operator.name}": str(subject.abilities)
-            for subject in found
-            if subject.abilities != ALL
-        }
+        limited = [subject for subject in found if subject.abilities != ALL]
+        environment |= {f"abilities of {subject.operator.name}": str(subject.abilities) for subject in limited}
         return Survey(environment, found, said.product, plugged().records)
 
     def _read_description(self, reply: Message) -> Description:
@@ -219,7 +213,9 @@ class Sandbox:
         """Yield one row per question, in order."""
         gc.set_threshold(_GARBAGE)
         self._is_over = False
-        self._build_for(questions)
+        for dtype in {question.built_for: None for question in questions if question.built_for}:
+            prepare(self.backend, say, dtype)  # to build takes longer than calls may
+            self._dtype = dtype
         try:
             for question, following in zip_longest(questions, questions[1:]):
                 yield self._row(question, following)
@@ -227,12 +223,6 @@ class Sandbox:
             if self._begun:
                 self._end_worker()
             self._in_flight.clear()
-
-    def _build_for(self, questions: Sequence[Question]) -> None:
-        """Have what their calls need built, which takes longer than calls may."""
-        for dtype in {question.built_for: None for question in questions if question.built_for}:
-            prepare(self.backend, say, dtype)
-            self._dtype = dtype
 
     def judge_alone(self, question: Question) -> Row:
         """Judge a question in a fresh process."""
@@ -359,10 +349,9 @@ class Sandbox:
         return min(_WARM_UP_SECONDS, max(_SLOWER * self._slowest_first, _LEAST_SECONDS))
 
     def _prepare(self, question: Question) -> Prepared | None:
-        try:
+        with suppress(Exception):  # it is raised again when the question is judged
             return question.prepare(self._remote)
-        except Exception:
-            return None  # it is raised again when the question is judged
+        return None
 
     def _begin(self, question: Question, prepared: Prepared | None) -> None:
         """Begin with a question: request its first calls, if they are prepared."""
@@ -509,12 +498,10 @@ def may_be_damaged(row: Row) -> bool:
 _ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
 """Checks that hold if a call wrote its outputs and nothing else."""
 
-_ABOUT_VALUES = frozenset(
-    {
-        *("results", "interval", "unreached", "layout_invariance", "maximum", "index_rule", "index_points"),
-        "empty_window",
-    }
-)
+_ABOUT_VALUES = {
+    *("results", "interval", "unreached", "layout_invariance"),
+    *("maximum", "index_rule", "index_points", "empty_window"),
+}
 """Checks that are violated by wrong values in the outputs."""
 
 _NOTHING_REJECTED, _KEPT = {"interval", "unreached"}, "plane_sum"
@@ -531,7 +518,4 @@ def _check_declared(found: Sequence[Subject]) -> None:
 
 def _oom_kills() -> int | None:
     """Count the processes that the system has killed because it ran out of memory; None if it does not say."""
-    with suppress(OSError):
-        if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text("ascii"), re.MULTILINE):
-            return int(found[1])
-    return None
+    return number_in(Path("/proc/vmstat"), "oom_kill")

@@ -168,10 +168,7 @@ class Host:
         self._left = self._allowed = seconds
 
     def ask(self, request: Message | None) -> Message:
-        """Send a request to the worker, unless one was sent, and return its reply.
-
-        `HostDied` if there is none, nor a worker any more.
-        """
+        """Send a request to the worker, unless one was sent, and return its reply; at `HostDied` none is left."""
         assert self._channel is not None
         return self._exchange(self._channel, request)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 
@@ -35,20 +36,15 @@ VARIATIONS = ("layout_invariance", "index_dtype_invariance", "scale_equivariance
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
-
 _GROUP = Path("/sys/fs/cgroup")
 
 
-class InvalidSize(BadInput):
-    """A text that is no size of memory."""
-
-
 def parse_size(text: str) -> int:
-    """Read a size such as 8GiB, 500 MB or 1.5TiB as bytes; `InvalidSize` for anything else, and for nothing."""
+    """Read a size such as 8GiB, 500 MB or 1.5TiB as bytes; `BadInput` for anything else, and for nothing."""
     match = _SIZE.fullmatch(text.strip())
     size = match and float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()]
     if not size or not 1.0 <= size < inf:
-        raise InvalidSize(f"--memory-budget {text}: a size is a number above 0 and a unit, such as 8GiB or 500MB")
+        raise BadInput(f"--memory-budget {text}: a size is a number above 0 and a unit, such as 8GiB or 500MB")
     return int(size)
 
 
@@ -58,17 +54,21 @@ def free_memory() -> int:
     A container has no more than its control group is given (Linux, admin-guide/cgroup-v2: memory.max, memory.current,
     and of memory.stat inactive_file, pages of files that are given back on demand).
     """
-    try:
-        said = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
-    except OSError:
-        said = None
-    free = int(said[1]) * 1024 if said else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    kilobytes = number_in(Path("/proc/meminfo"), "MemAvailable")
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2 if kilobytes is None else 1024 * kilobytes
     try:
         most, used = (int((_GROUP / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
-        cached = re.search(r"^inactive_file (\d+)$", (_GROUP / "memory.stat").read_text("ascii"), re.MULTILINE)
     except (OSError, ValueError):  # there is none, or it is given "max"
         return free
-    return max(0, min(free, most - used + (int(cached[1]) if cached else 0)))
+    return max(0, min(free, most - used + (number_in(_GROUP / "memory.stat", "inactive_file") or 0)))
+
+
+def number_in(path: Path, name: str) -> int | None:
+    """Return the number behind a name in a file of the system, a name in each line; None where it does not say."""
+    with suppress(OSError):
+        if found := re.search(rf"^{name}:?\s+(\d+)", path.read_text("ascii"), re.MULTILINE):
+            return int(found[1])
+    return None
 
 
 def share(budget: int, workers: int) -> None:

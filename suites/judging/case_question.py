@@ -80,9 +80,7 @@ class CaseQuestion(Question):
     @property
     def max_repeats(self) -> int:
         """How often the call may be repeated and its outputs kept."""
-        if "repeat" not in self.aspect.checks:
-            return 1
-        return self._repeats
+        return self._repeats if "repeat" in self.aspect.checks else 1
 
     def to_line(self) -> str:
         return self.case.to_json()
@@ -179,8 +177,7 @@ class CaseQuestion(Question):
             return row | verdict(excuse, said + outcome.message) | {"checks_judged": []}
         if outcome.status is Status.REFUSED:
             what = "call that may be refused was taken, and failed" if refusal else "legal call was refused"
-            refused = Mismatch(f"a {what}: {outcome.message}", got=outcome.message)
-            findings = [Finding(REFUSAL, refused)]
+            findings = [Finding(REFUSAL, Mismatch(f"a {what}: {outcome.message}", got=outcome.message))]
         elif refusal and refusal.required:
             findings = [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
         else:

@@ -23,8 +23,6 @@ from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
 REACHED, REJECTED, SINGLE_VALUED = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
 
-Flags = NDArray[np.uint8]
-
 _MAX_CELLS = 1 << 17
 """Cells, or windows, of the planes of a chunk, where these are more than one."""
 
@@ -42,23 +40,20 @@ class CellChunk(NamedTuple):
 
 
 class CellChunks:
-    """All chunks of what came out as grad_input, an array of any shape, of a kernel of that accumulation model.
-
-    The last chunk is cached: most cases have no other.
-    """
+    """All chunks of what came out as grad_input, an array of any shape, of a kernel of that accumulation model."""
 
     def __init__(self, operands: CaseOperands, outputs: NDArray, model: AccumulationModel) -> None:
         self._operands = operands
         self._outputs = outputs.reshape(-1)
         self._model = model
         self._fmt = FORMATS[operands.case.dtype]
-        self._last: CellChunk | None = None
+        self._last: CellChunk | None = None  # most cases have no other
 
     def around(self, cell: int) -> CellChunk:
         return self.chunk(next(cells for cells in self._ranges() if cell < cells.stop))
 
     @cached_property
-    def flags(self) -> Flags:
+    def flags(self) -> NDArray[np.uint8]:
         flags = np.zeros(len(self._outputs), np.uint8)
         for cells in self._ranges():
             _, outputs, sums, allowed = self.chunk(cells)
@@ -71,10 +66,7 @@ class CellChunks:
         return flags
 
     def worst(self, wrong: NDArray[np.bool_]) -> int:
-        """Find the first of those ``wrong`` cells, flat, that are farthest from their exact sums in ulps of these.
-
-        What is not finite is infinitely far away.
-        """
+        """Find the first of those ``wrong`` cells, flat, that are farthest from their exact sums in ulps of these."""
         farthest, worst = -1.0, -1
         self._last = None  # what is admissible is not needed here, and takes much memory
         for cells in self._ranges():
@@ -84,7 +76,7 @@ class CellChunks:
             outputs, sums = self._outputs_and_sums(cells)
             with np.errstate(invalid="ignore", over="ignore"):
                 distances = np.abs(outputs[among] - sums.sum[among]) / self._fmt.ulp(sums.sum[among])
-            distances = np.where(np.isfinite(distances), distances, np.inf)
+            distances = np.where(np.isfinite(distances), distances, np.inf)  # what is not finite is infinitely far away
             nearby = int(distances.argmax())
             if distances[nearby] > farthest:
                 farthest, worst = distances[nearby], cells.start + int(among[nearby])

@@ -131,9 +131,8 @@ def changed_bytes(
         place = _span(guard - byte, guard - last, "before the storage")
     else:
         place = _span(byte - start, last - start, "past the storage" if byte >= end else "in the storage")
-    return mismatch(
-        f"a write at {place} of {name}", tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes"
-    )
+    subject = f"a write at {place} of {name}"
+    return mismatch(subject, tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes")
 
 
 def _span(first: int, last: int, place: str) -> str:

@@ -97,18 +97,16 @@ def contract_question(call: ContractCall, product: Product, aspect: Aspect, bloc
     return ContractQuestion(call, product, clause, title, aspect, block)
 
 
-def _status(expected: Expectation, made: Attempt) -> Mismatch | None:
+def status(expected: Expectation, made: Attempt) -> Mismatch | None:
     """Hold the answer against that of the library's code and of its published page."""
     if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
-    expected_answers = " or ".join(
-        f"{answer.status:d} in phase {answer.phase}" if answer.phase else "success" for answer in expected.acceptable
-    )
+    right = (f"{each.status:d} in phase {each.phase}" if each.phase else "success" for each in expected.acceptable)
     got = f"{made.phase_one} in phase 1" + ("" if made.phase_two is None else f", {made.phase_two} in phase 2")
-    return mismatch("the answer", got, expected_answers, guess=f"its text is: {made.text}" if made.text else "")
+    return mismatch("the answer", got, " or ".join(right), guess=f"its text is: {made.text}" if made.text else "")
 
 
-def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
+def untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
     """Check that a refusal in phase 1 left its two results and every tensor as they were."""
     if made.phase_one == 0:
         return None
@@ -117,15 +115,12 @@ def _untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
     return Mismatch(f"phase 1 refused, and wrote {written} all the same") if written else None
 
 
-def _error_text(_expected: Expectation, made: Attempt) -> Mismatch | None:
+def error_text(_expected: Expectation, made: Attempt) -> Mismatch | None:
     if made.phase_one == 0 or made.text:
         return None
     return Mismatch(f"phase 1 refused with {made.phase_one}, and no error text says why")
 
 
-_CHECKS: dict[str, Callable[[Expectation, Attempt], Mismatch | None]] = {
-    "status": _status,
-    "untouched": _untouched,
-    "error_text": _error_text,
-}
+_CHECKS: dict[str, Callable[[Expectation, Attempt], Mismatch | None]]
+_CHECKS = {find.__name__: find for find in (status, untouched, error_text)}
 CHECKS = tuple(_CHECKS)

@@ -3,21 +3,28 @@
 Coded recipes (`colour_ids`, `binary_weights`, `base_four_weights`) give windows that can meet in a cell gradients
 that tell them apart in any sum. What is missing from one cell and too much in another is one gradient gone to the
 wrong place. The decoder knows the gradients and where they belong, and nothing of how they were made.
+
+By such gradients the indices are inferred, too, of a backward that takes none and leaves open which of tied maxima it
+chooses. What is read is held against the rule; a window of which nothing legal can be read, for it came twice, in parts
+or elsewhere, keeps the rule's own index, so that the gradients of the case show what became of it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.formats import Float64
+from poolproof.references.formats import FORMATS, Float64
+from poolproof.references.forward import forward_maximum, judge_forward, window_cells
+from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.geometry import Int64
+from poolproof.references.kernels.forward import WRONG_INDEX
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import CaseOperands
 
@@ -77,7 +84,6 @@ class Fault:
 _CODES = ("colour_ids", "binary_weights", "base_four_weights")
 """The recipes that are a code."""
 
-
 _CHUNK_ELEMENTS = 1 << 16
 """Cells, or windows, of the planes that are looked at together, where these are more than one."""
 
@@ -128,8 +134,6 @@ class _Senders:
     """Which gradients, in units of the code, belong into a cell, and which carry a value."""
 
     def __init__(self, operands: CaseOperands) -> None:
-        assert operands.gradient is not None
-        assert operands.indices is not None
         self.case = case = operands.case
         self._operands = operands
         self._gradients = operands.gradient.reshape(case.planes, case.plane_windows)
@@ -139,9 +143,8 @@ class _Senders:
         """Map the gradients that belong into ``cell``, but for zeros, to their windows."""
         windows = self._operands.senders(cell)
         gradients = _in_units(self._gradients.reshape(-1)[windows].astype(np.float64), self.case)
-        return {
-            gradient: window for gradient, window in zip(gradients.tolist(), windows.tolist(), strict=True) if gradient
-        }
+        pairs = zip(gradients.tolist(), windows.tolist(), strict=True)
+        return {gradient: window for gradient, window in pairs if gradient}
 
     def carrying(self, cell: int, value: float) -> list[int]:
         """List the windows of the cell's plane whose gradient is ``value``, which is not 0."""
@@ -222,16 +225,13 @@ def _colour(value: float, expected: list[float], sources: Sequence[Callable[[flo
 
 
 def _matched(missing: _Missing, surplus: _Surplus, senders: _Senders) -> list[Fault]:
-    """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again.
-
-    One of the same plane is nearer than any other.
-    """
+    """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again."""
     faults = []
     left = {gradient: np.array(places, np.int64).reshape(-1, 2) for gradient, places in missing.items()}
     for cell, gradient, times in surplus:
         places = left.get(gradient, _NOWHERE)
         homes, size = places[:, 1], senders.case.plane_size
-        nearest = np.lexsort((np.abs(homes - cell), homes // size != cell // size))[:times]
+        nearest = np.lexsort((np.abs(homes - cell), homes // size != cell // size))[:times]  # first of the same plane
         faults += [Fault("misrouted", cell, window, home) for window, home in places[nearest].tolist()]
         left[gradient] = np.delete(places, nearest, axis=0)
         if more := times - len(nearest):
@@ -257,3 +257,52 @@ def _extra(cell: int, weight: float, times: int, senders: _Senders) -> Fault:
 
 def _coordinates(number: int, shape: tuple[int, ...]) -> list[int]:
     return list(map(int, np.unravel_index(number, shape)))
+
+
+Scatter = Callable[[CaseOperands], Float64 | None]
+"""Returns what comes out as grad_input for some operands, of any shape; None where nothing did."""
+
+
+def inferred_indices(operands: CaseOperands, rule: ForwardRule, scatter: Scatter) -> Int64:
+    """Infer the indices, of shape (planes, *windows), by which ``scatter`` sends gradients.
+
+    Where they are not legal by the rule, its own stand. ``scatter`` is taken to choose alike in every call.
+    """
+    case = operands.case
+    maxima, own = forward_maximum(operands.planes, case.axes, rule)
+    read = _read_whole(operands, scatter).reshape(own.shape)
+    flags = judge_forward(operands.planes, case.axes, maxima, np.where(read < 0, own, read), rule).reshape(own.shape)
+    return np.where((read < 0) | (flags & WRONG_INDEX != 0), own, read)
+
+
+def _read_whole(operands: CaseOperands, scatter: Scatter) -> Int64:
+    """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows)."""
+    landing, case = operands.landing, operands.case
+    found = np.full((case.planes, case.plane_windows), -1, np.int64)
+    residue, digits = landing.residue(), FORMATS[case.dtype].precision
+    cells, valid = window_cells(case.axes)
+    for lowest in range(0, landing.residues, digits):
+        places = residue - lowest
+        group = np.flatnonzero((places >= 0) & (places < digits))
+        sums = scatter(_coded(operands, places, group))
+        if sums is None:
+            return found
+        for plane, row in enumerate(sums.reshape(case.planes, case.plane_size)):
+            found[plane, group] = _only_cell(row, cells[group], valid[group], places[group])
+    return found
+
+
+def _coded(operands: CaseOperands, places: Int64, group: Int64) -> CaseOperands:
+    """Make gradients 2**place for the windows of a group in every plane, and 0 for the others."""
+    codes = np.zeros(operands.case.plane_windows)
+    codes[group] = 2.0 ** places[group]
+    coded = np.broadcast_to(codes, (operands.case.planes, len(codes))).reshape(operands.gradient.shape)
+    return replace(operands, gradient=coded.astype(operands.gradient.dtype))
+
+
+def _only_cell(sums: Float64, cells: Int64, valid: NDArray[np.bool_], places: Int64) -> Int64:
+    """Find the one of each window's ``valid`` cells whose sum has its digit; -1 where none has, or several have."""
+    whole = np.isfinite(sums) & (sums >= 0) & (sums == np.floor(sums)) & (sums < 2.0**53)
+    digits = np.where(whole, sums, 0.0).astype(np.int64)[cells] >> places[:, np.newaxis]
+    has = (digits & 1 == 1) & valid
+    return np.where(has.sum(axis=1) == 1, cells[np.arange(len(cells)), has.argmax(axis=1)], -1)

@@ -130,9 +130,8 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
             break
     if different or evidence.arrays.keys() - derived.keys() - {"written"}:
         return f"has another array {next(iter(different), 'besides')!r} than follows from its case"
-    return (
-        "" if evidence.meta.get("call") == json.loads(json.dumps(meta["call"])) else "makes another call than its case"
-    )
+    is_same_call = evidence.meta.get("call") == json.loads(json.dumps(meta["call"]))
+    return "" if is_same_call else "makes another call than its case"
 
 
 def _other_than_said(row: Row, case: Case, output: NDArray[Any], indices: NDArray[Any]) -> str:
@@ -202,7 +201,6 @@ def describe_call(call: Call) -> dict[str, Any]:
 
 def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
     case, operands = trial.case, trial.operands
-    assert operands.indices is not None
     _, outputs, sums, admissible = trial.cells.chunk(slice(0, operands.values.size))
     on_lattice = admissible.lattice != NO_LATTICE
     cells = {

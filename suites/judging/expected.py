@@ -69,17 +69,13 @@ def has_call(backend: Backend, case: Case) -> bool:
     return missing is None and is_reached_by(backend.abilities(case.api), case)
 
 
-def is_documented(backend: Backend) -> bool:
-    """Tell whether a contract or documents say which calls the implementation may refuse."""
-    return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
-
-
 def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:
     """Return the verdict of a call that did not complete where nobody is accused of that; None where somebody is.
 
     Nobody is of what the environment lacks, nor of a refusal where no document is known that says what may be refused.
     """
-    if outcome.status is Status.REFUSED and not is_documented(backend) and backend.is_usable():
+    is_documented = backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
+    if outcome.status is Status.REFUSED and not is_documented and backend.is_usable():
         return Verdict.UNDOCUMENTED
     return Verdict.NOT_RUN if outcome.status is Status.UNAVAILABLE else None
 

@@ -56,10 +56,6 @@ class Finding:
     check: str
     mismatch: Mismatch
 
-    @property
-    def message(self) -> str:
-        return self.mismatch.message
-
     def to_record(self) -> dict[str, Any]:
         """Return the record of the column ``findings``, which names the expected value ``owed``."""
         record = {"check": self.check} | asdict(self.mismatch)
@@ -100,10 +96,7 @@ def first_element(wrong: NDArray[np.bool_]) -> Element:
 
 
 def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch | None:
-    """Report the worst of those cells of grad_input, flat, whose value is not admissible; None where there are none.
-
-    The worst of all is the one farthest from its exact sum; the windows that belong there are named.
-    """
+    """Report the worst of the ``wrong`` cells of grad_input, flat, with the windows that belong there; None if none."""
     if not wrong.any():
         return None
     case = trial.case
@@ -141,8 +134,6 @@ def _as_all_of_it(trial: Trial) -> str:
 
 def _is_stored(trial: Trial) -> bool:
     """Return whether each cell holds one of the gradients that belong there, whichever, and not their sum."""
-    assert trial.operands.gradient is not None
-    assert trial.operands.indices is not None
     tensors = (trial.baseline.output("grad_input"), trial.operands.gradient, trial.operands.indices)
     outputs, gradients, indices = (tensor.reshape(trial.case.planes, -1) for tensor in tensors)
     planes, windows = np.nonzero((indices >= 0) & (indices < trial.case.plane_size))
@@ -177,13 +168,11 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     """
     chunk = trial.cells.around(cell)
     got, exact = (float(numbers[cell - chunk.cells.start]) for numbers in (chunk.outputs, chunk.sums.sum))
-    assert trial.operands.gradient is not None
     if not np.isfinite(got) or not all(np.isfinite(terms).all() for (terms,) in array_chunks(trial.operands.gradient)):
         return ""
     difference = got - exact
     if got == 0.0 and len(senders) > 1:
         return f"as if every contribution {_gone(trial, cell, exact) or 'were lost'}"
-    assert trial.operands.indices is not None
     windows = trial.case.plane_windows
     plane, cell_of_plane = divmod(cell, trial.case.plane_size)
     indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
@@ -214,18 +203,15 @@ def _gone(trial: Trial, cell: int, missing: float) -> str:
 
 
 def _terms(trial: Trial, windows: Int64) -> Float64:
-    assert trial.operands.gradient is not None
     return trial.operands.gradient.reshape(-1)[windows].astype(np.float64)
 
 
 def _senders_text(trial: Trial, senders: np.ndarray) -> str:
     if not len(senders):
         return "no window reaches it"
-    shown_senders = senders[:_MAX_WINDOWS]
-    shown = [
-        f"{list(_coordinates(sender, trial.case.pooled_shape))}={number(term)}"
-        for sender, term in zip(shown_senders, _terms(trial, shown_senders), strict=True)
-    ]
+    first = senders[:_MAX_WINDOWS]
+    places = (list(_coordinates(sender, trial.case.pooled_shape)) for sender in first)
+    shown = [f"{place}={number(term)}" for place, term in zip(places, _terms(trial, first), strict=True)]
     more = f" and {len(senders) - _MAX_WINDOWS} more" if len(senders) > _MAX_WINDOWS else ""
     return f"the sum ({trial.model}) of {len(senders)}: grad_output{', '.join(shown)}{more}"
 

@@ -1,7 +1,8 @@
 """Measures of a judged case: how far its output is from the truth, and the verdicts of the standards of others.
 
-Statistics are taken of every case. The standards are held against the outputs of aspects that ask for them
-(`Aspect.standards`) and against single named cases.
+Statistics are taken of every case. The standards, those of installed packages included (entry points of the group
+``poolproof.standards``), are held against the outputs of aspects that ask for them (`Aspect.standards`) and against
+single named cases.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -20,16 +22,18 @@ from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_indices
 from poolproof.references.forward_rule import ForwardRule, Ties
 from poolproof.references.kernels.sums import BOTH_INFINITIES
-from poolproof.references.standards import judge_all
+from poolproof.references.standards import STANDARDS, judge_all
+from poolproof.references.standards.base import Standard
 from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.features import DATA, INDEX_BITS
+from poolproof.reports.rows.plugins import PluginFault, PluginKind, raised
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.memory import as_bits
 from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
 from poolproof.suites.judging.budget import has_room_for_plugged
 from poolproof.suites.judging.chunks import array_chunks
-from poolproof.suites.judging.plugged_standards import judge_plugged, plugged
 from poolproof.suites.judging.trial import Trial
+from poolproof.suites.plugged import LoadedPlugins, check_survived, load_plugins
 
 
 def measure_output(trial: Trial) -> Row:
@@ -57,20 +61,20 @@ def look_at_data(operands: CaseOperands) -> Row:
     case, fmt = operands.case, FORMATS[operands.case.dtype]
     if not 0 < operands.values.size <= MOST_LOOKED_AT:
         return {}
-    planes = operands.values.reshape(case.planes, *case.spatial_shape)
     values = np.sort(operands.values.reshape(case.planes, -1).astype(np.float64), axis=1)
     found = [*_kinds_of_number(values, fmt), (values[:, 1:] == values[:, :-1]).any()]
     words = DATA["values"] + DATA[case.api.direction]
     if case.api.is_backward:
         sums, others = operands.sums, case.has_empty_window() or case.has_bit_mask
         inexact = (sums.residue != 0) | (fmt.round(sums.sum) != sums.sum)
-        forward = None if others else forward_indices(planes, case.axes)
+        forward = None if others else forward_indices(operands.planes, case.axes)
         found += [*_kinds_of_number(operands.terms, fmt), (sums.k > 1).any(), (inexact & (sums.kinds == 0)).any()]
         found.append((sums.kinds == BOTH_INFINITIES).any())
         found.append(forward is not None and (forward.ravel() != operands.indices.ravel()).any())
         found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
     else:
-        first, last = (forward_indices(planes, case.axes, ForwardRule(ties)) for ties in (Ties.FIRST, Ties.LAST))
+        rules = ForwardRule(Ties.FIRST), ForwardRule(Ties.LAST)
+        first, last = (forward_indices(operands.planes, case.axes, rule) for rule in rules)
         found.append((first != last).any())
     return {"data": [word for word, holds in zip(words, found, strict=True) if holds]}
 
@@ -121,3 +125,31 @@ def measure_standards(trial: Trial) -> Row:
         "standards_failed": [name for name, passes in verdicts.items() if passes is False],
         "standards_broken": broken or None,
     }
+
+
+@cache
+def plugged() -> LoadedPlugins[Standard]:
+    """Load the standards of installed packages, once in each process that judges."""
+    return load_plugins(PluginKind.STANDARD, Standard, STANDARDS)  # type: ignore[type-abstract]
+
+
+def judge_plugged(deviations: Deviations) -> tuple[dict[str, bool | None], list[str]]:
+    """Return (whether each standard of a plugin passes, None where it does not apply; those that failed, and why).
+
+    One that raises about an output, or ends its process, costs nothing but its answer: it is applied in a process of
+    its own first.
+    """
+    verdicts: dict[str, bool | None] = {}
+    broken = []
+    for name, standard in plugged().used.items():
+        try:
+            check_survived(partial(standard.judge, deviations), "applied")
+            passes = standard.judge(deviations)
+            if passes is not None and not isinstance(passes, bool):
+                raise PluginFault(f"it said {passes!r:.80}, not True, False or None")
+            verdicts[name] = passes
+        except PluginFault as fault:
+            broken.append(f"{name}: {fault}")
+        except (Exception, SystemExit) as error:
+            broken.append(f"{name}: {raised(error)}")
+    return verdicts, broken

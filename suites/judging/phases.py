@@ -189,9 +189,8 @@ def _read_sequence(record: dict[str, Any]) -> CallSequence:
         line = msgspec.convert(record, _SequenceLine)
         actions = tuple(map(Action.parse, line.sequence))
     except (TypeError, ValueError) as error:
-        raise CaseError(
-            f"a sequence is a list of actions, such as 'run executor=1', with its calls: {error}"
-        ) from error
+        what = "a list of actions, such as 'run executor=1', with its calls"
+        raise CaseError(f"a sequence is {what}: {error}") from error
     sequence = CallSequence(actions, tuple(map(Case.from_record, line.calls)))
     if reason := sequence.why_illegal():
         raise CaseError(reason)
@@ -213,17 +212,9 @@ _OVERLAPPING: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
 
 def _cases(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Case]:
     """Yield overlapping windows, once on a tensor that has to be copied; and an empty batch, without a workspace."""
-    windows = _OVERLAPPING[operator.windows](operator.spatial_rank)
-    plain = Case(
-        operator=operator.name,
-        shape=_SHAPES[operator.spatial_rank],
-        dtype=dtype,
-        index_dtype=index_dtype,
-        attributes=windows,
-        gradient="integers",
-        indices="in_window",
-        deterministic=True,
-    )
+    shape, windows = _SHAPES[operator.spatial_rank], _OVERLAPPING[operator.windows](operator.spatial_rank)
+    small = replace(Case.smallest(operator, dtype), index_dtype=index_dtype, indices="in_window", deterministic=True)
+    plain = replace(small, shape=shape, attributes=windows)
     yield plain
     yield replace(plain, layouts=((operator.inputs[0], "sliced"),))
     yield replace(plain, shape=(0, *plain.shape[1:]))

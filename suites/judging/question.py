@@ -135,8 +135,8 @@ def judged(findings: Sequence[Finding]) -> Row:
     """Return the columns of a verdict; what was seen from inside comes first, for it is why a value is wrong."""
     if not findings:
         return verdict(Verdict.CONFORMS)
-    seen = [finding.message for finding in findings[1:] if finding.check == SANITIZER]
-    return verdict(Verdict.VIOLATES, "; ".join([*seen, findings[0].message]), findings)
+    seen = [finding.mismatch.message for finding in findings[1:] if finding.check == SANITIZER]
+    return verdict(Verdict.VIOLATES, "; ".join([*seen, findings[0].mismatch.message]), findings)
 
 
 def not_survived(question: Question, kind: Verdict, reason: str, written: str = "") -> Row:

@@ -31,9 +31,8 @@ from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging.cells import CellChunks
 from poolproof.suites.judging.chunks import are_same_bits
-from poolproof.suites.judging.decoder import Fault, decode
+from poolproof.suites.judging.decoder import Fault, decode, inferred_indices
 from poolproof.suites.judging.expected import excuse, has_call, refusal, unsupported
-from poolproof.suites.judging.inferred_indices import inferred_indices
 
 SCALE = 3
 """The power of two by which gradients are multiplied to see grad_input multiplied by it."""
@@ -62,7 +61,6 @@ class ExecutedCall:
 
 _Variation = tuple[str, Any]
 """What is other in a run than in the first: its kind, and the number, dtype or exponent."""
-
 
 NOT_MADE = "the forward does not make "
 """How the reason begins of a case whose forward was not made; what, and why, follow."""
@@ -126,13 +124,11 @@ class Trial:
         call = allocate(operands, POISONS[0])
         rule = self.backend.forward_rule(call)
         if not rule.leaves_open:
-            planes = operands.values.reshape(self.case.planes, *self.case.spatial_shape)
-            indices = forward_indices(planes, self.case.axes, rule)
+            indices = forward_indices(operands.planes, self.case.axes, rule)
             last = replace(rule, ties=Ties.LAST)
-            if rule.ties.takes_several and (forward_indices(planes, self.case.axes, last) != indices).any():
-                raise ProducerFailed(
-                    f"tied maxima ({rule.ties} by the declared rule) are not judged, and there are some"
-                )
+            if rule.ties.takes_several and (forward_indices(operands.planes, self.case.axes, last) != indices).any():
+                tied = f"tied maxima ({rule.ties} by the declared rule)"
+                raise ProducerFailed(f"{tied} are not judged, and there are some")
             return operands.with_indices(indices)
         if not self.backend.is_deterministic(call):
             raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
@@ -170,10 +166,8 @@ class Trial:
         if "index_dtype_invariance" in self.checks and self.other_index_dtype:
             yield "index_dtype", self.other_index_dtype
         if "scale_equivariance" in self.checks and self.case.api.is_backward:
-            gradient = self.operands.gradient
-            assert gradient is not None
             with np.errstate(invalid="ignore"):  # NaN in formats that numpy has not by itself
-                stays_finite = np.abs(gradient).max(initial=0) < self.fmt.max / 2.0 ** (SCALE + 1)
+                stays_finite = np.abs(self.operands.gradient).max(initial=0) < self.fmt.max / 2.0 ** (SCALE + 1)
             if stays_finite:
                 yield "scale", SCALE
 
@@ -243,12 +237,12 @@ class Trial:
     @cached_property
     def maximum(self) -> tuple[NDArray, Int64]:
         """(maxima, indices) that are expected of a forward, of shape (planes, *windows)."""
-        return forward_maximum(self._planes, self.case.axes, self.forward_rule)
+        return forward_maximum(self.operands.planes, self.case.axes, self.forward_rule)
 
     def maximum_of(self, window: Sequence[int]) -> tuple[float, int]:
         """Return (maximum, index) expected of one window, by its coordinates in the output."""
         plane, number = divmod(int(np.ravel_multi_index(window, self.case.pooled_shape)), self.case.plane_windows)
-        maxima, indices = forward_maximum(self._planes[plane : plane + 1], self.case.axes, self.forward_rule)
+        maxima, indices = forward_maximum(self.operands.planes[plane : plane + 1], self.case.axes, self.forward_rule)
         return float(maxima.flat[number]), int(indices.flat[number])
 
     @cached_property
@@ -262,15 +256,11 @@ class Trial:
         """
         out = run.output("out")
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.indices_of(run)
-        return judge_forward(self._planes, self.case.axes, out, indices, self.forward_rule)
+        return judge_forward(self.operands.planes, self.case.axes, out, indices, self.forward_rule)
 
     @cached_property
     def any_forward_flag(self) -> int:
         return int(np.bitwise_or.reduce(self.forward_flags.ravel()))
-
-    @property
-    def _planes(self) -> NDArray:
-        return self.operands.values.reshape(self.case.planes, *self.case.spatial_shape)
 
     def repetition(self, number: int = 1) -> ExecutedCall:
         """Make the call once more; for odd numbers on other poison, at other addresses and before tempting data."""

@@ -55,10 +55,11 @@ class Block(ABC):
 
     subject: Subject
     aspect: Aspect
+    number: int
 
     @property
-    @abstractmethod
-    def id(self) -> str: ...
+    def id(self) -> str:
+        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
 
     @property
     def backend(self) -> str:
@@ -126,7 +127,7 @@ class Block(ABC):
 
     @property
     def _group(self) -> Group:
-        return self.subject.group(self.aspect)
+        return self.subject.group(self.aspect.id)
 
     def _clause_of(self, question: Question) -> str:
         return str(question.describe()["clause"])
@@ -196,7 +197,7 @@ class CaseAspect(Aspect):
             profile.is_possible_within(able)
             and is_laid_out
             and is_tagged
-            and (subject.on_streams or not self.on_streams)
+            and ("hold_up" in subject.actions or not self.on_streams)
             and (can_be_empty or not profile.empty_windows)
         )
 
@@ -237,10 +238,6 @@ class DrawnBlock(Block):
         for number, start in enumerate(range(0, count, BLOCK_SIZE)):
             name = (subject.operator.name, subject.dtype, subject.index_dtype, aspect.id, number)
             yield cls(subject, aspect, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
-
-    @property
-    def id(self) -> str:
-        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
 
     def _makes(self) -> Make[Case]:
         """Return what draws a case that the aspect could have and the backend takes."""
@@ -314,19 +311,12 @@ def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[objec
 
 @dataclass(frozen=True)
 class ListedBlock(Block):
-    """The listed cases of an aspect and a subject in a plan of ``plan_cases`` cases.
-
-    They are as small as their purpose allows.
-    """
+    """The listed cases of an aspect and subject in a plan of so many cases, each as small as its purpose allows."""
 
     subject: Subject
     aspect: CaseAspect
     number: int
     plan_cases: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.subject.id}-{self.aspect.id}-{self.number}"
 
     def questions(self) -> list[CaseQuestion]:
         targets, block = self.aspect.targets(self.subject, self.plan_cases), self.id
@@ -409,7 +399,7 @@ class PhaseAspect(Aspect):
         return {"prepare", "run"} <= {*subject.actions} and not subject.is_whole and subject.unsupported is None
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[PhaseBlock | SequenceBlock]:
-        if subject.in_phases:
+        if "destroy" in subject.actions:  # the backend has the two phases
             yield PhaseBlock(subject, self)
         count = max(1, round(plan.cases * self.weight))
         yield from SequenceBlock.holding(count, subject, self, seed)

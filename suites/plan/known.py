@@ -90,7 +90,6 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
 
 _REPEATABLE = ("operator", "dtype", "aspect", "backend")
 
-
 _SPELLED: Mapping[str, Callable[[str], object]] = {
     "operator": lambda word: find_operator(word).name,
     "backend": canonical,
@@ -154,23 +153,14 @@ def _stand_in(name: str, survey: Survey) -> Backend:
         return _torch(name)
     if name in _EMULATED or name == "aclnn":
         assert survey.product is not None
-        missing = {operator for operator in OPERATORS if name == "aclnn" and _is_missing(survey, operator)}
+        not_exported = {operator: f"symbol aclnn{operator} is not exported" for operator in OPERATORS}
+        recorded = {(each.operator.name, each.unsupported) for each in survey.subjects if name == "aclnn"}
+        missing = dict(recorded & not_exported.items())  # in all dtypes: older libraries lack operators
         made.tags = survey.product.tags
         made.actions = tuple(each for each in ACLNN_ACTIONS if each != "readdressed" or each in first.actions)
         made.abilities = lambda _: ALL
-        made.unsupported = lambda operator, *_: (
-            _NOT_EXPORTED.format(operator.name) if operator.name in missing else None
-        )
+        made.unsupported = lambda operator, *_: missing.get(operator.name)
     return cast(Backend, made)
-
-
-_NOT_EXPORTED = "symbol aclnn{} is not exported"
-
-
-def _is_missing(survey: Survey, operator: str) -> bool:
-    """Tell whether a library is said to lack an operator, in all dtypes: older ones do."""
-    reasons = {each.unsupported for each in survey.subjects if each.operator.name == operator}
-    return _NOT_EXPORTED.format(operator) in reasons
 
 
 def _torch(name: str) -> TorchEager:
@@ -236,14 +226,7 @@ _BY_ROUTE = ("torch-autograd", "torch-compile")
 def _described_call(case: Case) -> Call:
     """Describe a call by its forms, without any memory."""
     tensors = {
-        name: SimpleNamespace(
-            shape=form.shape,
-            dtype=form.dtype,
-            strides=form.strides,
-            offset=form.start,
-            tag=form.tag,
-            storage_elements=form.extent,
-        )
+        name: SimpleNamespace(**form._asdict(), offset=form.start, storage_elements=form.extent)
         for name, form in case.forms.items()
     }
     return Call(case.api, case.attributes, cast(Mapping[str, Tensor], tensors), case.deterministic)

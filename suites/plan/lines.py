@@ -32,10 +32,6 @@ CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.i
 """What a further case may be held to."""
 
 
-class NoFurtherCase(BadInput):
-    """A row that is not that of a further case; the text says why."""
-
-
 @dataclass(frozen=True)
 class SingleBlock(Block):
     """A single question to a backend: of a line, or of a block whose cases are judged one by one."""
@@ -79,18 +75,18 @@ def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
 
     `CaseError` or `ContractError` says what is wrong with a line.
     """
-    if (entry := read_entry(line)) is not None:
-        return entry
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         record = None
     match record:
+        case {"list": _}:
+            return read_entry(record)
         case {"api": _}:
             return ContractCall.from_record(record)
         case {"way": _} | {"sequence": _}:
             return read_phase_question(record, PHASES)
-        case _:
+        case _:  # or none at all, which this says
             return Case.from_json(line)
 
 
@@ -109,14 +105,11 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
             return CaseQuestion(entry.case, LISTED, entry.place, entry=entry)
         case Case() as case:
             return CaseQuestion(case, EVERYTHING, AD_HOC)
-        case PhaseQuestion(is_drawn=True) as question:
+        case PhaseQuestion() as question if question.is_drawn or product:
             return replace(question, block=AD_HOC)
-        case _ if product is None:
-            raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
-        case ContractCall() as call:
+        case ContractCall() as call if product:
             return contract_question(call, product, CONTRACT, AD_HOC)
-        case PhaseQuestion() as question:
-            return replace(question, block=AD_HOC)
+    raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
 
 
 def further_question(case: Case, aspect: str) -> CaseQuestion:
@@ -126,8 +119,8 @@ def further_question(case: Case, aspect: str) -> CaseQuestion:
 
 
 def further_question_of(row: Row) -> CaseQuestion:
-    """Return the question of a further case's row; `NoFurtherCase` if it has none."""
+    """Return the question of a further case's row; `BadInput` if it has none."""
     try:
         return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
     except (CaseError, KeyError, TypeError, AttributeError) as error:
-        raise NoFurtherCase(f"its case or its block is none: {error}") from error
+        raise BadInput(f"its case or its block is none: {error}") from error

@@ -19,7 +19,7 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.expected import unsupported
-from poolproof.suites.judging.question import Aspect, verdict
+from poolproof.suites.judging.question import verdict
 
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -70,14 +70,6 @@ class Subject:
     index_dtypes: tuple[str, ...] = ()
 
     @property
-    def on_streams(self) -> bool:
-        return "hold_up" in self.actions
-
-    @property
-    def in_phases(self) -> bool:
-        return "destroy" in self.actions
-
-    @property
     def is_whole(self) -> bool:
         return not self.dtype
 
@@ -85,8 +77,8 @@ class Subject:
     def id(self) -> str:
         return "-".join(part for part in (self.backend, self.operator.name, self.dtype, self.index_dtype) if part)
 
-    def group(self, aspect: Aspect) -> Group:
-        values = (self.backend, self.operator.name, self.dtype, self.index_dtype, aspect.id)
+    def group(self, aspect: str) -> Group:
+        values = (self.backend, self.operator.name, self.dtype, self.index_dtype, aspect)
         return tuple(zip(GROUP, values, strict=True))
 
 
@@ -143,9 +135,8 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
             for dtype in DTYPES:
                 reason = unsupported(backend, operator, dtype, index_dtype)
                 producer = OPERATORS.get(operator.producer or "", operator)
-                made = reason is None and any(
-                    unsupported(backend, producer, dtype, stored) is None for stored in producer.indices.dtypes
-                )
+                missing = (unsupported(backend, producer, dtype, stored) for stored in producer.indices.dtypes)
+                made = reason is None and None in missing
                 found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
     return _with_index_dtypes(found)
 
@@ -167,8 +158,7 @@ def scope_of(subject: Subject) -> Scope:
 
 def not_supported(subject: Subject) -> Row:
     assert subject.unsupported is not None
-    values = (subject.backend, subject.operator.name, subject.dtype, subject.index_dtype, "")
-    return dict(zip(GROUP, values, strict=True)) | verdict(Verdict.NOT_SUPPORTED, subject.unsupported)
+    return dict(subject.group("")) | verdict(Verdict.NOT_SUPPORTED, subject.unsupported)
 
 
 B_co = TypeVar("B_co", covariant=True)

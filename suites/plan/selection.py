@@ -6,6 +6,7 @@ is part of the record. Of pytest, it knows the ids of tests and nothing else.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,6 @@ from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.blocks import Block, extend
 from poolproof.suites.plan.lines import SingleBlock, further_question_of, line_question
 from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks, not_supported
-from poolproof.suites.plan.shard import Shard
 
 _PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL)
 """The tests that judge what is planned, each under the id of a block or of a question."""
@@ -31,9 +31,50 @@ _PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL
 _MOST_EXTENSION = 100_000_000
 """More cases than one block's extensions get in a week."""
 
+MOST_SHARDS = 10_000
 
-class NotDrawable(BadInput):
-    """A record from which the questions cannot be redrawn; the text says what is missing or wrong."""
+
+@dataclass(frozen=True)
+class Shard:
+    """The ``number``-th of ``of`` parts of a plan, counted from 1, for sessions that know nothing of each other.
+
+    Its part follows from the plan, the backends and these numbers alone, and takes about as long as any other.
+    """
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Parse a text such as ``2/4``; `BadInput` for anything else."""
+        found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
+        shard = cls(*map(int, found.groups())) if found else None
+        if shard is None or not 1 <= shard.number <= shard.of <= MOST_SHARDS:
+            raise BadInput(f"--shard {text}: a shard is I/N, the I-th of N parts, from 1/N to N/N: 2/4")
+        return shard
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def names(self, costs: Mapping[str, float]) -> frozenset[str]:
+        """Choose this shard's names, by the costs of all; `BadInput` if some shard would get none."""
+        if len(costs) < self.of:
+            raise BadInput(f"--shard {self}: the options leave {len(costs):,} parts to deal out: take fewer shards")
+        return balance(costs, self.of)[self.number - 1]
+
+
+def balance(costs: Mapping[str, float], parts: int) -> list[frozenset[str]]:
+    """Divide names into parts of about the same cost: the costly first, each to the cheapest part so far.
+
+    No part costs more than 4/3 of the optimum's largest (Graham, 1969: longest processing time first).
+    """
+    groups: list[set[str]] = [set() for _ in range(parts)]
+    loads = [(0.0, part) for part in range(parts)]
+    for name in sorted(costs, key=lambda name: (-costs[name], name)):
+        load, part = heapq.heappop(loads)
+        groups[part].add(name)
+        heapq.heappush(loads, (load + costs[name], part))
+    return [frozenset(names) for names in groups]
 
 
 @dataclass(frozen=True)
@@ -82,7 +123,7 @@ class Selection:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read a selection; `NotDrawable` says what is wrong with its record."""
+        """Read a selection; `BadInput` says what is wrong with its record."""
         try:
             selection = cls(
                 {name: Survey.from_record(name, said) for name, said in record["backends"].items()},
@@ -95,38 +136,37 @@ class Selection:
                 Shard.parse(record["shard"]) if "shard" in record else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise NotDrawable(f"what was asked is not recorded as this suite does: {error!r}") from error
+            raise BadInput(f"what was asked is not recorded as this suite does: {error!r}") from error
         unknown = [*(set(selection.aspects) - set(ASPECTS)), *(set(selection.operators) - set(OPERATORS))]
         if unknown:
-            raise NotDrawable(f"what was asked names {unknown[0]!r}, which this suite does not have")
+            raise BadInput(f"what was asked names {unknown[0]!r}, which this suite does not have")
         return selection
 
     @classmethod
     def of_run(cls, run: Mapping[str, Any]) -> Self:
-        """Read what a run had to judge, as its time and its tests left it; `NotDrawable` if it does not say."""
+        """Read what a run had to judge, as its time and its tests left it; `BadInput` if it does not say."""
         if "selection" not in run:
-            raise NotDrawable("the run does not say what was asked of it")
+            raise BadInput("the run does not say what was asked of it")
         tests = run.get("narrowed", {}).get("tests")
         selection = replace(cls.from_record(run["selection"]), only=None if tests is None else frozenset(tests))
         return selection.within(run.get("budget", {}))
 
     def within(self, budget: Mapping[str, Any]) -> Self:
-        """Return what a time budget left of it, and what it added; `NotDrawable` if that is impossible."""
+        """Return what a time budget left of it, and what it added; `BadInput` if that is impossible."""
         extensions, parts = budget.get("beyond", {}), budget.get("asked", {})
         known = {block.id: block for block in self.planned()} if extensions else {}
         for name, cases in extensions.items():
             if name not in known or not 0 < cases <= _MOST_EXTENSION or known[name].extension() is None:
-                raise NotDrawable(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
+                raise BadInput(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
         extended = replace(self, extensions=extensions)
         known = {block.id: block for block in extended.blocks()} if parts else {}
         for name, (part, count) in parts.items():
             if name not in known:
-                raise NotDrawable(f"a budget was spent on {name!r}, which is no block of the plan")
+                raise BadInput(f"a budget was spent on {name!r}, which is no block of the plan")
             least, total = known[name].min_cases, known[name].count
             if count != total or not least <= part < count:
-                raise NotDrawable(
-                    f"a budget left {part:,} of {count:,} cases of {name}; at least {least:,} of {total:,} are expected"
-                )
+                expected = f"at least {least:,} of {total:,} are expected"
+                raise BadInput(f"a budget left {part:,} of {count:,} cases of {name}; {expected}")
         return replace(extended, asked={name: part for name, (part, _) in parts.items()})
 
     def __getstate__(self) -> dict[str, Any]:
@@ -203,7 +243,7 @@ conforms. The block without a name holds what the backend does not support."""
 
 
 def redraw(run: Mapping[str, Any]) -> Iterator[Redrawn]:
-    """Redraw everything that a run had to judge; `NotDrawable` if it does not say."""
+    """Redraw everything that a run had to judge; `BadInput` if it does not say."""
     selection = Selection.of_run(run)
     for name in selection.surveys if "narrowed" not in run else ():
         rows = [not_supported(subject) for subject in selection.unsupported() if subject.backend == name]
@@ -231,14 +271,14 @@ def redraw_questions(
                 part = selection.asked.get(block.id)
                 yield block.backend, block.row_block, block.questions() if part is None else block.prefix(part)
     except (CaseError, ContractError) as error:
-        raise NotDrawable(f"a case that was asked cannot be read: {error}") from error
+        raise BadInput(f"a case that was asked cannot be read: {error}") from error
 
 
 def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the groups that a complete run has judged; `NotDrawable` if it does not say."""
+    """Return the groups that a complete run has judged; `BadInput` if it does not say."""
     return Selection.of_run(run).mandatory()
 
 
 def plan_cases(run: Mapping[str, Any]) -> int:
-    """Count the cases of the whole plan that the run is a part of; `NotDrawable` if it does not say."""
+    """Count the cases of the whole plan that the run is a part of; `BadInput` if it does not say."""
     return Selection.of_run(run).plan_cases()

@@ -16,9 +16,8 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.suites import completion
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.options import kernel_options
+from poolproof.suites.options import BACKEND, DTYPE, kernel_options, operator_option
 from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 
@@ -48,18 +47,10 @@ def all_accounts(name: str) -> list[Account]:
 
 
 @click.command()
-@click.option(
-    "--backend", "name", default="torch-cpu", show_default=True, type=completion.BACKEND, help="Backend to probe."
-)
+@click.option("--backend", "name", default="torch-cpu", show_default=True, type=BACKEND, help="Backend to probe.")
 @kernel_options
-@click.option(
-    "--operator",
-    "operators",
-    multiple=True,
-    shell_complete=completion.operators,
-    help="Only this operator, repeatable.",
-)
-@click.option("--dtype", "dtypes", multiple=True, shell_complete=completion.dtypes, help="Only this dtype, repeatable.")
+@operator_option
+@click.option("--dtype", "dtypes", multiple=True, type=DTYPE, help="Only this dtype, repeatable.")
 @click.option(
     "--memory-format",
     "formats",

@@ -96,9 +96,8 @@ class Experiment:
     ) -> Trial:
         """Run gradients of a recipe of the suite."""
         case = self._case(crowded)
-        return self.trial(
-            replace(case, gradient=gradient, deterministic=deterministic, indices=indices or case.indices)
-        )
+        indices = indices or case.indices
+        return self.trial(replace(case, gradient=gradient, deterministic=deterministic, indices=indices))
 
     def crafted(self, craft: Craft, crowded: bool = False) -> Trial:
         """Run gradients made for where they land; the case spells them out."""
@@ -145,16 +144,9 @@ class Experiment:
         length, attributes, indices = _OVERLAPPING[operator.windows](operator, crowded)
         if isinstance(attributes, Windowed) and not self.backend.abilities(operator).padding:
             attributes = replace(attributes, padding=(0,))
-        return Case(
-            operator=operator.name,
-            dtype=self.dtype,
-            index_dtype=self.index_dtype,
-            shape=(*((2, 4) if crowded else PLANES), *(length,) * operator.spatial_rank),
-            gradient="ones",
-            indices=indices,
-            layouts=self.layouts,
-            attributes=attributes,
-        )
+        shape = (*((2, 4) if crowded else PLANES), *(length,) * operator.spatial_rank)
+        case = replace(Case.smallest(operator, self.dtype), index_dtype=self.index_dtype, layouts=self.layouts)
+        return replace(case, shape=shape, attributes=attributes, gradient="ones", indices=indices)
 
 
 def _windowed(operator: Operator, crowded: bool) -> tuple[int, Windows, str]:

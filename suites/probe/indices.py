@@ -34,10 +34,8 @@ def exact_data(experiment: Experiment) -> Observation:
         inside = (picked >= 0) & (picked < case.plane_size)
         planes = trial.operands.values.astype(np.float64).reshape(case.planes, case.plane_size)
         pointed = np.take_along_axis(planes, np.where(inside, picked, 0), axis=1).ravel()
-        right = (
-            (trial.baseline.output("out").astype(np.float64).ravel() == maxima) & (pointed == maxima) & inside.ravel()
-        )
-        wrong += int((~right).sum())
+        out = trial.baseline.output("out").astype(np.float64).ravel()
+        wrong += int(((out != maxima) | (pointed != maxima) | ~inside.ravel()).sum())
         windows += len(maxima)
     return Observation("exact data", "wrong" if wrong else "right", f"{wrong} of {windows} maxima or indices are wrong")
 
@@ -63,15 +61,12 @@ def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
         seen.append(Observation(trait.name, words, evidence))
     if trial := experiment.without_cells():
         out = trial.baseline.output("out").astype(np.float64)
-        options = [option for option in (False, True) if (out == _empty(rule, option, trial)).all()]
+        rules = {option: replace(rule, empty_is_lowest=option) for option in (False, True)}
+        options = [option for option, own in rules.items() if (out == maximum_without_cells(own, trial.fmt)).all()]
         words = ("the lowest number" if options[0] else "-inf") if options else UNKNOWN
         seen.append(Observation(NO_CELL, words, f"the first is {out.flat[0]:g}"))
         rule = replace(rule, empty_is_lowest=True in options)
     return seen, rule
-
-
-def _empty(rule: ForwardRule, is_lowest: bool, trial: Trial) -> float:
-    return maximum_without_cells(replace(rule, empty_is_lowest=is_lowest), trial.fmt)
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,6 @@ _TRAITS = (
     _Trait("subnormal cells", ("subnormals",), "flushes_subnormals", {False: "compared", True: "taken for zero"}),
 )
 
-
 _FROM_INDICES = frozenset({Ties.SHARED, Ties.ALL})
 _FROM_SUMS = frozenset({Ties.ANY, Nans.ANY})
 """What cannot be told from the indices of a forward; from the sums of a backward."""
@@ -135,8 +129,7 @@ def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_
     """Mark the windows whose maximum or index is not what the rule says."""
     wrong = []
     for trial in trials:
-        planes = trial.operands.values.reshape(trial.case.planes, *trial.case.spatial_shape)
-        out = trial.baseline.output("out")
+        planes, out = trial.operands.planes, trial.baseline.output("out")
         wrong.append(judge_forward(planes, trial.case.axes, out, trial.output_indices, rule).ravel())
     return (np.concatenate(wrong) & (WRONG_MAXIMUM | WRONG_INDEX)) != 0
 
@@ -145,8 +138,8 @@ def _unexplained_sums(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.
     """Mark the cells whose sum of ones is not what the rule says; parts of ones as near as their roundings allow."""
     wrong = []
     for trial in trials:
-        case, sums = trial.case, np.zeros((trial.case.planes, trial.case.plane_size))
-        planes = trial.operands.values.reshape(case.planes, *case.spatial_shape)
+        case, planes = trial.case, trial.operands.planes
+        sums = np.zeros((case.planes, case.plane_size))
         indices = forward_indices(planes, case.axes, rule).reshape(case.planes, -1)
         taken = np.where(indices < 0, 0.0, 1.0)[:, :, None]
         cells: NDArray = np.maximum(indices, 0)[:, :, None]

@@ -14,7 +14,7 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.judging.question import Aspect, Question, verdict
 from poolproof.suites.judging.trial import ProducerFailed
 from poolproof.suites.plan.plans import Subject
-from poolproof.suites.probe import extremes, indices, sums
+from poolproof.suites.probe import indices, sums
 from poolproof.suites.probe.experiment import Account, Experiment, NotRun, Observation
 
 MEMORY_FORMATS = ("contiguous", "channels_last")
@@ -90,17 +90,9 @@ def _backward_account(experiment: Experiment, account: Account) -> Account:
     rounding = sums.rounding(experiment)
     bits = sums.kept_bits(experiment)
     kind, accumulation = sums.accumulation(experiment, bits, rounding.found)
-    seen = [
-        accumulation,
-        rounding,
-        extremes.subnormals(experiment),
-        extremes.overflow(experiment),
-        extremes.infinities(experiment),
-        extremes.nan(experiment),
-        extremes.negative_zero(experiment),
-        extremes.determinism(experiment, demanded=False),
-        extremes.determinism(experiment, demanded=True),
-    ]
+    looks = (sums.subnormals, sums.overflow, sums.infinities, sums.nan, sums.negative_zero)
+    seen = [accumulation, rounding, *(look(experiment) for look in looks)]
+    seen += [sums.determinism(experiment, demanded) for demanded in (False, True)]
     account = replace(account, observations=(*account.observations, *seen))
     model = None
     if kind is not None and rounding.found == "even":
@@ -127,9 +119,8 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
     if rejected := sums.admits(declared, trials):
         says.append(f"declared {declared} rejects {rejected}")
     elif model is not None and model != declared:
-        says.append(
-            f"declared {declared}, but {model} admits all that was seen: verdicts are weaker than they could be"
-        )
+        wider = f"declared {declared}, but {model} admits all that was seen"
+        says.append(f"{wider}: verdicts are weaker than they could be")
     says += [f"{trait}: {account.found(trait)}" for trait in ("infinity", "NaN") if account.found(trait) != "kept"]
     if trials[0].is_deterministic and account.found("repetitions") == "differ":
         says.append("declared deterministic, but repetitions differ")

@@ -42,18 +42,13 @@ class Repetition:
         return [row for row in self.rows if deviates(row)]
 
     @property
-    def always_fails(self) -> bool:
-        """Whether every repetition failed; true if there was none."""
-        return len(self.failures) == len(self.rows)
-
-    @property
     def columns(self) -> Row:
         return {"asked_again": len(self.rows), "failed_again": len(self.failures)} if self.rows else {}
 
     def fails_as_often_as(self, other: Repetition) -> bool:
         """Compare the rates of failures; an other that was not repeated counts as failing always."""
         if not other.rows:
-            return self.always_fails
+            return len(self.failures) == len(self.rows)
         return len(self.failures) * len(other.rows) >= len(other.failures) * len(self.rows)
 
 

@@ -51,18 +51,13 @@ _WEEK = 7 * 86_400.0
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class InvalidTime(BadInput):
-    """A text that is not a usable duration."""
-
-
 def parse_time(text: str) -> float:
-    """Return the seconds of a duration such as 90s, 10m or 1.5h, up to a week; `InvalidTime` for anything else."""
+    """Return the seconds of a duration such as 90s, 10m or 1.5h, up to a week; `BadInput` for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)", text.strip())
     seconds = match and float(match[1]) * _UNITS[match[2]]
     if not seconds or not 1.0 <= seconds <= _WEEK:
-        raise InvalidTime(
-            f"--budget {text}: a budget is a number and a unit (s, m or h), such as 90s or 10m, up to a week"
-        )
+        wanted = "a number and a unit (s, m or h), such as 90s or 10m, up to a week"
+        raise BadInput(f"--budget {text}: a budget is {wanted}")
     return seconds
 
 

@@ -18,7 +18,7 @@ from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import FORMATS, Entry, ListError, read_entry, read_lists
+from poolproof.suites.cases.lists import FORMATS, Entry, ListError, read_lists
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.plan.lines import parse_line
 from sessions import run_session, surroundings
@@ -358,15 +358,13 @@ def test_indices_are_stored_as_a_backend_takes_them(tmp_path: Path, index_dtypes
 
 def test_a_row_is_a_line_that_stands_for_it(tmp_path: Path) -> None:
     for entry in [*read(tmp_path, *FAMILY, "wrong"), read_ttk(tmp_path)]:
-        assert read_entry(entry.to_json()) == entry
-    for entry in read(tmp_path, *FAMILY, "wrong"):
         assert parse_line(entry.to_json()) == entry
 
 
 @pytest.mark.parametrize("rest", ["", ',"row":"x","name":"b"', ',"row":1,"name":""'])
 def test_a_line_that_is_half_of_a_row_is_refused(rest: str) -> None:
     with pytest.raises(CaseError, match="a row of a list has"):
-        read_entry(f'{{"list":"a"{rest}}}')
+        parse_line(f'{{"list":"a"{rest}}}')
 
 
 def test_the_seed_is_that_of_the_name_wherever_the_row_stands(tmp_path: Path) -> None:
@@ -419,7 +417,7 @@ def test_whatever_stands_in_a_row_it_is_a_case_or_has_a_fault() -> None:
     assert all(entry.case or entry.fault.startswith("row 1 of list (") for entry in read)
     assert 100 < sum(entry.case is not None for entry in read) < 800
     for entry in read[::20]:
-        assert read_entry(entry.to_json()) == entry
+        assert parse_line(entry.to_json()) == entry
 
 
 # Whole runs.

@@ -9,6 +9,7 @@ import pytest
 
 from places import SUPPORT
 from poolproof.backends.registry import create
+from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging import budget
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -28,7 +29,7 @@ def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
     "text", ["", "8", "GiB", "-1GiB", "0B", "0.2B", "8 apples", "1e3GiB", "infGiB", "9" * 400 + "TiB"]
 )
 def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(budget.InvalidSize, match="a size is a number above 0 and a unit, such as 8GiB"):
+    with pytest.raises(BadInput, match="a size is a number above 0 and a unit, such as 8GiB"):
         budget.parse_size(text)
 
 

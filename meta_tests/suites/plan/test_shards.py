@@ -20,11 +20,10 @@ from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.merging import CannotMerge
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run, write_run
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
-from poolproof.suites.plan.selection import mandatory
-from poolproof.suites.plan.shard import Shard, ShardError, balance
+from poolproof.suites.plan.selection import Shard, balance, mandatory
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.rerun import merge as command
 from sessions import run_session
@@ -65,13 +64,13 @@ def test_the_shards_of_a_plan_cost_about_the_same() -> None:
     "text", ["", "2", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b", "1.5/2", "1/99999", "\u00b2/4", "1 /2"]
 )
 def test_what_is_no_shard_is_named(text: str) -> None:
-    with pytest.raises(ShardError, match="a shard is I/N, the I-th of N parts"):
+    with pytest.raises(BadInput, match="a shard is I/N, the I-th of N parts"):
         Shard.parse(text)
 
 
 def test_more_shards_than_parts_are_refused() -> None:
     for number in (1, 2, 3):
-        with pytest.raises(ShardError, match=f"--shard {number}/3: .* 2 parts to deal out: take fewer shards"):
+        with pytest.raises(BadInput, match=f"--shard {number}/3: .* 2 parts to deal out: take fewer shards"):
             Shard(number, 3).names({"a": 1.0, "b": 2.0})
 
 

@@ -24,11 +24,11 @@ from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.store import read_rows, read_run
-from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
+from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
-from poolproof.suites.plan.lines import NoFurtherCase, further_question, further_question_of
+from poolproof.suites.plan.lines import further_question, further_question_of
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.plan.selection import redraw_further
 from poolproof.suites.rerun import REDRAW, rejudge, sample
@@ -228,7 +228,7 @@ def test_a_further_case_is_held_to_the_claims_of_the_aspect_that_failed() -> Non
 
 @pytest.mark.parametrize("row", [{"case": "{", "block": "diagnosis-values"}, {"case": None, "block": None}])
 def test_a_row_of_no_further_case_is_told(row: Row) -> None:
-    with pytest.raises(NoFurtherCase):
+    with pytest.raises(BadInput, match="its case or its block is none"):
         further_question_of(row)
 
 

@@ -37,11 +37,11 @@ from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
-from poolproof.suites.plan.selection import NotDrawable, mandatory, redraw_questions
+from poolproof.suites.plan.selection import mandatory, redraw_questions
 from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
-from poolproof.suites.run.time_budget import Allotment, Budget, InvalidTime, Portion, cheapest_first, parse_time
+from poolproof.suites.run.time_budget import Allotment, Budget, Portion, cheapest_first, parse_time
 from scatter import Scatter
 from sessions import run_session
 
@@ -119,7 +119,7 @@ def test_a_thousand_calls_are_asked_after_a_case_of_others() -> None:
 
 def test_what_is_no_time_is_named() -> None:
     for text in ("", "10", "m", "0m", "0.5s", "-1m", "1e3s", "10 minutes", "200h", "9" * 400 + "h"):
-        with pytest.raises(InvalidTime, match="a budget is a number and a unit"):
+        with pytest.raises(BadInput, match="a budget is a number and a unit"):
             parse_time(text)
 
 
@@ -350,10 +350,10 @@ def test_a_part_that_cannot_be_is_named(spent: Path, part: list[int], complaint:
     run = read_run(spent)
     (name,) = run["budget"]["asked"]
     run["budget"]["asked"] = {name: part}
-    with pytest.raises(NotDrawable, match=complaint):
+    with pytest.raises(BadInput, match=complaint):
         list(redraw_questions(run))
     run["budget"]["asked"] = {"another": [1, 2]}
-    with pytest.raises(NotDrawable, match="'another', which is no block of the plan"):
+    with pytest.raises(BadInput, match="'another', which is no block of the plan"):
         list(redraw_questions(run))
 
 
@@ -414,7 +414,7 @@ def test_what_cannot_have_gone_on_is_named(extended: Path) -> None:
     (name,) = read_run(extended)["budget"]["beyond"]
     for beyond in ({"another": 3}, {name: 10**9}, {name.replace("-values-0", "-examples-0"): 3}):
         wrong = run | {"budget": run["budget"] | {"beyond": beyond}}
-        with pytest.raises(NotDrawable, match=r"a time was spent on .* cases beyond .*, which does not go on"):
+        with pytest.raises(BadInput, match=r"a time was spent on .* cases beyond .*, which does not go on"):
             list(redraw_questions(wrong))
 
 

@@ -23,9 +23,6 @@ from poolproof.suites.cases.generation import derive_seed
 from poolproof.suites.cases.recipes.spreads import Spread
 from poolproof.suites.cases.recipes.stream import RandomStream
 
-MARK = "list"
-"""The field that only the line of an entry has, and none of a case."""
-
 API_ATTRIBUTES = {
     "kernelSize": "kernel_size",
     "stride": "stride",
@@ -96,28 +93,21 @@ class Entry:
         return replace(self, case=replace(self.case, index_dtype=index_dtypes[0]))
 
     def to_json(self) -> str:
-        record: dict[str, Any] = {MARK: self.label, "row": self.row, "name": self.name}
+        record: dict[str, Any] = {"list": self.label, "row": self.row, "name": self.name}
         if self.case is None:
             return json.dumps(record | {"fault": self.fault})
         return json.dumps(record | {"standard": self.own.to_record(), "case": json.loads(self.case.to_json())})
 
 
-def read_entry(line: str) -> Entry | None:
-    """Read an entry from its line, None if it is of no list; `CaseError` says what is wrong with one."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(record, dict) or MARK not in record:
-        return None
+def read_entry(record: Mapping[str, Any]) -> Entry:
+    """Read an entry from what its line holds; `CaseError` says what is wrong with it."""
     try:
         row = msgspec.convert(record, _Line)
         if (row.fault is None) == (row.case is None):
             raise ValueError("it has one of fault and case")
     except ValueError as error:
-        raise CaseError(
-            f"a row of a list has list, row, name and a fault, or a case with its standard: {error}"
-        ) from error
+        needed = "list, row, name and a fault, or a case with its standard"
+        raise CaseError(f"a row of a list has {needed}: {error}") from error
     case = None if row.case is None else Case.from_record(row.case)
     return Entry(row.list, row.row, row.name, case, row.fault or "", row.standard)
 

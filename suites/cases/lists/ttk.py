@@ -74,28 +74,12 @@ _API = ListColumns(
 )
 _UNREAD = ("tensor_view_strides", "tensor_storage_shapes", "tensor_view_offsets")
 
+_LEFT = [None, None]
+"""The range of what the list leaves to the tool."""
+
 MADE = str(Spread("whole", (-128.0, 127.0)))
 """What the tool's input script fills self with."""
 
-COLUMNS = (
-    "testcase_name",
-    "op_name",
-    "input_dtypes",
-    "input_ori_shapes",
-    "output_ori_shapes",
-    "input_ori_formats",
-    "output_ori_formats",
-    "attributes",
-    "input_shapes",
-    "output_dtypes",
-    "output_shapes",
-    "input_formats",
-    "output_formats",
-    "input_data_ranges",
-    "precision_tolerances",
-    "absolute_precision",
-    "soc_series",
-)
 _CLOSE = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 1e-3}
 _ATOL = 1e-08
 
@@ -135,12 +119,15 @@ class Ttk(ListFormat):
         tags = cells.get("tensor_formats", [cells["attributes"].get("data_format")])
         channels_last = isinstance(tags, list) and tags[:1] == [_NHWC]
         planes = {tensor: _planes_first(given, channels_last, form) for tensor, given in shapes.items()}
-        recipes = {tensor: _recipe(tensor, ranges[tensor], dtype, seed) for tensor in api.inputs if tensor != "indices"}
-        given = {"values": recipes["self"], "gradient": recipes.get("grad_output")}
+        recipes = {
+            field: declared_recipe(tensor, ranges[tensor], dtype, seed)
+            for tensor, field in (("grad_output", "gradient"), ("self", "values"))
+            if ranges.get(tensor, _LEFT) != _LEFT
+        }
         if form is _KERNEL and api.is_backward:
-            given = {"values": MADE, "gradient": pointed.__name__}
+            recipes = {"values": MADE, "gradient": pointed.__name__}
         record = {"operator": api.name, "shape": planes["self"], "dtype": dtype, "index_dtype": dtypes["indices"]}
-        case = legal_case(record | attributes | {"seed": seed} | {field: own for field, own in given.items() if own})
+        case = legal_case(record | attributes | {"seed": seed} | recipes)
         case = replace(case, layouts=tagged_layouts(case)) if channels_last else case
         for tensor, listed in planes.items():
             if listed != list(case.tensor_shape(tensor)):
@@ -237,9 +224,8 @@ def _attributes(cells: Mapping[str, Any], form: ListColumns, index_dtype: Any) -
         raise RowError("attributes: they must be a dictionary")
     number = given.get("dtype", 3)
     if form is _KERNEL and (not isinstance(number, int) or _INDEX_DTYPES.get(number) != index_dtype):
-        raise RowError(
-            f"attributes: dtype {number!r} (3 is int32, 9 int64) does not agree with {index_dtype!r} indices"
-        )
+        what = f"dtype {number!r} (3 is int32, 9 int64)"
+        raise RowError(f"attributes: {what} does not agree with {index_dtype!r} indices")
     missing = [name for name in _ATTRIBUTES if name not in given] if form is _KERNEL else []
     if missing:
         raise RowError(f"attributes: {missing[0]} is missing")
@@ -259,11 +245,6 @@ def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequenc
     if not all(isinstance(value, kind) for value in given[: len(tensors)]):
         raise RowError(f"{columns[0]}: {given!r:.60} is no {kind.__name__} for each tensor")
     return dict(zip(tensors, given, strict=False))
-
-
-def _recipe(tensor: str, given: Sequence[Any], dtype: str, seed: int) -> str:
-    """Return the recipe of a range; none where the list leaves it to the tool."""
-    return "" if list(given) == [None, None] else declared_recipe(tensor, given, dtype, seed)
 
 
 def _planes_first(shape: Sequence[Any], channels_last: bool, form: ListColumns) -> list[Any]:
@@ -319,3 +300,7 @@ def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
         "soc_series": "",
     }
     return {"testcase_name": name} | {column: str(value) for column, value in cells.items()}
+
+
+COLUMNS = tuple(_written(Case.of(KERNELS[_WRITTEN], shape=(1, 1, 2, 2), kernel_size=(2,)), "", False))
+"""The columns that we write, in their order: those of any case."""

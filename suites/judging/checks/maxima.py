@@ -60,9 +60,8 @@ def empty_window(trial: Trial) -> Mismatch | None:
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
     expected = maximum_without_cells(trial.forward_rule, trial.fmt)
-    return wrong_window(trial, "out", empty & (out != expected), out, number(expected)) or wrong_element(
-        "indices", outside, indices, legal, reason=why
-    )
+    found = wrong_window(trial, "out", empty & (out != expected), out, number(expected))
+    return found or wrong_element("indices", outside, indices, legal, reason=why)
 
 
 def wrong_maxima(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:

@@ -53,7 +53,6 @@ def plane_sum(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.planes_off:
         return None
     outputs, gradient = trial.baseline.output("grad_input"), trial.operands.gradient
-    assert gradient is not None
     with np.errstate(invalid="ignore"):
         expected, got = (
             np.array([plane.astype(np.float64).sum() for plane in tensor.reshape(trial.case.planes, -1)])
@@ -85,11 +84,9 @@ def round_trip(trial: Trial) -> Mismatch | None:
         return None
     outside = (indices < 0) | (indices >= trial.case.plane_size)
     if outside.any():
-        legal = f"0 .. {trial.case.plane_size - 1}"
-        element = first_element(outside)
-        return mismatch(
-            f"{element_text('indices', element)} that the forward made", indices[element], legal, wrong=outside
-        )
+        legal, element = f"0 .. {trial.case.plane_size - 1}", first_element(outside)
+        subject = f"{element_text('indices', element)} that the forward made"
+        return mismatch(subject, indices[element], legal, wrong=outside)
     return wrong_sums(trial, *trial.with_indices(indices), "with the indices of its own forward")
 
 
