@@ -14,18 +14,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_799,
-    "backends": 5_576,
-    "suites": 15_957,
-    "suites/cases": 4_899,
-    "suites/judging": 3_367,
-    "suites/plan": 1_612,
-    "suites/isolation": 1_567,
-    "suites/run": 1_076,
-    "suites/probe": 951,
-    "suites/fleet": 510,
-    "reports": 11_451,
-    "meta_tests": 25_322,
+    "references": 7_814,
+    "backends": 5_376,
+    "suites": 15_567,
+    "suites/cases": 4_815,
+    "suites/judging": 3_299,
+    "suites/plan": 1_548,
+    "suites/isolation": 1_529,
+    "suites/run": 1_066,
+    "suites/probe": 908,
+    "suites/fleet": 504,
+    "reports": 11_314,
+    "meta_tests": 24_094,
 }
 
 CLASSES, FRAMES = 24, 15
