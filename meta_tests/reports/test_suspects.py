@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from poolproof.references.layouts import LAYOUTS, MemoryLayout, _dense, extent
+from poolproof.references.layouts import CONTIGUOUS, LAYOUTS, MemoryLayout, extent
 from poolproof.reports import load
 from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, headline, symptoms
 from poolproof.reports.clusters.cluster import Bound
@@ -274,11 +274,12 @@ def test_windows_are_those_of_the_reference() -> None:
 
 def test_layouts_are_told_by_their_names_and_columns_by_theirs() -> None:
     shape = (2, 3, 4, 5, 6)
+    dense = CONTIGUOUS.place(shape, 3).strides
     for name, layout in LAYOUTS.items():
         placed, named = MemoryLayout(name).place(shape, 3), Named(name)
         assert named.repeats == bool(layout.shared), name
         assert named.has_offset == (placed.start > 0), name
-        assert named.has_gaps == (placed.strides != _dense(shape) and extent(shape, placed.strides) > 0), name
+        assert named.has_gaps == (placed.strides != dense and extent(shape, placed.strides) > 0), name
     assert set(READ) <= {column.name for column in COLUMNS}
     rows = pd.DataFrame([{"case": "{", "operator": "MaxPool2dWithMask", "clause": "c", "dtype": "", "aspect": "x"}])
     assert feature_table(rows) == {"operator": ["MaxPool2dWithMask"], "clause": ["c"], "aspect": ["x"]}, "no case"
