@@ -72,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
         session = pickle.loads(b64decode(worker["poolproof"]))
         share(session.memory_budget, worker["workercount"])
     else:
+        if config.getoption("maxschedchunk", 0) is None:
+            config.option.maxschedchunk = 1  # the last blocks are the longest: xdist's chunks would leave workers idle
         session, loaded, pool = begin(config)
         config.pluginmanager.register(ControllingPlugin(config, session, pool))
     judging = JudgingPlugin(config, session, loaded)

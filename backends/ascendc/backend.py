@@ -52,6 +52,7 @@ class _Launch(ctypes.Structure):
 
 
 _INPUT, _OUTPUT, _WORKSPACE, _TILING = range(4)
+_GIVEN_UP = 2
 
 
 def prepare_kernel(name: str, tell: Tell, dtype: str) -> None:
@@ -116,7 +117,10 @@ class AscendC(Backend):
         self._route = f"tiling key {tiling.key}"
         program = self._program_of((call.dtype, call.index_dtype))
         started = time.perf_counter()
-        findings = self._launch(program, call, arrays, tiling, self._seed(call, arrays, mode))
+        try:
+            findings = self._launch(program, call, arrays, tiling, self._seed(call, arrays, mode))
+        except MemoryError as error:
+            return Outcome(Status.UNAVAILABLE, message=str(error))
         seconds = time.perf_counter() - started
         for name in call.operator.outputs:
             self._axes(call, call.tensors[name].array)[...] = arrays[name]
@@ -183,7 +187,8 @@ class AscendC(Backend):
         numbers = (c_uint32 * tiling.blocks)(*order) if seed else None
         given = tiling.blocks, numbers, seed, tiling.key, self.kernel.ub_bytes, poison, len(buffers)
         library = _load(program)
-        library.ascendc_launch(ctypes.byref(_Launch(*given, buffers)))
+        if library.ascendc_launch(ctypes.byref(_Launch(*given, buffers))) == _GIVEN_UP:
+            raise MemoryError("the model has no memory for what it keeps of so many operations")
         return json.loads(library.ascendc_findings())
 
 

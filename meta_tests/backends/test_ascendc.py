@@ -27,7 +27,7 @@ from poolproof.backends.registry import UnknownBackend, create, prepare
 from poolproof.references.operators import find_operator
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 
@@ -115,6 +115,17 @@ def test_cores_may_share_a_workspace_element_by_element(kernel: Path) -> None:
     changed(kernel / "scatter.toml", ('["float32"]', '["float16"]'))
     row = judged(create("ascendc:scatter.toml"), dtype="float16")
     assert "sanitizer" in row["checks_judged"] and not row["checks_violated"], row["findings"]
+
+
+def test_a_call_that_the_model_has_no_memory_for_is_not_run(kernel: Path) -> None:
+    """A launch of hundreds of millions of operations ends so; what was begun on other cores does not touch the next."""
+    exhausting = "static int calls = 0;\n    if (calls++ == 3) std::vector<char>(size_t{1} << 62);\n    Scatter kernel;"
+    changed(kernel / "scatter.cpp", ("Scatter kernel;", exhausting), ("#include", "#include <vector>\n#include"))
+    backend = create("ascendc:scatter.toml")
+    row = judged(backend)
+    assert row["verdict"] == Verdict.NOT_RUN
+    assert row["reason"] == "the model has no memory for what it keeps of so many operations"
+    assert judged(backend)["verdict"] == Verdict.CONFORMS
 
 
 def test_repeated_calls_and_modes_run_cores_in_other_orders(kernel: Path) -> None:

@@ -15,8 +15,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
     "references": 7_814,
-    "backends": 5_376,
-    "suites": 15_567,
+    "backends": 5_381,
+    "suites": 15_569,
     "suites/cases": 4_815,
     "suites/judging": 3_299,
     "suites/plan": 1_548,
@@ -25,7 +25,7 @@ LINES = {
     "suites/probe": 908,
     "suites/fleet": 504,
     "reports": 11_314,
-    "meta_tests": 24_095,
+    "meta_tests": 24_106,
 }
 
 CLASSES, FRAMES = 24, 15

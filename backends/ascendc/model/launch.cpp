@@ -40,7 +40,10 @@ public:
 
 private:
     static void run() {
-        for (;; yield()) running_->work_(), running_->is_done_ = true;
+        for (;; yield()) {
+            try { running_->work_(); } catch (const std::bad_alloc&) { memory_is_short = true; }
+            running_->is_done_ = true;
+        }
     }
 
     static Fiber* running_;
@@ -142,7 +145,7 @@ void prepare() {
     }
     operations.assign(1, {"", Site("", 0), 0});
     findings.clear();
-    key_was_asked = key_was_found = threads_ran = false;
+    key_was_asked = key_was_found = threads_ran = memory_is_short = false;
     first_phase = ++phase, ++launch_number;
     shadows.resize(std::max<size_t>(shadows.size(), launch->blocks));
     cores.assign(launch->blocks, Core());
@@ -203,5 +206,5 @@ extern "C" int ascendc_launch(const Launch* request) {
     if (key_was_asked && !key_was_found) {
         add_finding("launchcheck", "a tiling key that no branch serves: " + std::to_string(launch->tiling_key), nullptr, 0);
     }
-    return threads_ran && !is_watched;
+    return memory_is_short ? 2 : threads_ran && !is_watched;
 }

@@ -27,7 +27,8 @@ struct Launch {
 
 extern "C" {
 void ascendc_entry(uint8_t** arguments);          // the launcher's: calls the kernel once, with the buffers in their order
-int ascendc_launch(const model::Launch* launch);  // 0; 1: it ran threads, which only -fsanitize=thread lets us watch
+int ascendc_launch(const model::Launch* launch);  // 0; 1: it ran threads, which only -fsanitize=thread lets us watch;
+                                                  // 2: it was given up, for it takes more memory than there is
 const char* ascendc_findings();       // of the last launch: [{"kind","text","tensor","byte","core","call","count"}]
 int ascendc_assume(const char* name, int is_on);  // whether it was on until now; -1: there is no such assumption
 }

@@ -8,14 +8,14 @@ const Launch* launch = nullptr;
 uint32_t launch_number = 0, phase = 0, first_phase = 0;
 std::vector<Tensor> tensors;
 std::vector<Core> cores;
-std::vector<Operation> operations;
+std::deque<Operation> operations;
 std::map<std::string, Finding> findings;
 Core* core = nullptr;
 Tensor ub_of_threads;
 uint64_t ub_step = 0;
 uint32_t thread_epoch = 0;
 uint16_t thread_number = 0;
-bool is_watched = false;
+bool is_watched = false, memory_is_short = false;
 
 namespace {
 
@@ -238,6 +238,8 @@ Tensor* find_tensor(const void* address, uint64_t bytes) {
 bool assumed(Assumption assumption) { return table[assumption].is_on; }
 void begin(Pipe pipe, const char* name, Site site) {
     core->pipe = pipe;
+    constexpr size_t most = 1u << 28;  // 8.6 GB of them
+    if (operations.size() == most) throw std::bad_alloc();
     core->operation = static_cast<uint32_t>(operations.size());
     operations.push_back({name, site, core->index});
 }

@@ -3,6 +3,7 @@
 // number of the launch that touched them, elements of GM the phase, and both only grow.
 #pragma once
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -89,7 +90,7 @@ extern const Launch* launch;
 extern uint32_t launch_number, phase, first_phase;  // phases end at SyncAll
 extern std::vector<Tensor> tensors;
 extern std::vector<Core> cores;
-extern std::vector<Operation> operations;
+extern std::deque<Operation> operations;  // not a vector, which copies all of them to grow
 extern std::map<std::string, Finding> findings;
 extern Core* core;
 extern Tensor ub_of_threads;    // the UB of a core while its threads run, by two bytes; its cells have epochs for phases
@@ -97,6 +98,7 @@ extern uint64_t ub_step;        // from the UB of a core to that of the next: st
 extern uint32_t thread_epoch;
 extern uint16_t thread_number;  // counted from 1; 0: no thread runs
 extern bool is_watched;         // whether the kernel was compiled with -fsanitize=thread
+extern bool memory_is_short;    // the launch was given up for it
 
 // The address is told from the begin of UB, if it is one of its, or of the nearest tensor.
 void add_finding(const char* kind, const std::string& text, const void* address, uint32_t operation, bool is_of_ub = false);
