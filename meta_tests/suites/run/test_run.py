@@ -61,6 +61,16 @@ def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
     assert sorted(case for _, case in ids[0]) != sorted(case for _, case in ids[2])
 
 
+def test_a_worker_takes_a_block_at_a_time(tmp_path: Path) -> None:
+    """Of many blocks each gets two to begin with: whoever got more would hold them back from one that has nothing."""
+    words = f"--backend scatter_backends:honest --cases 1 --operator MaxPool2dWithIndicesBackward {ASPECTS}"
+    (_, alone), (_, shared) = judged(tmp_path, words, 0, "alone"), judged(tmp_path, f"{words} -n 2", 0, "shared")
+    order = list(alone["block"].dropna().unique())
+    workers = dict(zip(shared["block"], shared["worker"], strict=True))
+    assert len(order) >= 24
+    assert [workers[block] == workers[order[0]] for block in order[:4]] == [True, True, False, False]
+
+
 @pytest.mark.parametrize("fault", ["lost", *REPLAYS])
 def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_it(tmp_path: Path, fault: str) -> None:
     words = f"--backend scatter_backends:{fault} --cases 5 --aspect precision --aspect values {SMALL}"
