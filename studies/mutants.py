@@ -64,7 +64,7 @@ ROOMS = {
         ),
     ),
     "kernels": Room(
-        ("references/core", "references/kernels"),
+        ("references/kernels",),
         (
             *("references/test_forward.py", "references/test_statistics.py", "references/test_criterion.py"),
             *("suites/judging/test_parts.py", "suites/judging/test_decoder.py", "suites/judging/test_checks.py"),
