@@ -288,10 +288,10 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
         _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
         named = (Path(word) for option, word in pairwise(row["given"] or ()) if option == "--aclnn-library")
         libraries = [library()] if row["backend"].startswith("emulator-") else [*filter(Path.is_file, named)]
-        call, *stack = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
-        _console.print(f"the call, without poolproof: {call}", style="dim")
-        if stack:
-            _console.print(f"where it is then, if gdb is there: {stack[0]}", style="dim")
+        calls = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
+        told = ("the call, without poolproof", "where it is then, if gdb is there")
+        for what, line in zip(told, calls, strict=False):
+            _console.print(f"{what}: {line}", style="dim")
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")
