@@ -37,6 +37,7 @@ from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage
 from poolproof.reports.rows.plugins import Plugin, PluginKind, installed, to_record
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER, read_run
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
@@ -141,8 +142,8 @@ def list_blocks(backend: str, plan_name: str) -> None:
         if subject.unsupported:
             reasons[subject.unsupported].append(subject.operator.name)
     for reason, names_left_out in reasons.items():
-        operators = ", ".join(dict.fromkeys(names_left_out))
-        _console.print(f"not run, {len(names_left_out)} pairs of dtypes of {operators}: {reason}", style="dim")
+        pairs, operators = count_of(len(names_left_out), "pair"), ", ".join(dict.fromkeys(names_left_out))
+        _console.print(f"not run, {pairs} of dtypes of {operators}: {reason}", style="dim")
 
 
 def _table(*headings: str, counts: str = "") -> Table:
@@ -287,10 +288,10 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
         _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
         named = (Path(word) for option, word in pairwise(row["given"] or ()) if option == "--aclnn-library")
         libraries = [library()] if row["backend"].startswith("emulator-") else [*filter(Path.is_file, named)]
-        call, *stack = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
-        _console.print(f"the call, without poolproof: {call}", style="dim")
-        if stack:
-            _console.print(f"where it is then, if gdb is there: {stack[0]}", style="dim")
+        calls = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
+        told = ("the call, without poolproof", "where it is then, if gdb is there")
+        for what, line in zip(told, calls, strict=False):
+            _console.print(f"{what}: {line}", style="dim")
     else:
         hint = "this kind of failure leaves none" if folder else "add --evidence DIR to keep some"
         _console.print(f"no evidence: {hint}", style="dim")
@@ -383,7 +384,7 @@ def export(name: str, path: Path, plan: _PlanChoice, lines: tuple[str, ...], lis
     for reason, count in left_out.most_common():
         click.echo(f"{count:>8,} left out: {reason}")
     if not rows:
-        raise BadInput(f"none of {len(cases):,} cases can be written as {name}: nothing was written")
+        raise BadInput(f"none of {count_of(len(cases), 'case')} can be written as {name}: nothing was written")
     with replacing(path) as aside:
         aside.write_text(text, encoding="utf-8")
     click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")

@@ -178,7 +178,7 @@ def _refused(usage: str) -> str:
     unknown = next((word for word in words if word.startswith("-")), words[0]).partition("=")[0]
     ours: list[str] = []
     add_options(lambda _: lambda name, **_about: ours.append(name))
-    near = difflib.get_close_matches(unknown, ours, 1, 0.5)
+    near = difflib.get_close_matches(unknown, ours, 1)
     return f"no such option: {unknown}; {f'the nearest is {near[0]}' if near else '--help lists what there is'}"
 
 

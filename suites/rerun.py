@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import shlex
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -146,6 +147,18 @@ def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> I
             yield f"another library than {judged} had: {what} is {there} in the bundle, {now} here"
 
 
+def _given_otherwise(digest: Digest, judged: Sequence[Rejudged]) -> Iterator[str]:
+    """Yield what each backend was given that is given something else here."""
+    here: defaultdict[str, set[str]] = defaultdict(set)
+    for again in judged:
+        here[again.before["backend"]].add(shlex.join(again.now.get("given") or ()))
+    for name, now in here.items():
+        before = set(digest.given.get(name, [""]))
+        if before != now:
+            texts = ["; ".join(sorted(each)) or "nothing" for each in (before, now)]
+            yield f"{name} was given {texts[0]}, and here {texts[1]}"
+
+
 def _is_of_another(before: Row, now: Row) -> bool:
     return any(before[name] != now[name] for name in ("backend", "product"))
 
@@ -232,9 +245,7 @@ def rerun(
     with unpacked(bundle) as digest:
         try:
             judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout, others.append))
-            named = [(name, text) for name, texts in digest.given.items() for text in texts]
-            given = [f"{name} was given {text}, and here what this command says" for name, text in named]
-            what = identity(digest)
+            given, what = list(_given_otherwise(digest, judged)), identity(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
     _report(judged, seed, what, [*others, *given])

@@ -90,9 +90,9 @@ def discover(environment: Mapping[str, str]) -> list[Path]:
         return files  # everything in the named files
     runtime = _first(folders, _RUNTIME_NAMES)
     if runtime is None and not files:
-        sought = ", ".join(map(str, folders)) or "nowhere: ASCEND_HOME_PATH is not set"
+        sought = f"sought in {', '.join(map(str, folders))}" if folders else "ASCEND_HOME_PATH is not set"
         raise BackendUnavailable(
-            f"library {_RUNTIME_NAMES[0]} is missing (sought in {sought}): "
+            f"library {_RUNTIME_NAMES[0]} is missing ({sought}): "
             "source CANN's set_env.sh, or name a folder or file by --aclnn-library"
         )
     own = _operator_libraries(folders)

@@ -82,7 +82,7 @@ class AscendC(Backend):
         has_dtypes = dtype in self.manifest.dtypes and index_dtype in self.manifest.index_dtypes
         if operator.name in self.kernel.operators and has_dtypes:
             return None
-        return f"{self.manifest.entry} is no kernel of it{' in these dtypes' if not has_dtypes else ''}"
+        return f"{self.manifest.entry} is no kernel of this operator{' in these dtypes' if not has_dtypes else ''}"
 
     def abilities(self, operator: Operator) -> Abilities:
         return self.kernel.abilities

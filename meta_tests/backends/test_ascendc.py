@@ -144,7 +144,7 @@ def test_repeated_calls_and_modes_run_cores_in_other_orders(kernel: Path) -> Non
 def test_a_backend_says_what_it_has(kernel: Path) -> None:
     backend = create("ascendc:scatter.toml")
     windowed, adaptive = find_operator(BACKWARD), find_operator("AdaptiveMaxPool2dBackward")
-    entry = "max_pool_backward_scatter is no kernel of it"
+    entry = "max_pool_backward_scatter is no kernel of this operator"
     assert backend.unsupported(windowed, "float32", "int32") is None
     assert backend.unsupported(windowed, "float16", "int32") == f"{entry} in these dtypes"
     assert backend.unsupported(adaptive, "float32", "int32") == entry

@@ -23,6 +23,7 @@ from poolproof.reports.terminal.command_line import EXIT_STATUSES
 from poolproof.reports.waivers import loads
 from poolproof.suites.api import judge
 from poolproof.suites.cli import COMMANDS
+from sessions import poolproof
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md"]
 BACKENDS = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
@@ -102,6 +103,15 @@ def test_the_way_of_a_case_has_the_names_that_it_has() -> None:
     assert len(steps) == len(page.splitlines()) - 6
     for module, name in steps:
         attrgetter(name)(import_module(f"poolproof.{module}"))
+
+
+def test_the_list_that_the_page_exports_has_rows(tmp_path: Path) -> None:
+    ((command, rest),) = re.findall(
+        r"^    poolproof (export) (.*)$", (ROOT / "docs" / "case_lists.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    asked = [word.replace("cases.json", str(tmp_path / "cases.json")) for word in rest.split()]
+    written = poolproof(command, *asked, "--aspect", "values")
+    assert written.exit_code == 0, written.output
 
 
 # The page about reports says what the code does.

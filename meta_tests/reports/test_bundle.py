@@ -131,7 +131,7 @@ def test_a_bundle_holds_what_a_verdict_rests_on(bundle: Path) -> None:
         evidence = next(name for name in names if name.startswith("evidence/") and name.endswith(".npz"))
         script = archive.read(f"failures/{Path(evidence).stem}/reproduce.sh").decode()
         assert "poolproof replay --backend reports_backends:Mixed" in script
-        assert f"python evidence/call.py {evidence}" in script
+        assert f"python evidence/rejudge.py {evidence}" in script
         assert {"evidence/call.py", "evidence/rejudge.py"} <= set(names)
         environment = json.loads(archive.read("environment.json"))
         assert "torch" in environment["backends"]["reports_backends:Mixed"]

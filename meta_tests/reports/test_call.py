@@ -7,14 +7,16 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import forked
 from forked import fork
 from poolproof.backends.emulator import library
 from poolproof.backends.registry import create
-from poolproof.reports.rows.evidence import evidence_path, read_evidence
+from poolproof.reports.rows.evidence import call_lines, evidence_path, read_evidence
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.trial import Trial
@@ -123,6 +125,31 @@ def test_it_makes_the_call_of_one_implementation_with_another(tmp_path: Path) ->
     ended = call(evidence_of(case, "their.module:Backend", tmp_path, "torch-cpu"))
     assert ended.returncode == 1
     assert ended.stderr.startswith("backend 'their.module:Backend' made the call: name another, by --torch DEVICE")
+    for backend, status in (("torch:cpu", 0), ("torch-autograd", 1)):
+        ended = call(evidence_of(case, backend, tmp_path, "torch-cpu"))
+        assert (ended.returncode, "Traceback" in ended.stderr) == (status, False), ended.stderr
+    ended = call(evidence_of(case, "torch-cpu", tmp_path), "--torch", "nowhere")
+    assert ended.stderr.startswith("torch finds no device nowhere here: ")
+
+
+@pytest.mark.parametrize("program", ["call.py", "rejudge.py"])
+def test_a_file_that_is_no_evidence_is_said_to_be_none(tmp_path: Path, program: str) -> None:
+    own = evidence_of(PLAIN, "torch-cpu", tmp_path)
+    (tmp_path / "text.npz").write_text("text")
+    np.savez(tmp_path / "other.npz", got=np.zeros(1))
+    for name in ("text.npz", "other.npz", "none.npz"):
+        ended = subprocess.run(
+            [sys.executable, own.with_name(program), tmp_path / name], capture_output=True, text=True
+        )
+        assert (ended.returncode, ended.stderr.count("\n")) == (3, 1), ended.stderr
+        assert f"{name} is no file of evidence: " in ended.stderr
+
+
+def test_a_call_is_offered_where_it_is_made_as_the_backend_makes_it() -> None:
+    offered = ("aclnn", "emulator-a2", "torch-cpu", "torch-npu", "torch:xpu")
+    for backend in (*offered, "torch-autograd", "torch-mkldnn", "ascendc:naive.toml", "paddle", "aclnn_of:Mine"):
+        row: dict[str, Any] = {"backend": backend, "product": "A2", "verdict": "violates"}
+        assert bool(call_lines("call.py", "case.npz", row, ())) == (backend in offered)
 
 
 def test_it_shows_what_a_kernel_behind_aclnn_does(tmp_path: Path) -> None:

@@ -112,6 +112,12 @@ def test_a_run_that_conforms_says_how_many_deviate_and_are_waived(tmp_path: Path
     assert not any("none deviates" in each for each in (text, summary))
 
 
+def test_a_summary_writes_large_numbers_as_all_else_does(tmp_path: Path) -> None:
+    recipe = Recipe(operators=[CELL[0]], dtypes=[CELL[1]], aspects=[CELL[2]], cases=1234)
+    summary = write_run_summary(read_digest(make_run(tmp_path, recipe)), tmp_path / "summary.md").read_text()
+    assert "All 1,234 cases that had to be judged were judged" in summary
+
+
 def test_a_cell_without_any_row_is_a_gap(tmp_path: Path) -> None:
     planned = {"backend": "torch-cpu", "operator": "Other", "dtype": "float32", "index_dtype": "int64"}
     recipe = Recipe(record={"mandatory": [planned | {"aspect": "values", "planned": 5}]})

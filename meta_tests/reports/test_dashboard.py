@@ -205,3 +205,10 @@ def test_a_dashboard_is_replaced_and_so_is_one_cut_short(tmp_path: Path, monkeyp
     (site / "cases" / "old.html").write_text("old")
     assert poolproof("dashboard", tmp_path / "history", "-o", site).exit_code == 0
     assert not (site / "cases" / "old.html").exists()
+
+
+def test_a_trend_without_a_point_is_no_empty_chart() -> None:
+    point = {"series": "a", "library": "a", "asked": "smoke", "time": 0, "passed": 100.0}
+    forward, backward = [point | {"microseconds": 3.0}], [point | {"microseconds": 3.0, "exact": 99.0, "margin": 0.5}]
+    trends = (*dashboard.TRENDS, dashboard.LEAST_MARGIN)
+    assert [len(dashboard.trend_charts(trends, points)) for points in ([], forward, backward)] == [0, 2, 4]

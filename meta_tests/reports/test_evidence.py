@@ -227,9 +227,11 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its
     assert stored.arrays["got"].shape == smallest.shape
     assert stored.meta["call"]["tensors"]["indices"]["shape"] == list(smallest.pooled_shape)
     writer = RowWriter(tmp_path, "main")
-    writer.append(row)
+    writer.append(row | {"backend": "torch-cpu"})
     writer.close()
-    assert "shrunk/" in program_lines(tmp_path, row["case_id"], LOST)[0]
+    for path in (evidence_path, shrunk_path):
+        path(tmp_path, row["case_id"], LOST).rename(path(tmp_path, row["case_id"], "torch-cpu"))
+    assert "call.py evidence/shrunk/" in program_lines(tmp_path, row["case_id"], "torch-cpu")[0]
 
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:

@@ -200,7 +200,8 @@ def test_drawings_stay_inside_their_frame_and_shares_never_round_to_nothing_or_a
     assert "<svg" not in error_over_multiplicity([Multiplicity(*classes[0])], "axes of nothing")
     assert all(float(y) >= 0.0 for y in re.findall(r'\by1?="([-0-9.]+)"', text))
     assert text.count('class="bound"') == 2
-    assert [percent(share) for share in (0.0, 1.0, 0.99999, 1e-9)] == ["0 %", "100 %", "> 99.9 %", "< 0.001 %"]
+    shares = [percent(share) for share in (0.0, 1.0, 0.99999, 1.6e-6, 1e-9)]
+    assert shares == ["0 %", "100 %", "> 99.9 %", "0.00016 %", "< 0.0001 %"]
     assert [logarithmic_width(share) for share in (1.0, 0.0, 1e-20)] == [100.0, 0.0, 1.5]
     assert 80 < logarithmic_width(0.1) < 90
 

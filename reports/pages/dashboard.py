@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -113,6 +113,12 @@ def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
     }
 
 
+def trend_charts(trends: Iterable[Trend], points: Sequence[Mapping[str, Any]]) -> list[tuple[str, Spec]]:
+    """Return title and chart of each trend that any point has: forwards have no sums, and a crash no time."""
+    drawn = (trend for trend in trends if any(trend.column in point for point in points))
+    return [(trend.title, trend_chart(trend, points)) for trend in drawn]
+
+
 _MARK = "poolproof-dashboard"
 MatrixCell = tuple[str, ...]
 """The values of the columns `MATRIX_CELL`, or of `IMPLEMENTATION`."""
@@ -139,7 +145,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         implementations=implementations,
         issue_histories=issue_histories(entries),
         verdict_classes=VERDICT_CLASSES,
-        trends=[(trend.title, trend_chart(trend, points)) for trend in TRENDS],
+        trends=trend_charts(TRENDS, points),
         points=points,
         runs=[
             run | {"backends": ", ".join(json.loads(run["backends"])), "shown": shown, "verdict": word}
@@ -242,7 +248,7 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
         cases=cases[:MAX_CASES],
         more_cases=len(cases[MAX_CASES:]),
-        trends=[(trend.title, trend_chart(trend, points)) for trend in (*TRENDS, LEAST_MARGIN)],
+        trends=trend_charts((*TRENDS, LEAST_MARGIN), points),
         points=points,
     )
     for row in cases[:MAX_CASES]:

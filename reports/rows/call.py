@@ -19,10 +19,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from rejudge import report
+from rejudge import read, report
 
 USUAL = ("libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so")
 """Libraries of an installation whose set_env.sh was sourced."""
+
+EAGER = ("torch-cpu", "torch-cuda", "torch-npu")
+"""Backends that make their calls as `call_torch` does, as those of other devices do, ``torch:DEVICE``."""
 
 UNTOUCHED, GUARD = 0xFF, 512
 """What memory holds before the call, and how many bytes of it lie before and behind each storage."""
@@ -111,7 +114,10 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> tuple[Me
     if device == "npu":
         import torch_npu  # noqa: F401
     torch.set_deterministic_debug_mode(2 * call["deterministic"])  # the usual setter imports a compiler
-    storages = {name: torch.from_numpy(content.copy()).to(device) for name, content in memory.items()}
+    try:
+        storages = {name: torch.from_numpy(content.copy()).to(device) for name, content in memory.items()}
+    except (RuntimeError, AssertionError) as error:
+        raise CannotCallError(f"torch finds no device {device} here: {str(error).splitlines()[0]}") from error
     views = {
         name: storages[name]
         .view(getattr(torch, tensor["dtype"]))
@@ -223,8 +229,8 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
 
 def route(backend: str, device: str, paths: Sequence[str]) -> Callable[..., tuple[Memory, Strides]]:
     """Choose how to make the call: as the arguments say, else as the backend did that left the evidence."""
-    if not device and not paths and backend.startswith("torch-"):
-        device = backend.removeprefix("torch-")
+    if not device and not paths and (backend in EAGER or backend.startswith("torch:")):
+        device = backend[len("torch-") :]
     if device:
         return partial(call_torch, device=device)
     if paths or backend == "aclnn" or backend.startswith("emulator-"):
@@ -238,9 +244,7 @@ def main() -> int:
     parser.add_argument("--torch", metavar="DEVICE", default="", help="make the call with torch: cpu, cuda, npu")
     parser.add_argument("--library", metavar="PATH", action="append", default=[], help="library to load, repeatable")
     given = parser.parse_args()
-    with np.load(given.evidence, allow_pickle=False) as stored:
-        arrays = dict(stored)
-    meta = json.loads(str(arrays.pop("meta")))
+    arrays, meta = read(given.evidence)
     call = meta.get("call")
     try:
         if call is None:

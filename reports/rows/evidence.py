@@ -245,6 +245,9 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
     return [*calls, f"python evidence/rejudge.py {evidence.relative_to(run).as_posix()}"]
 
 
+_IS_CALLED = re.compile(f"{_EMULATED}|torch:|(aclnn|torch-(cpu|cuda|npu))$")
+"""Backends whose calls `call.py` makes as they do."""
+
 _STACK = "gdb -q -batch -ex run -ex 'thread apply all bt 12' --args "
 _STACKS = {Verdict.CRASHED: _STACK, Verdict.TIMED_OUT: f"timeout --foreground -s INT 60 {_STACK}"}
 """What stands before a call that ends its process, or never ends, to see where it is then."""
@@ -253,8 +256,11 @@ _STACKS = {Verdict.CRASHED: _STACK, Verdict.TIMED_OUT: f"timeout --foreground -s
 def call_lines(program: str, evidence: str, row: Row, libraries: Iterable[object]) -> list[str]:
     """Return the command that makes the call of evidence, and, of one that crashes or hangs, that which tells where.
 
-    On an emulator, and with libraries that an option named, it is made with these and all that they read.
+    On an emulator, and with libraries that an option named, it is made with these and all that they read. There is none
+    where neither torch nor aclnn makes it as the backend did.
     """
+    if not _IS_CALLED.match(row["backend"]):
+        return []
     words, variables = ["python", program, evidence], list[str]()
     if _has_libraries(row):
         words += [word for library in libraries for word in ("--library", str(library))]

@@ -2,15 +2,17 @@
 
 Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when it
 lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit infinities,
-NaN and zero besides. Exits with 1 where elements are not admissible, with 2 where the case violates something else.
+NaN and zero besides. Exits with 1 where elements are not admissible, with 2 where the case violates something else,
+with 3 where there is nothing to judge.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -40,10 +42,23 @@ def _on_lattice(arrays: Mapping[str, Any], limit: float) -> np.ndarray:
     return free | (steps == np.rint(steps))
 
 
+def read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arrays of a file of evidence and what it says of them; end with a sentence where it is none."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+        return arrays, json.loads(str(arrays.pop("meta")))
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        give_up(f"{path} is no file of evidence: {error}")
+
+
+def give_up(text: str) -> NoReturn:
+    print(text, file=sys.stderr)
+    sys.exit(3)
+
+
 def main(path: str) -> int:
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = dict(stored)
-    meta = json.loads(str(arrays.pop("meta")))
+    arrays, meta = read(path)
     if report(arrays, meta):
         return 1
     if broken := ", ".join(meta.get("checks", ())):
@@ -79,4 +94,4 @@ def expected(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else give_up("usage: rejudge.py FILE.npz"))

@@ -64,7 +64,7 @@ def percent(part: float, whole: float = 1.0) -> str:
     if share in (0.0, 1.0):
         return f"{100 * share:.0f} %"
     text = f"{100.0 * share:.3g}"
-    return f"{'> 99.9' if text == '100' else text if 'e' not in text else '< 0.001'} %"
+    return f"{'> 99.9' if text == '100' else text if 'e' not in text else '< 0.0001'} %"
 
 
 def spelled_value(value: int | str) -> str:

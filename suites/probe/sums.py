@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.criterion import admissible
 from poolproof.references.formats import FLOAT32, Float64, FloatFormat
+from poolproof.reports.rows.text import count_of
 from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.experiment import Craft, Experiment, Observation
@@ -282,4 +283,5 @@ def determinism(experiment: Experiment, demanded: bool) -> Observation:
     first = experiment.recipe("uniform", crowded=True, deterministic=demanded)
     trials = [first, *(experiment.trial(first.case, first.operands) for _ in range(_REPETITIONS - 1))]
     seen = {np.ascontiguousarray(trial.baseline.output("grad_input")).tobytes() for trial in trials}
-    return Observation(trait, "differ" if len(seen) > 1 else "agree", f"{len(seen)} results in {_REPETITIONS} calls")
+    results = f"{count_of(len(seen), 'result')} in {_REPETITIONS} calls"
+    return Observation(trait, "differ" if len(seen) > 1 else "agree", results)

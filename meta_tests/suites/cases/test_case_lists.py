@@ -242,6 +242,7 @@ ROW = atk_windowed()
     [
         ("text", "the row"),
         (ROW | {"aclnn_name": "aclnnConv"}, "aclnn_name"),
+        ({name: ROW[name] for name in ROW if name != "aclnn_name"}, "aclnn_name: the row has none"),
         (ROW | {"inputs": None}, "inputs"),
         (ROW | {"inputs": [*ROW["inputs"], tensor("scale", [1], 1)]}, "inputs"),
         (ROW | {"inputs": [*ROW["inputs"], ROW["inputs"][1]]}, "self"),

@@ -146,7 +146,7 @@ def listed() -> Iterator[Given]:
             yield _command(words, {unknown: "x"}, unknown, "no such option", (unknown,))
     yield Given("no such command", "poolproof", ("judge",), names=("judge",))
     yield Given("no such command of a history", "poolproof", ("history", "drop"), names=("drop",))
-    for given, said in (("--cases=x", "--cases"), ("--case-lists", "the nearest is --case-list"), ("--qqq", "--help")):
+    for given, said in (("--cases=x", "--cases"), ("--case-lists", "is --case-list"), ("--minutes", "--help")):
         handed_on = ("run", "-p", "no:cacheprovider", given)
         yield Given(f"run: {given}", "poolproof", handed_on, (said,), Ending.USAGE, "poolproof run options")
     for name, (by_pytest, by_us) in _SESSION.items():

@@ -60,8 +60,10 @@ class Atk(ListFormat):
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         if not isinstance(row, Mapping):
             raise RowError(f"the row: {row!r:.40} is no object")
+        if "aclnn_name" not in row:
+            raise RowError("aclnn_name: the row has none")
         try:
-            api = find_operator(str(row.get("aclnn_name")))
+            api = find_operator(str(row["aclnn_name"]))
         except KeyError as error:
             raise RowError(f"aclnn_name: {error.args[0]}") from error
         tensors, attributes = _inputs(row)
