@@ -16,16 +16,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_814,
     "backends": 5_376,
-    "suites": 15_567,
+    "suites": 15_668,
     "suites/cases": 4_815,
-    "suites/judging": 3_299,
+    "suites/judging": 3_393,
     "suites/plan": 1_548,
     "suites/isolation": 1_529,
     "suites/run": 1_066,
     "suites/probe": 908,
     "suites/fleet": 504,
-    "reports": 11_314,
-    "meta_tests": 24_095,
+    "reports": 11_390,
+    "meta_tests": 24_225,
 }
 
 CLASSES, FRAMES = 24, 15
