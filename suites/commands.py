@@ -8,6 +8,7 @@ import tempfile
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import wraps
@@ -29,7 +30,7 @@ from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
 from poolproof.reports.rows.environment import library_of
-from poolproof.reports.rows.evidence import call_lines, evidence_path
+from poolproof.reports.rows.evidence import EvidenceError, call_lines, evidence_path, read_evidence
 from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
@@ -234,8 +235,10 @@ def _explore(path: Path) -> None:
     """Open a prompt of Python with the arrays of evidence; nothing where a failure left none."""
     if not path.exists():
         return
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {"np": np, **stored}
+    evidence = read_evidence(path)
+    arrays: dict[str, Any] = {"np": np, **evidence.arrays}
+    if "planes" in evidence.meta:
+        arrays["planes"] = np.array(evidence.meta["planes"])
     names = ", ".join(f"{name} {array.shape}" for name, array in arrays.items() if name != "np" and array.ndim)
     code.interact(f"arrays: {names}\nnp.argwhere((got < low) | (got > high)) are the elements outside", local=arrays)
 
@@ -286,6 +289,10 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     path = evidence_path(there, row["case_id"], row["backend"])
     if path.exists():
         _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
+        with suppress(EvidenceError):  # of a run in the default folder
+            if "planes" in read_evidence(path).meta:
+                _console.print("its call is too large to be kept there: the line above makes it", style="dim")
+                return
         named = (Path(word) for option, word in pairwise(row["given"] or ()) if option == "--aclnn-library")
         libraries = [library()] if row["backend"].startswith("emulator-") else [*filter(Path.is_file, named)]
         calls = call_lines(str(path.with_name("call.py")), str(path), row, libraries)

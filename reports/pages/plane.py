@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from poolproof.reports.rows.evidence import Evidence
-from poolproof.reports.rows.rejudge import expected
+from poolproof.reports.rows.rejudge import expected, in_planes, place
 from poolproof.reports.rows.rejudge import number as spelled
 from poolproof.reports.rows.text import count_of
 
@@ -57,7 +57,8 @@ class Picture:
 class _Crop:
     """The part of a plane that is drawn, with the worst element as near to the middle as the edges allow.
 
-    ``first`` and ``size`` are the first row and column, and how many of each.
+    ``worst`` is where that lies in the arrays, in the plane ``leading`` of these. ``first`` and ``size`` are the first
+    row and column, and how many of each.
     """
 
     def __init__(self, evidence: Evidence, most_cells: int, most_texts: int) -> None:
@@ -70,8 +71,11 @@ class _Crop:
         self.first, self.has_texts = (row, column), self.size[1] <= most_texts
 
     def place_of(self, element: tuple[int, ...]) -> Place | None:
+        """Return where an element of the whole output is drawn, if it is."""
+        held = self.evidence.held(element)
         axes = zip(element[-2:], self.first, self.size, strict=True)
-        is_drawn = element[:-2] == self.leading and all(0 <= at - start < size for at, start, size in axes)
+        is_of_plane = held is not None and held[:-2] == self.leading
+        is_drawn = is_of_plane and all(0 <= at - start < size for at, start, size in axes)
         return (element[-2], element[-1]) if is_drawn else None
 
     def part(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -140,8 +144,8 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
         drawings.append((title, crop.svg(title, marks)))
     if windows := _windows(crop):
         drawings.append((_SENDERS, crop.svg(_SENDERS, windows)))
-    if len(evidence.rejected_per_plane) > 1 and evidence.rejected.any():
-        drawings.append(("wrong planes", _planes(evidence.rejected_per_plane)))
+    if len(wrong := evidence.rejected_per_plane) > 1 and wrong.any():
+        drawings.append(("wrong planes", _planes(wrong, evidence.meta.get("planes", range(len(wrong))))))
     caption = _caption(crop)
     if "written" in evidence.arrays:
         name, written = evidence.meta.get("written", "the output"), evidence.arrays["written"]
@@ -152,11 +156,10 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
 
 
 def worst_element(evidence: Evidence) -> tuple[int, ...]:
-    """Return the element that the writer names, else the rejected one farthest outside, else the first."""
+    """Return where in ``got`` the element lies that the writer names, else that farthest outside, else the first."""
     shape = evidence.arrays["got"].shape
-    named = evidence.meta.get("element")
-    if named and len(named) == len(shape):
-        return tuple(named)
+    if named := evidence.held(evidence.meta.get("element")):
+        return named
     rejected = evidence.rejected
     if not rejected.any():
         return (0,) * len(shape)
@@ -176,9 +179,10 @@ def _cells(crop: _Crop) -> list[_Cell]:
     rejected = crop.part(crop.evidence.rejected)
     cells = []
     for at in np.ndindex(crop.size):
-        place = (crop.first[0] + at[0], crop.first[1] + at[1])
-        element, values = (*crop.leading, *place), (float(right[at]), float(got[at]))
-        cells.append(_Cell(place, str([*element]), bool(rejected[at]), expected(arrays, element), named, *values))
+        drawn = (crop.first[0] + at[0], crop.first[1] + at[1])
+        held, values = (*crop.leading, *drawn), (float(right[at]), float(got[at]))
+        element = str([*place(crop.evidence.meta, held)])
+        cells.append(_Cell(drawn, element, bool(rejected[at]), expected(arrays, held), named, *values))
     return cells
 
 
@@ -261,7 +265,7 @@ def _windows(crop: _Crop) -> list[str]:
     return marks
 
 
-def _planes(wrong: NDArray[np.int64]) -> Markup:
+def _planes(wrong: NDArray[np.int64], numbers: Sequence[int]) -> Markup:
     """Draw a square for each plane in their order, or for as many side by side; the darker, the more is wrong."""
     together = -(-len(wrong) // MAX_PLANES)
     groups = np.array_split(wrong, np.arange(together, len(wrong), together))
@@ -269,7 +273,8 @@ def _planes(wrong: NDArray[np.int64]) -> Markup:
     squares = []
     for first, group in zip(range(0, len(wrong), together), groups, strict=True):
         ink = 0.25 + 0.75 * int(group.sum()) / most if group.any() else 0.0
-        name = f"plane {first}" if len(group) == 1 else f"planes {first} to {first + len(group) - 1}"
+        last = first + len(group) - 1
+        name = f"plane {numbers[first]}" if last == first else f"planes {numbers[first]} to {numbers[last]}"
         squares.append(("count", f"{name}: {count_of(int(group.sum()), 'wrong cell')}", ink))
     return _small_squares("wrong planes", squares, min(len(groups), _ROW))
 
@@ -327,8 +332,9 @@ def _drawing(title: str, width: float, height: float, marks: Sequence[str]) -> M
 def _caption(crop: _Crop) -> str:
     tensor, rejected = crop.evidence.meta.get("tensor", "output"), crop.evidence.rejected
     rows, columns = (f"{start} to {start + size - 1}" for start, size in zip(crop.first, crop.size, strict=True))
-    plane = f", plane {list(crop.leading)}" if crop.leading else ""
-    wrong = f"{int(rejected.sum()):,} of {rejected.size:,} cells are not admissible."
+    leading, held = place(crop.evidence.meta, crop.worst)[:-2], in_planes(crop.evidence.meta)
+    plane = f", plane {list(leading)}" if leading else ""
+    wrong = f"{int(rejected.sum()):,} of {rejected.size:,} cells are not admissible{held}."
     return f"{tensor}{plane}: rows {rows}, columns {columns}. {wrong}"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
@@ -247,6 +248,9 @@ def main() -> int:
     arrays, meta = read(given.evidence)
     call = meta.get("call")
     try:
+        if "planes" in meta:
+            line = shlex.join(["poolproof", "replay", "--backend", meta["backend"], meta["case"]])
+            raise CannotCallError(f"the case is too large for the file to hold its call: {line}")
         if call is None:
             raise CannotCallError("the file holds no call: let `poolproof replay --evidence` make it anew")
         make = route(meta["backend"], given.torch, given.library)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from poolproof.backends.aclnn.calls import call_record
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import ALL_MODELS, NATIVE, AccumulationModel
 from poolproof.references.formats import FORMATS
+from poolproof.references.forward import forward_maximum
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.operators import Operator
 from poolproof.reports.rows.evidence import Evidence, Meta, evidence_path, shrunk_path, write_evidence, write_programs
@@ -22,15 +23,16 @@ from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import POISONS, allocate, guard_and_gap_mask
-from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.cases.operands import CHUNK_ELEMENTS, make_operands
 from poolproof.suites.cases.varying import needs_producer
+from poolproof.suites.judging.budget import too_large
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, out_of_bounds_writes
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.measure import digest, look_at_data
 from poolproof.suites.judging.trial import Trial
 
 MAX_ELEMENTS = 1_000_000
-"""Cells of self, or windows, above which a case leaves no evidence."""
+"""Cells of self, or windows, that evidence holds: of a case of more, planes that fail, as many as have so few."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -49,11 +51,13 @@ class EvidenceFolder:
     wants: Callable[[Row], bool] = lambda _row: True
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
-        """Write down the trial that ended with ``findings``, unless it is too large."""
+        """Write down the trial that ended with ``findings``; nothing where planes are too large, or none fails."""
         case = trial.case
-        if _is_too_large(case):
+        trial.forget_variations()
+        planes = _failing_planes(trial, findings) if case.planes > _room(case) else None
+        if planes == []:
             return
-        arrays, meta = evidence_of(trial, findings)
+        arrays, meta = evidence_of(trial, findings, planes)
         place_of = shrunk_path if self.shrunk_from else evidence_path
         path = place_of(self.folder, self.shrunk_from or case.id, self.backend)
         write_evidence(path, arrays, meta | Meta(backend=self.backend))
@@ -69,33 +73,38 @@ class EvidenceFolder:
             self.put(Trial(case, _Recorded(_outputs(call) if call else {})), ())
 
 
-def _is_too_large(case: Case) -> bool:
-    return max(case.planes * case.plane_size, case.planes * case.plane_windows) > MAX_ELEMENTS
+def _room(case: Case) -> int:
+    """Return how many planes evidence can hold; of a case of more, a large one, it holds some that fail."""
+    return MAX_ELEMENTS // max(case.plane_size, case.plane_windows, 1)
 
 
 def _outputs(call: Call) -> Arrays:
     return {name: call.tensors[name].array for name in call.operator.outputs}
 
 
+@dataclass(eq=False)
 class _Recorded(Backend):
-    """In place of an implementation that is gone: puts out what it ``left``, which was added by a ``model``."""
+    """In place of an implementation that is gone: puts out what it ``left``, which was added by a ``model``.
 
-    def __init__(self, left: Mapping[str, NDArray[Any]], model: AccumulationModel = NATIVE) -> None:
-        self._left = left
-        self._model = model
+    Of a large case that is what lies in ``planes``, an index into the leading axes.
+    """
+
+    left: Mapping[str, NDArray[Any]]
+    model: AccumulationModel = NATIVE
+    planes: tuple[Any, ...] = ()
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
         return None
 
     def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002
         fresh = _outputs(call)
-        if all(name in fresh and fresh[name].shape == array.shape for name, array in self._left.items()):
-            for name, array in self._left.items():
-                fresh[name][...] = array
+        if all(name in fresh and fresh[name][self.planes].shape == array.shape for name, array in self.left.items()):
+            for name, array in self.left.items():
+                fresh[name][self.planes] = array
         return Outcome(Status.COMPLETED)
 
     def accumulation(self, call: Call) -> AccumulationModel:  # noqa: ARG002
-        return self._model
+        return self.model
 
 
 def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
@@ -103,42 +112,61 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
 
     Looked at are backwards whose inputs follow from the case alone. What the row says of the output is held against
     that, too. The model of the shrunk case is not recorded, nor that of a call that was refused: any is accepted.
+    Planes of a large case are made again where this machine has the memory. The row's hash of the whole output cannot
+    be held against them; its count of rejected cells can where there was room for all planes that fail.
     """
     try:
         case = Case.from_json(str(row["shrunk" if is_shrunk else "case"]))
         model = NATIVE if row["model"] is None else AccumulationModel.parse(row["model"])
     except ValueError:
         return "is about no case"
-    got, operator = evidence.arrays["got"], case.api
-    tensor = str(evidence.meta.get("tensor"))
-    if _is_too_large(case):
-        return "is of a case that is too large to leave any"
-    if got.shape != (case.pooled_shape if tensor in ("out", "indices") else case.shape):
-        return f"has the shape {list(got.shape)}, which is not that of its case"
-    if tensor != "grad_input" or needs_producer(case) or "indices" not in evidence.arrays:
-        return ""
-    stored = evidence.arrays["indices"]
-    output = got.astype(FORMATS[case.dtype].dtype)
-    if not is_shrunk and (other := _other_than_said(row, case, output, stored)):
+    if other := _other_planes(row, case, evidence, is_shrunk):
         return other
+    arrays, planes = evidence.arrays, evidence.meta.get("planes")
+    is_derived = case.api.is_backward and not needs_producer(case) and "indices" in arrays
+    if not is_derived or (planes and too_large(case)):
+        return ""
+    if not is_shrunk and (other := _other_than_said(row, case, evidence)):
+        return other
+    left = {"grad_input": arrays["got"].astype(FORMATS[case.dtype].dtype)}
+    index = np.unravel_index(planes, case.leading_shape) if planes else ()
     for assumed in (model, *ALL_MODELS) if is_shrunk or row["model"] is None else (model,):
-        derived, meta = evidence_of(Trial(case, _Recorded({operator.outputs[0]: output}, assumed)), ())
-        if not np.array_equal(derived["indices"], stored):  # an implementation that takes none has its own
+        derived, meta = evidence_of(Trial(case, _Recorded(left, assumed, index)), (), planes)
+        if not np.array_equal(derived["indices"], arrays["indices"]):  # an implementation that takes none has its own
             return ""
-        different = [name for name, array in derived.items() if not _is_same(array, evidence.arrays.get(name))]
+        different = [name for name, array in derived.items() if not _is_same(array, arrays.get(name))]
         if not different:
             break
-    if different or evidence.arrays.keys() - derived.keys() - {"written"}:
+    if different or arrays.keys() - derived.keys() - {"written"}:
         return f"has another array {next(iter(different), 'besides')!r} than follows from its case"
-    is_same_call = evidence.meta.get("call") == json.loads(json.dumps(meta["call"]))
+    made = json.loads(json.dumps([meta.get("call"), meta.get("case")]))
+    is_same_call = made == [evidence.meta.get("call"), evidence.meta.get("case")]
     return "" if is_same_call else "makes another call than its case"
 
 
-def _other_than_said(row: Row, case: Case, output: NDArray[Any], indices: NDArray[Any]) -> str:
-    if row["output_digest"] and digest(output) != row["output_digest"]:
+def _other_planes(row: Row, case: Case, evidence: Evidence, is_shrunk: bool) -> str:
+    """Say how the planes that evidence holds are others than its case leaves; empty where they are these."""
+    planes, shape = evidence.meta.get("planes"), case.shape if case.api.is_backward else case.pooled_shape
+    if evidence.shape != shape or evidence.meta.get("spatial_rank") != case.api.spatial_rank:
+        return f"has the shape {list(evidence.shape)}, which is not that of its case"
+    if (planes is not None) != (case.planes > _room(case)):
+        return "lacks planes of a case that leaves all" if planes else "is of a case that is too large to leave all"
+    if planes is None:
+        return ""
+    wrong, worst = evidence.rejected_per_plane, evidence.held(evidence.meta.get("element")) or ()
+    if {*np.flatnonzero(wrong == 0).tolist()} - {*worst[:1]}:
+        return "holds planes in which nothing is wrong"
+    may_lack = is_shrunk or row["n_reject"] is None or len(planes) >= _room(case)
+    return "" if may_lack or row["n_reject"] == wrong.sum() else "lacks planes in which something is wrong"
+
+
+def _other_than_said(row: Row, case: Case, evidence: Evidence) -> str:
+    planes, output = evidence.meta.get("planes"), evidence.arrays["got"].astype(FORMATS[case.dtype].dtype)
+    if not planes and row["output_digest"] and digest(output) != row["output_digest"]:
         return "holds another output than its row was judged on"
     made = make_operands(case)
-    if np.array_equal(made.indices.ravel(), indices.ravel()) and row["data"] != look_at_data(made).get("data"):
+    are_own = np.array_equal(made.indices[planes or slice(None)].ravel(), evidence.arrays["indices"].ravel())
+    if are_own and row["data"] != look_at_data(made).get("data"):
         return "has other data than its row says"
     return ""
 
@@ -147,27 +175,88 @@ def _is_same(derived: NDArray[Any], stored: NDArray[Any] | None) -> bool:
     return stored is not None and np.array_equal(derived, stored, equal_nan=derived.dtype.kind == "f")
 
 
-def evidence_of(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
-    """Make the arrays that `poolproof.reports.rows.evidence` describes, from the first run of the trial."""
-    arrays, meta = _of_backward(trial) if trial.case.api.is_backward else _of_forward(trial, findings)
+def evidence_of(trial: Trial, findings: Sequence[Finding], planes: Sequence[int] | None = None) -> tuple[Arrays, Meta]:
+    """Make the arrays that `poolproof.reports.rows.evidence` describes, of all planes or, of a large case, of some.
+
+    They are those of the first run of the trial; ``planes`` are flat numbers in ascending order.
+    """
+    case, element = trial.case, _worst_element(trial.case, findings)
+    if planes is None:
+        arrays, meta = _of_planes(trial, findings, slice(0, case.planes))
+        arrays = {name: array.reshape(*case.leading_shape, *array.shape[1:]) for name, array in arrays.items()}
+    else:
+        arrays, meta = _gathered(trial, findings, planes)
+        shape = [*case.leading_shape, *arrays["got"].shape[1:]]
+        meta |= Meta(planes=list(planes), shape=shape, case=case.to_json())
     if findings:
         meta["checks"] = list(dict.fromkeys(finding.check for finding in findings))
-    elements = [finding.mismatch.element for finding in findings]
-    shape = arrays["got"].shape
-    fitting = [element for element in elements if element is not None and len(element) == len(shape)]
-    if fitting:
-        meta["element"] = list(fitting[0])
-    if findings and trial.case.api.is_backward:
-        meta["faults"] = trial.fault_records
+    if element is not None:
+        meta["element"] = list(element)
+    if case.api.is_backward:
+        first = (np.where(axis.valid, axis.positions, axis.size).min(axis=1) for axis in case.axes)
+        last = (np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes)
+        arrays |= {"window_first": _corners(first), "window_last": _corners(last)}
+        meta |= Meta(faults=trial.fault_records) if findings else Meta()
+    if planes is not None:
+        return arrays, meta
     if any(finding.check == "memory_untouched" for finding in findings):
         tensors = trial.baseline.call.tensors
-        for name in filter(lambda name: is_written_out_of_bounds(tensors[name]), trial.case.api.outputs):
+        for name in filter(lambda name: is_written_out_of_bounds(tensors[name]), case.api.outputs):
             is_element = ~guard_and_gap_mask(tensors[name])
             arrays["written"] = np.where(is_element, 1, 2 * out_of_bounds_writes(tensors[name])).astype(np.uint8)
             meta["written"] = name
     call = allocate(trial.operands, POISONS[0])
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
-    return arrays | memory, meta | Meta(spatial_rank=trial.case.api.spatial_rank, call=describe_call(call))
+    return arrays | memory, meta | Meta(call=describe_call(call))
+
+
+def _worst_element(case: Case, findings: Sequence[Finding]) -> tuple[int, ...] | None:
+    """Return the first element that the findings name, of as many coordinates as the output has."""
+    elements = (finding.mismatch.element for finding in findings)
+    return next((one for one in elements if one is not None and len(one) == len(case.shape)), None)
+
+
+def _failing_planes(trial: Trial, findings: Sequence[Finding]) -> list[int]:
+    """List the planes that evidence of a large case holds: that of the worst element, and the first others that fail.
+
+    They are flat numbers, in ascending order; there are none where a plane is too large to be held.
+    """
+    case, room = trial.case, _room(trial.case)
+    if not room:
+        return []
+    element, leading, failing = _worst_element(case, findings), case.leading_shape, list[int]()
+    worst = [] if element is None else [int(np.ravel_multi_index(element[: len(leading)], leading))]
+    for planes in _plane_ranges(case):
+        wrong = Evidence(*_of_planes(trial, findings, planes)).rejected_per_plane
+        failing += (planes.start + np.flatnonzero(wrong)).tolist()
+        if len(failing) >= room:
+            break
+    others = [plane for plane in failing if plane not in worst]
+    return sorted(worst + others[: room - len(worst)])
+
+
+def _gathered(trial: Trial, findings: Sequence[Finding], planes: Sequence[int]) -> tuple[Arrays, Meta]:
+    """Make the arrays of some planes, while no more than a chunk of the others is in memory."""
+    is_held = np.zeros(trial.case.planes, bool)
+    is_held[planes] = True
+    parts, meta = list[Arrays](), Meta()
+    for part in _plane_ranges(trial.case):
+        if is_held[part].any():
+            arrays, meta = _of_planes(trial, findings, part)
+            parts.append({name: array[is_held[part]] for name, array in arrays.items()})
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in [*parts[0]]}, meta
+
+
+def _plane_ranges(case: Case) -> Iterator[slice]:
+    """Yield ranges of whole planes that are judged at a time."""
+    step = max(1, CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows))
+    return (slice(first, min(first + step, case.planes)) for first in range(0, case.planes, step))
+
+
+def _of_planes(trial: Trial, findings: Sequence[Finding], planes: slice) -> tuple[Arrays, Meta]:
+    """Make the arrays of a range of planes, each of shape (planes, cells or windows along each axis)."""
+    arrays, meta = _of_backward(trial, planes) if trial.case.api.is_backward else _of_forward(trial, findings, planes)
+    return arrays, meta | Meta(spatial_rank=trial.case.api.spatial_rank)
 
 
 def describe_call(call: Call) -> dict[str, Any]:
@@ -199,9 +288,10 @@ def describe_call(call: Call) -> dict[str, Any]:
     }
 
 
-def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
+def _of_backward(trial: Trial, planes: slice) -> tuple[Arrays, Meta]:
     case, operands = trial.case, trial.operands
-    _, outputs, sums, admissible = trial.cells.chunk(slice(0, operands.values.size))
+    of_range = slice(planes.start * case.plane_size, planes.stop * case.plane_size)
+    _, outputs, sums, admissible = trial.cells.chunk(of_range)
     on_lattice = admissible.lattice != NO_LATTICE
     cells = {
         "got": outputs,
@@ -211,32 +301,31 @@ def _of_backward(trial: Trial) -> tuple[Arrays, Meta]:
         "lattice": np.where(on_lattice, admissible.lattice, 0),
         "exact": sums.exact,
     }
-    arrays = {name: array.reshape(case.shape) for name, array in cells.items()} | {
-        "gradient": operands.terms.reshape(case.pooled_shape),
-        "indices": operands.indices.reshape(case.pooled_shape),
-        "window_first": _corners(np.where(axis.valid, axis.positions, axis.size).min(axis=1) for axis in case.axes),
-        "window_last": _corners(np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes),
-    }
+    shape = planes.stop - planes.start, *case.spatial_shape
+    gradient = operands.gradient.reshape(operands.indices.shape)[planes]
+    arrays = {name: array.reshape(shape) for name, array in cells.items()}
+    arrays |= {"gradient": gradient.astype(np.float64), "indices": operands.indices[planes]}
     meta = Meta(tensor="grad_input")
     return arrays, meta | Meta(limit=admissible.limit) if np.isfinite(admissible.limit) else meta
 
 
-def _of_forward(trial: Trial, findings: Sequence[Finding]) -> tuple[Arrays, Meta]:
+def _of_forward(trial: Trial, findings: Sequence[Finding], planes: slice) -> tuple[Arrays, Meta]:
     case = trial.case
-    empty = case.empty_windows
-    maxima, indices = (expected.reshape(case.pooled_shape).astype(np.float64) for expected in trial.maximum)
+    maxima, indices = forward_maximum(trial.operands.planes[planes], case.axes, trial.forward_rule)
+    empty = np.broadcast_to(case.empty_windows_of_plane, maxima.shape)
+    whole = case.planes, *maxima.shape[1:]
     if findings and findings[0].check in ("index_rule", "index_points"):
         arrays = {
-            "got": trial.output_indices.astype(np.float64),
+            "got": trial.output_indices.reshape(whole)[planes].astype(np.float64),
             "low": np.where(empty, -1.0, indices),
             "high": np.where(empty, case.plane_size - 1.0, indices),
             "flags": np.zeros(empty.shape, np.uint8),
         }
         return arrays, Meta(tensor="indices")
-    exact = np.where(empty, -np.inf, maxima)
+    exact = np.where(empty, -np.inf, maxima.astype(np.float64))
     nan = np.isnan(exact)
     arrays = {
-        "got": trial.baseline.output("out").astype(np.float64),
+        "got": trial.baseline.output("out").reshape(whole)[planes].astype(np.float64),
         "low": np.where(nan, np.inf, exact),
         "high": np.where(nan, -np.inf, exact),
         "flags": np.where(nan, NAN, 0).astype(np.uint8),

@@ -287,6 +287,11 @@ class Trial:
     def repetitions(self) -> list[ExecutedCall]:
         return [run for (kind, _), run in self._runs.items() if kind == "repeat"]
 
+    def forget_variations(self) -> None:
+        """Give the memory back of all runs but the first, once every check has looked at them."""
+        for runs in (self._runs, self._made_ahead, self._equals_baseline):
+            runs.clear()
+
     def in_mode(self, mode: str) -> ExecutedCall | None:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
         run = self._execute(self.new_call(), mode)
