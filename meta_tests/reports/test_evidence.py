@@ -139,12 +139,15 @@ def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch:
     assert evidence.contradiction(described, left, is_shrunk=False) == ""
 
 
-def test_a_plane_that_is_too_large_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plane_that_is_too_large_and_too_many_planes_leave_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
-    for shape in ((1, 1, 4, 6), (1, 1, 5, 5)):
+    monkeypatch.setattr(evidence, "MAX_SEARCHED", 48)
+    for shape in ((1, 1, 4, 6), (1, 2, 4, 6), (1, 3, 4, 6), (1, 1, 5, 5)):
         case = Case.of(BACKWARD, shape=shape, kernel_size=(2,))
         judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
-        assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape == (1, 1, 4, 6))
+        assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape in ((1, 1, 4, 6), (1, 2, 4, 6)))
 
 
 OVERLAPPING = Case.of(

@@ -34,6 +34,9 @@ from poolproof.suites.judging.trial import Trial
 MAX_ELEMENTS = 1_000_000
 """Cells of self, or windows, that evidence holds: of a case of more, planes that fail, as many as have so few."""
 
+MAX_SEARCHED = 100 * MAX_ELEMENTS
+"""Those of the largest cases whose planes are looked through for that: half a minute of a processor."""
+
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -75,7 +78,8 @@ class EvidenceFolder:
 
 def _room(case: Case) -> int:
     """Return how many planes evidence can hold; of a case of more, a large one, it holds some that fail."""
-    return MAX_ELEMENTS // max(case.plane_size, case.plane_windows, 1)
+    elements = max(case.plane_size, case.plane_windows, 1)
+    return MAX_ELEMENTS // elements if case.planes * elements <= MAX_SEARCHED else 0
 
 
 def _outputs(call: Call) -> Arrays:
@@ -219,7 +223,8 @@ def _worst_element(case: Case, findings: Sequence[Finding]) -> tuple[int, ...] |
 def _failing_planes(trial: Trial, findings: Sequence[Finding]) -> list[int]:
     """List the planes that evidence of a large case holds: that of the worst element, and the first others that fail.
 
-    They are flat numbers, in ascending order; there are none where a plane is too large to be held.
+    They are flat numbers, in ascending order; there are none where a plane is too large to be held, or the case for
+    its planes to be looked through.
     """
     case, room = trial.case, _room(trial.case)
     if not room:
