@@ -218,7 +218,7 @@ class Sandbox:
             self._dtype = dtype
         try:
             for question, following in zip_longest(questions, questions[1:]):
-                yield self._row(question, following)
+                yield self._row(question, following) | {"judged_at": time.time()}
         finally:
             if self._begun:
                 self._end_worker()
@@ -288,8 +288,7 @@ class Sandbox:
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _not_run(self, question: Question, reason: str) -> Row:
-        row = question.describe() | verdict(Verdict.NOT_RUN, reason)
-        return row | {"checks_judged": [], "judged_at": time.time()} | self.labels
+        return question.describe() | verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []} | self.labels
 
     @property
     def _left(self) -> float:
@@ -320,7 +319,9 @@ class Sandbox:
                 self._remote.receive()
             if following and after:
                 self._begin(following, after)
+            began = time.perf_counter()
             row = answer(question, self._remote, prepared and prepared[1])
+            row["seconds"] = time.perf_counter() - began
         except Interrupted:
             self._end_worker()
             return self._answer(question)
@@ -376,7 +377,7 @@ class Sandbox:
         return bool(self._host.worker)
 
     def _add_unplanned(self, row: Row) -> None:
-        self.unplanned.append(row | {"block": "", "aspect": NEIGHBOURS} | self.labels)
+        self.unplanned.append(row | {"block": "", "aspect": NEIGHBOURS, "judged_at": time.time()} | self.labels)
 
     def _have_worker(self) -> None:
         """Start a worker if there is none; `BackendUnavailable` if that fails."""

@@ -5,7 +5,6 @@ A row of a case list that is no case is a question, too.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
@@ -116,14 +115,13 @@ class CaseQuestion(Question):
         return (REFUSAL, *expected_checks(self.case, self.aspect.checks))
 
     def judge(self, backend: Backend, prepared: Trial | None = None) -> Row:
-        started = time.perf_counter()
         row = self.describe()
         try:
             reason = None if prepared else self._not_judged(backend)
             row |= reason or self._judged(prepared or self._trial(backend), row)
         except ProducerFailed as error:
             row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
-        return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
+        return row
 
     def prepare(self, backend: Backend) -> Prepared | None:
         if self.case.memory_bytes() > SMALL:
@@ -221,7 +219,7 @@ class UnreadableRow(Question):
         return named | dict.fromkeys(("operator", "dtype", "index_dtype"), "") | _place_of(self.entry)
 
     def judge(self, backend: Backend) -> Row:  # noqa: ARG002
-        return self.describe() | verdict(Verdict.NOT_RUN, self.entry.fault) | {"judged_at": time.time()}
+        return self.describe() | verdict(Verdict.NOT_RUN, self.entry.fault)
 
 
 def _place_of(entry: Entry) -> Row:

@@ -6,7 +6,6 @@ After a refusal nothing may be written and the two results of phase one must be 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
@@ -53,19 +52,16 @@ class ContractQuestion(Question):
         return self.aspect.checks
 
     def judge(self, backend: Backend) -> Row:
-        started = time.perf_counter()
         if backend.product != self.product:
             reason = f"a call of the contract of {self.product}, and the backend has {backend.product or 'none'}"
-            return self.describe() | verdict(Verdict.NOT_SUPPORTED, reason) | {"judged_at": time.time()}
+            return self.describe() | verdict(Verdict.NOT_SUPPORTED, reason)
         operator = OPERATORS[self.call.api.removeprefix("aclnn")]
         reasons = [backend.unsupported(operator, *pair) for pair in product(FORMATS, operator.indices.dtypes)]
         if all(reasons):
-            row = self.describe() | verdict(Verdict.NOT_RUN, str(reasons[0]))
-            return row | {"checks_judged": [], "judged_at": time.time()}
+            return self.describe() | verdict(Verdict.NOT_RUN, str(reasons[0])) | {"checks_judged": []}
         expected = expectations(self.product, self.call)
         made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
-        row = self.describe() | {"status_code": made.phase_two or made.phase_one} | self._judged(expected, made)
-        return row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
+        return self.describe() | {"status_code": made.phase_two or made.phase_one} | self._judged(expected, made)
 
     def _judged(self, expected: Expectation, made: Attempt) -> Row:
         if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:

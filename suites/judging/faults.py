@@ -6,7 +6,6 @@ raise nothing that the implementation reports, and so is an outcome that is none
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -72,5 +71,4 @@ def answer(question: Question, backend: Backend, judge: Callable[[], Row] | None
 def _not_judged(question: Question, kind: Verdict, reason: str, whole: str) -> Row:
     """Make a row that blames no implementation; its finding holds the traceback."""
     finding = Finding(str(kind), Mismatch(whole))
-    nobody = {"checks_violated": [], "checks_judged": [], "judged_at": time.time()}
-    return question.describe() | verdict(kind, reason, [finding]) | nobody
+    return question.describe() | verdict(kind, reason, [finding]) | {"checks_violated": [], "checks_judged": []}

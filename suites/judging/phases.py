@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -83,13 +82,12 @@ class PhaseQuestion(Question):
         }
 
     def judge(self, backend: Backend) -> Row:
-        started = time.perf_counter()
         try:
             row = self._judged([Trial(case, backend) for case in self.cases], backend)
         except ProducerFailed as error:
             refused = verdict(Verdict.REFUSED, str(error)) | {"checks_judged": []}
             row = refused if error.refused else _not_run(str(error))
-        return self.describe() | row | {"seconds": time.perf_counter() - started, "judged_at": time.time()}
+        return self.describe() | row
 
     def _judged(self, trials: Sequence[Trial], backend: Backend) -> Row:
         for trial in trials:

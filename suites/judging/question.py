@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -146,4 +145,4 @@ def not_survived(question: Question, kind: Verdict, reason: str, written: str = 
     """
     described = question.describe() | question.describe_data()
     row = described | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason, got=written))])
-    return row | {"checks_judged": [SURVIVAL], "judged_at": time.time()}
+    return row | {"checks_judged": [SURVIVAL]}
