@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import chain
 from typing import Any
@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.references.criterion import scatter_sums
 from poolproof.references.deviations import PART, Deviations
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
 from poolproof.references.forward import forward_indices
 from poolproof.references.forward_rule import ForwardRule, Ties
+from poolproof.references.geometry import Int64
 from poolproof.references.kernels.sums import BOTH_INFINITIES
 from poolproof.references.standards import STANDARDS, judge_all
 from poolproof.references.standards.base import Standard
@@ -28,6 +30,7 @@ from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.features import DATA, INDEX_BITS
 from poolproof.reports.rows.plugins import PluginFault, PluginKind, raised
 from poolproof.reports.rows.schema import Row
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import as_bits
 from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
 from poolproof.suites.judging.budget import has_room_for_plugged
@@ -62,21 +65,37 @@ def look_at_data(operands: CaseOperands) -> Row:
     if not 0 < operands.values.size <= MOST_LOOKED_AT:
         return {}
     values = np.sort(operands.values.reshape(case.planes, -1).astype(np.float64), axis=1)
-    found = [*_kinds_of_number(values, fmt), (values[:, 1:] == values[:, :-1]).any()]
+    has_equal = (values[:, 1:] == values[:, :-1]).any(axis=1)
+    found = [*_kinds_of_number(values, fmt), has_equal.any()]
     words = DATA["values"] + DATA[case.api.direction]
     if case.api.is_backward:
-        sums, others = operands.sums, case.has_empty_window() or case.has_bit_mask
-        inexact = (sums.residue != 0) | (fmt.round(sums.sum) != sums.sum)
-        forward = None if others else forward_indices(operands.planes, case.axes)
-        found += [*_kinds_of_number(operands.terms, fmt), (sums.k > 1).any(), (inexact & (sums.kinds == 0)).any()]
-        found.append((sums.kinds == BOTH_INFINITIES).any())
-        found.append(forward is not None and (forward.ravel() != operands.indices.ravel()).any())
+        indices = operands.indices.reshape(case.planes, *(axis.windows for axis in case.axes))
+        has_forward = not (case.has_empty_window() or case.has_bit_mask)
+        found += [*_kinds_of_number(operands.terms, fmt), *_kinds_of_sum(operands, fmt)]
+        found.append(has_forward and _are_others(case, operands.planes, lambda part: indices[part]))
         found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
     else:
-        rules = ForwardRule(Ties.FIRST), ForwardRule(Ties.LAST)
-        first, last = (forward_indices(operands.planes, case.axes, rule) for rule in rules)
-        found.append((first != last).any())
+        rule, tied = ForwardRule(Ties.LAST), operands.planes[has_equal]
+        found.append(_are_others(case, tied, lambda part: forward_indices(tied[part], case.axes, rule)))
     return {"data": [word for word, holds in zip(words, found, strict=True) if holds]}
+
+
+def _are_others(case: Case, planes: NDArray[Any], indices_of: Callable[[slice], Int64]) -> bool:
+    """Tell whether the indices of some planes are others than those of the first maxima."""
+    step = max(1, PART // max(case.plane_size, case.plane_windows, 1))
+    parts = (slice(first, first + step) for first in range(0, len(planes), step))
+    return any((forward_indices(planes[part], case.axes) != indices_of(part)).any() for part in parts)
+
+
+def _kinds_of_sum(operands: CaseOperands, fmt: FloatFormat) -> NDArray[np.bool_]:
+    """Tell whether there are cells that several windows reach, inexact finite sums, and infinities of both signs."""
+    found = np.zeros(3, bool)
+    for part in operands.chunk_ranges(PART, CHUNKS_OF_LARGE_PLANE):
+        sums = scatter_sums(*operands.gradients_into(part), part.stop - part.start)
+        inexact = (sums.residue != 0) | (fmt.round(sums.sum) != sums.sum)
+        cells = sums.k > 1, inexact & (sums.kinds == 0), sums.kinds == BOTH_INFINITIES
+        found |= [mask.any() for mask in cells]
+    return found
 
 
 def _kinds_of_number(data: Float64, fmt: FloatFormat) -> list[Any]:
