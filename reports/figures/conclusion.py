@@ -41,12 +41,19 @@ class Conclusion:
         return in_part(self.overall.word, self.overall, self.narrowed)
 
     @property
+    def judged(self) -> int:
+        """How many cases were judged; what died between two of them is a row besides, and none that was planned."""
+        return min(self.totals["judged"], self.planned or self.totals["judged"])
+
+    @property
     def conforming_text(self) -> str:
         """Say how many cases conform, and how many deviate and are waived."""
         waived = self.totals["waived"]
         if not waived:
             return "none deviates"
-        deviate = f"{waived:,} {'deviates and is' if waived == 1 else 'deviate and are'} waived"
+        between = self.totals["judged"] - self.judged
+        died = f", among them {count_of(between, 'death')} between cases," if between else ""
+        deviate = f"{waived:,}{died} {'deviates and is' if waived == 1 else 'deviate and are'} waived"
         return f"{self.totals['conforms']:,} conform, {deviate} by {count_of(self.waivers, 'waiver')}"
 
     @property

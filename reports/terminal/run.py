@@ -126,7 +126,7 @@ def _conclusion(conclusion: Conclusion, wrong: str, status: int) -> Text:
     notes = [*conclusion.reasons]
     if not notes:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
-        notes.append(f"{totals['judged']:,}{planned} cases judged, {conclusion.conforming_text}")
+        notes.append(f"{conclusion.judged:,}{planned} cases judged, {conclusion.conforming_text}")
     if wrong:
         notes.append(wrong[0].lower() + wrong[1:])
     if totals["refused"]:
