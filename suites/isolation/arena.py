@@ -13,7 +13,9 @@ import resource
 import tempfile
 import weakref
 from bisect import bisect_left, insort
+from collections import deque
 from functools import cache
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,8 @@ class Arena:
         self.descriptor = _file(size)
         self._map = mmap.mmap(self.descriptor, size, mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0))
         self._regions: list[tuple[int, int]] = [(0, size)]
+        self._let_go = deque[tuple[int, int, int]]()
+        self._lock = Lock()
         self._fences: dict[int, int] = {}
         self._address = np.frombuffer(self._map, np.uint8).ctypes.data
 
@@ -47,11 +51,14 @@ class Arena:
         """Allocate bytes of any content; the pages behind them, of ``beyond`` bytes, are to be a fence."""
         inside = whole_pages(max(nbytes, 1))
         fence = whole_pages(beyond + _BEYOND) if beyond else 0
-        start, size = self._take(inside + fence), inside + fence
-        at = start + (inside - nbytes) // 16 * 16 if fence else start
+        size = inside + fence
+        with self._lock:
+            self._merge()
+            start = self._take(size)
+            at = start + (inside - nbytes) // 16 * 16 if fence else start
+            if fence:
+                self._fences[at] = fence
         array: NDArray[np.uint8] = np.ndarray((nbytes,), np.uint8, self._map, at)
-        if fence:
-            self._fences[at] = fence
         weakref.finalize(array, self._free, start, size, at).atexit = False
         return array
 
@@ -64,19 +71,33 @@ class Arena:
         return at, self._fences.get(at, 0)
 
     def _free(self, start: int, size: int, at: int) -> None:
-        """Free a region: its array and all views of that are gone."""
-        self._fences.pop(at, None)
+        """Free a region: its array and all views of that are gone.
+
+        The garbage collector calls this between any two operations of this class, too: what is under way ends first.
+        """
         if os.getpid() != self._owner:
             return  # in a fork: the memory is its parent's
-        if size >= _LARGE:
-            self._map.madvise(mmap.MADV_REMOVE, start, size)
-        place = bisect_left(self._regions, (start, size))
-        if place < len(self._regions) and self._regions[place][0] == start + size:
-            size += self._regions.pop(place)[1]
-        if place and sum(self._regions[place - 1]) == start:
-            before, length = self._regions.pop(place - 1)
-            start, size = before, length + size
-        insort(self._regions, (start, size))
+        self._let_go.append((start, size, at))
+        if self._lock.acquire(blocking=False):
+            try:
+                self._merge()
+            finally:
+                self._lock.release()
+
+    def _merge(self) -> None:
+        """Make free regions of what was let go."""
+        while self._let_go:
+            start, size, at = self._let_go.popleft()
+            self._fences.pop(at, None)
+            if size >= _LARGE:
+                self._map.madvise(mmap.MADV_REMOVE, start, size)
+            place = bisect_left(self._regions, (start, size))
+            if place < len(self._regions) and self._regions[place][0] == start + size:
+                size += self._regions.pop(place)[1]
+            if place and sum(self._regions[place - 1]) == start:
+                before, length = self._regions.pop(place - 1)
+                start, size = before, length + size
+            insort(self._regions, (start, size))
 
     def _take(self, size: int) -> int:
         """Take whole pages; return their first byte, MemoryError if there are not so many in a row."""

@@ -1,5 +1,6 @@
 """Regions of the arena: each to itself, aligned, given back when nobody looks at them any more."""
 
+import gc
 import os
 import random
 from itertools import pairwise
@@ -37,6 +38,25 @@ def test_regions_never_overlap_and_fences_have_their_pages_to_themselves() -> No
         spans = sorted((place, place + len(other) + more) for other, _ in held for place, more in [arena.place(other)])
         assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert all((array == byte).all() for array, byte in held)
+
+
+def test_what_the_garbage_collector_frees_while_memory_is_taken_is_given_to_one_alone() -> None:
+    arena, lots, thresholds = Arena(1 << 26), random.Random(0), gc.get_threshold()
+    held: list[tuple[list[object], int, int]] = []
+    try:
+        for _ in range(20_000):
+            gc.set_threshold(lots.randrange(3, 40))
+            array = arena.allocate(lots.choice((1, 5000, 20_000)))
+            at = arena.place(array)[0]
+            assert all(at >= end or at + len(array) <= start for _, start, end in held)
+            cycle: list[object] = [array]
+            cycle.append(cycle)  # so that the collector alone frees it
+            held.append((cycle, at, at + len(array)))
+            del array, cycle
+            if len(held) > 20:
+                held.pop(lots.randrange(len(held)))
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def test_a_view_keeps_its_region() -> None:
