@@ -113,11 +113,11 @@ def test_a_run_that_conforms_says_how_many_deviate_and_are_waived(tmp_path: Path
     assert not any("none deviates" in each for each in (text, summary))
 
 
-def test_deaths_between_cases_are_told_and_are_none_of_the_planned_cases(tmp_path: Path) -> None:
+def test_calls_that_nobody_planned_are_told_and_are_none_of_the_planned_cases(tmp_path: Path) -> None:
     plain = Recipe(operators=[CELL[0]], dtypes=[CELL[1]], aspects=[CELL[2]], cases=3)
-    died = replace(plain, aspects=[CELL[2], "neighbours"], verdicts={(*CELL[:2], "neighbours"): ["waived"] * 3})
-    digest = read_digest(make_run(tmp_path, replace(died, record={"mandatory": made_up_record(plain)["mandatory"]})))
-    said = "3 of 3 planned cases judged, 3 conform, 3, among them 3 deaths between cases, deviate and are waived by"
+    beside = replace(plain, aspects=[CELL[2], "neighbours"], verdicts={(*CELL[:2], "neighbours"): ["waived"] * 3})
+    digest = read_digest(make_run(tmp_path, replace(beside, record={"mandatory": made_up_record(plain)["mandatory"]})))
+    said = "3 of 3 planned cases judged, 3 conform, 3, among them 3 calls beside the plan, deviate and are waived by"
     assert said in shown(digest, 400)
     assert "3 cases judged, 3 planned" in write_run_page(digest, tmp_path / "index.html").read_text()
 

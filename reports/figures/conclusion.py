@@ -42,7 +42,7 @@ class Conclusion:
 
     @property
     def judged(self) -> int:
-        """How many cases were judged; what died between two of them is a row besides, and none that was planned."""
+        """How many planned cases were judged, where there is a plan; calls of the aspect `NEIGHBOURS` are no such cases."""
         return min(self.totals["judged"], self.planned or self.totals["judged"])
 
     @property
@@ -51,9 +51,9 @@ class Conclusion:
         waived = self.totals["waived"]
         if not waived:
             return "none deviates"
-        between = self.totals["judged"] - self.judged
-        died = f", among them {count_of(between, 'death')} between cases," if between else ""
-        deviate = f"{waived:,}{died} {'deviates and is' if waived == 1 else 'deviate and are'} waived"
+        unplanned = self.totals["judged"] - self.judged
+        among = f", among them {count_of(unplanned, 'call')} beside the plan," if unplanned else ""
+        deviate = f"{waived:,}{among} {'deviates and is' if waived == 1 else 'deviate and are'} waived"
         return f"{self.totals['conforms']:,} conform, {deviate} by {count_of(self.waivers, 'waiver')}"
 
     @property
