@@ -42,7 +42,7 @@ class Conclusion:
 
     @property
     def judged(self) -> int:
-        """How many planned cases were judged, where there is a plan; calls of the aspect `NEIGHBOURS` are no such cases."""
+        """How many planned cases were judged, where there is a plan; calls of aspect `NEIGHBOURS` are no such cases."""
         return min(self.totals["judged"], self.planned or self.totals["judged"])
 
     @property

@@ -28,8 +28,14 @@ PLAIN: dict[str, dict[str, tuple[float, ...]]] = {
 
 
 def said(operator: str, **literals: tuple[float, ...]) -> set[str]:
-    about: dict[str, Any] = {"operator": operator, "shape": [1, 3, 3], "kernel_size": [2], "stride": [1]}
-    return set(look_at_data(make_operands(Case.from_record(about | {"literals": PLAIN[operator] | literals})))["data"])
+    return said_of_planes(operator, literals)
+
+
+def said_of_planes(operator: str, *planes: dict[str, tuple[float, ...]]) -> set[str]:
+    """Look at planes that have other literals than `PLAIN` each."""
+    made = {name: sum((({**PLAIN[operator], **plane})[name] for plane in planes), ()) for name in PLAIN[operator]}
+    about: dict[str, Any] = {"operator": operator, "shape": [len(planes), 3, 3], "kernel_size": [2], "stride": [1]}
+    return set(look_at_data(make_operands(Case.from_record(about | {"literals": made})))["data"])
 
 
 def numbers(tensor: str, plain: tuple[float, ...], word: str) -> list[tuple[dict[str, tuple[float, ...]], str]]:
@@ -72,6 +78,22 @@ def test_ties_and_the_largest_index() -> None:
     assert said("MaxPool2dWithIndices", self=(1, 2, 3, 4, 5, 6, 9, 9, 8)) == {"equal values", "ties"}
     past = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 300, 300), kernel_size=(2,), indices="last")
     assert {"an index past 2^15", "an index past 2^16"} <= set(look_at_data(make_operands(past))["data"])
+
+
+TIED = {"self": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 9.0, 8.0)}
+
+
+@pytest.mark.parametrize("cells", [9, 18, 1 << 15])
+@pytest.mark.parametrize("place", range(3))
+def test_a_plane_says_the_same_wherever_it_lies(monkeypatch: pytest.MonkeyPatch, place: int, cells: int) -> None:
+    """Planes are looked at so many ``cells`` at a time."""
+    monkeypatch.setattr("poolproof.suites.judging.measure.PART", cells)
+    for operator, special in (
+        *(("MaxPool2dWithIndices", literals) for literals in (TIED, *(literals for literals, _ in OF_SELF))),
+        *(("MaxPool2dWithIndicesBackward", literals) for literals, _ in OF_BACKWARD),
+    ):
+        planes = [special if number == place else {} for number in range(3)]
+        assert said_of_planes(operator, *planes) == said(operator, **special)
 
 
 def test_large_data_are_not_looked_at() -> None:
