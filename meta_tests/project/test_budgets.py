@@ -16,16 +16,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_814,
     "backends": 5_381,
-    "suites": 15_721,
+    "suites": 15_753,
     "suites/cases": 4_817,
-    "suites/judging": 3_406,
-    "suites/plan": 1_548,
+    "suites/judging": 3_435,
+    "suites/plan": 1_551,
     "suites/isolation": 1_551,
     "suites/run": 1_066,
     "suites/probe": 910,
     "suites/fleet": 504,
-    "reports": 11_428,
-    "meta_tests": 24_432,
+    "reports": 11_445,
+    "meta_tests": 24_478,
 }
 
 CLASSES, FRAMES = 24, 15

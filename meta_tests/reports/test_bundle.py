@@ -25,7 +25,7 @@ from forging import FORGERIES, UNTRACED, Forgery, change_bundle
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
 from poolproof.reports.bundle import packing, verification
-from poolproof.reports.bundle.account import account, judged_line, unmet, verdict_word
+from poolproof.reports.bundle.account import account, judged_line, left_out_line, unmet, verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
 from poolproof.reports.bundle.redraw import DrawnBlock
 from poolproof.reports.bundle.verification import verify
@@ -37,12 +37,14 @@ from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
 from poolproof.reports.waivers import shipped
+from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.selection import redraw
 from poolproof.suites.rerun import REDRAW
 from reports_made_up import Recipe, make_run
-from sessions import poolproof
+from sessions import poolproof, run_session
 
 ROWS = "rows/main-0000.parquet"
+FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
 Files = dict[str, bytes]
 
 
@@ -275,6 +277,25 @@ def test_what_a_backend_was_given_is_shown_and_signed(tmp_path: Path) -> None:
     assert "<details><summary>what was loaded, by hash: 1 file</summary><dl><dt>library libc10.so</dt>" in page
     changed = compare(other, folder).environment.to_numpy().tolist()
     assert changed == [["torch-cpu given", "", text]]
+
+
+@pytest.mark.parametrize("backend", ["torch-cpu", "torch-npu", "emulator-a2", "aclnn", "somebody:Backend"])
+@pytest.mark.parametrize(("operator", "right", "wrong"), [(FORWARD, "first", "any"), (BACKWARD, "acc32", "acc32+ftz")])
+def test_a_model_is_held_against_what_is_known(backend: str, operator: str, right: str, wrong: str) -> None:
+    row = {"backend": backend, "operator": operator, "dtype": "float32", "given": None, "verdict": "conforms"}
+    run = {"backends": {backend: {"product": "A2"}}}
+    assert row_problem(row | {"model": right}, run) == ""
+    assert bool(row_problem(row | {"model": wrong}, run)) is (":" not in backend)
+
+
+def test_a_rule_that_is_not_the_familys_is_said_and_signed(tmp_path: Path) -> None:
+    asked = ("--operator", "MaxPool2dWithIndices", "--dtype", "float32", "--aspect", "special_values", "--cases", "8")
+    assert run_session(tmp_path, "scatter_backends:PicksLast", asked=asked).status == Overall.CONFORMS
+    digest = read_digest(tmp_path)
+    (own,) = account(digest)["backends"].values()
+    assert own["models"] == {"last": ["MaxPool2dWithIndices float32"]}
+    said = "is declared to find maxima by the rule last: 1 forward (MaxPool2dWithIndices float32)"
+    assert f"scatter_backends:PicksLast {said}" in left_out_line(digest)
 
 
 def test_a_fault_of_ours_ends_in_no_verdict(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,6 +248,27 @@ def test_a_bundle_holds_planes_against_their_case(tmp_path: Path, monkeypatch: p
             read_evidence(path)
 
 
+@pytest.mark.parametrize(
+    ("values", "fault", "check"), [("negative", "zero_padded", "maximum"), ("ties", "last_maximum", "index_rule")]
+)
+def test_a_bundle_holds_what_a_forward_left_against_its_case_and_rule(
+    values: str, fault: str, check: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = replace(OVERLAPPING_FORWARD, values=values)
+    whole, held, row, _ = judged_twice(case, fault, check, 5 * 24, tmp_path, monkeypatch)
+    for left in (held, whole):
+
+        def contradicted(row: Row, left: Evidence = left, **changed: Any) -> str:
+            return evidence.contradiction(row, Evidence({**left.arrays, **changed}, left.meta), is_shrunk=False)
+
+        said = {"n_reject": None, "output_digest": None, **row}
+        assert (row["model"], contradicted(said)) == ("first", "")
+        assert "another array 'high'" in contradicted(said, high=left.arrays["high"] + 1)
+        assert ("another array" in contradicted(said | {"model": "last"})) == (check == "index_rule")
+        assert contradicted(said | {"data": ["nothing"]}) == "has other data than its row says"
+        monkeypatch.setattr(evidence, "MAX_ELEMENTS", 144)
+
+
 def test_just_past_a_million_elements_a_case_leaves_what_is_wrong(tmp_path: Path) -> None:
     case = Case.of(BACKWARD, shape=(101, 100, 10, 10), kernel_size=(2,))
     row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"))

@@ -331,11 +331,15 @@ class Picking(Scatter):
         self.store_forward(call, *forward_maximum(planes_of(call), axes_of(call), self.picks))
 
 
-class PicksLastAndTakesNoIndices(Picking):
-    """A backward that looks for the maxima itself, of which it takes the last."""
+class PicksLast(Picking):
+    """A forward that takes the last of tied maxima, and says so."""
 
     def __init__(self) -> None:
         super().__init__(*[ForwardRule.parse("last")] * 2)
+
+
+class PicksLastAndTakesNoIndices(PicksLast):
+    """A backward that looks for the maxima itself, of which it takes the last."""
 
     def abilities(self, operator: Operator) -> Abilities:
         return Abilities(indices=False)

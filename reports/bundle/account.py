@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from poolproof.references.forward_rule import FAMILY_RULE
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.figures.conclusion import is_narrowed
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.environment import library_of
@@ -48,8 +50,7 @@ _ASKED = ("operator", "dtype", "aspect")
 def _backend(digest: Digest, name: str) -> dict[str, Any]:
     said: Mapping[str, Any] = digest.run.get("selection", {}).get("backends", {}).get(name, {})
     subjects = said.get("subjects", [])
-    declared = digest.precision.index.to_frame(index=False)
-    own = declared[declared["backend"] == name]
+    own = digest.models[digest.models["backend"] == name]
     models = {model: sorted(set(rows["operator"] + " " + rows["dtype"])) for model, rows in own.groupby("model")}
     return {
         "product": said.get("product", ""),
@@ -111,10 +112,18 @@ def left_out_line(digest: Digest) -> str:
             parts.append(f"{forbidden} {whole} that the contract of {backend['product']} does not have")
         for operator, lacks in backend["abilities"].items():
             parts.append(f"{operator} of {name} is declared without {', '.join(lacks)}")
+        for model, judged in backend["models"].items():
+            if model != str(FAMILY_RULE) and (forwards := list(filter(_is_forward, judged))):
+                parts.append(f"{name} is declared to find maxima by the rule {model}: {_listed(forwards, 'forward')}")
     parts += [f"{count_of(totals[name], 'case')} {word}" for name, word in _LEFT_OUT.items() if totals.get(name)]
     for waiver in told["waivers"]:
         parts.append(f"{count_of(waiver['cases'], 'case')} waived by {waiver['id']} until {waiver['expires']}")
     return "; ".join(parts) or "nothing"
+
+
+def _is_forward(operator_and_dtype: str) -> bool:
+    operator = OPERATORS.get(operator_and_dtype.partition(" ")[0])
+    return operator is not None and not operator.is_backward
 
 
 def _by_choice(backend: Mapping[str, Any]) -> dict[str, int]:

@@ -137,8 +137,16 @@ class Digest:
     @cached_property
     def precision(self) -> pd.DataFrame:
         """Return precision per backend, operator, dtype and accumulation model."""
-        by = ["backend", "operator", "dtype", "model"]
-        return tables.precision(read_rows(self.folder, [*by, *tables.PRECISION], tables.PLANNED), by)
+        return tables.precision(read_rows(self.folder, [*_MODELS, *tables.PRECISION], tables.PLANNED), _MODELS)
+
+    @cached_property
+    def models(self) -> pd.DataFrame:
+        """Return the accumulation models, and rules of forwards, by which operators were judged in each dtype."""
+        named = read_rows(self.folder, _MODELS, pc.field("model").is_valid())
+        return named.group_by(_MODELS, use_threads=False).aggregate([]).to_pandas()
+
+
+_MODELS = ["backend", "operator", "dtype", "model"]
 
 
 def read_digest(folder: Path) -> Digest:

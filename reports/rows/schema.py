@@ -65,7 +65,7 @@ COLUMNS = (
     Column(
         "follows", _TEXT, "whether the answer is that of the library's code, its page, both, an earlier release or none"
     ),
-    Column("model", _TEXT, "declared accumulation model"),
+    Column("model", _TEXT, "declared accumulation model, of a forward its rule"),
     # The call.
     Column("shape", _TEXT, "shape of self"),
     Column("batched", _FLAG, "whether there is an N axis"),

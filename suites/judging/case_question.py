@@ -192,7 +192,9 @@ class CaseQuestion(Question):
         return row
 
     def _measured(self, trial: Trial) -> Row:
-        """Measure the output of a backward each of whose gradients has a cell to go to."""
+        """Measure the output of a backward each of whose gradients has a cell to go to; of a forward, name its rule."""
+        if not self.case.api.is_backward:
+            return {"model": str(trial.forward_rule)}
         if not is_full_backward(self.case):
             return {}
         row: Row = {"model": str(trial.model)} | measure_output(trial)

@@ -16,6 +16,7 @@ from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.accumulation import ALL_MODELS, NATIVE, AccumulationModel
 from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum
+from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.operators import Operator
 from poolproof.reports.rows.evidence import Evidence, Meta, evidence_path, shrunk_path, write_evidence, write_programs
@@ -88,13 +89,13 @@ def _outputs(call: Call) -> Arrays:
 
 @dataclass(eq=False)
 class _Recorded(Backend):
-    """In place of an implementation that is gone: puts out what it ``left``, which was added by a ``model``.
+    """In place of an implementation that is gone: puts out what it ``left``, which was added, or found, by a ``model``.
 
     Of a large case that is what lies in ``planes``, an index into the leading axes.
     """
 
     left: Mapping[str, NDArray[Any]]
-    model: AccumulationModel = NATIVE
+    model: AccumulationModel | ForwardRule = NATIVE
     planes: tuple[Any, ...] = ()
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
@@ -108,44 +109,59 @@ class _Recorded(Backend):
         return Outcome(Status.COMPLETED)
 
     def accumulation(self, call: Call) -> AccumulationModel:  # noqa: ARG002
-        return self.model
+        return self.model if isinstance(self.model, AccumulationModel) else NATIVE
+
+    def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
+        return self.model if isinstance(self.model, ForwardRule) else FAMILY_RULE
 
 
 def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
     """Return what in the evidence of a row, or of its shrunk case, is other than its case says; empty if nothing is.
 
-    Looked at are backwards whose inputs follow from the case alone. What the row says of the output is held against
-    that, too. The model of the shrunk case is not recorded, nor that of a call that was refused: any is accepted.
-    Planes of a large case are made again where this machine has the memory. The row's hash of the whole output cannot
-    be held against them; its count of rejected cells can where there was room for all planes that fail.
+    Looked at is what follows from the case alone. What the row says of the output is held against that, too. The model
+    of the shrunk case is not recorded, nor that of a call that was refused: of a backward any is accepted, a forward is
+    not looked at. Planes of a large case are made again where this machine has the memory. The row's hash of the whole
+    output cannot be held against them; its count of rejected cells can where there was room for all planes that fail.
     """
     try:
         case = Case.from_json(str(row["shrunk" if is_shrunk else "case"]))
-        model = NATIVE if row["model"] is None else AccumulationModel.parse(row["model"])
+        models = _models(row, case, is_shrunk)
     except ValueError:
         return "is about no case"
     if other := _other_planes(row, case, evidence, is_shrunk):
         return other
-    arrays, planes = evidence.arrays, evidence.meta.get("planes")
-    is_derived = case.api.is_backward and not needs_producer(case) and "indices" in arrays
+    arrays, planes, tensor = evidence.arrays, evidence.meta.get("planes"), evidence.meta.get("tensor")
+    if tensor not in case.api.outputs:
+        return f"holds {tensor!r}, which its case does not put out"
+    is_derived = not needs_producer(case) and "indices" in arrays if case.api.is_backward else bool(models)
     if not is_derived or (planes and too_large(case)):
         return ""
     if not is_shrunk and (other := _other_than_said(row, case, evidence)):
         return other
-    left = {"grad_input": arrays["got"].astype(FORMATS[case.dtype].dtype)}
+    left = {} if tensor == "indices" else {tensor: arrays["got"].astype(FORMATS[case.dtype].dtype)}
     index = np.unravel_index(planes, case.leading_shape) if planes else ()
-    for assumed in (model, *ALL_MODELS) if is_shrunk or row["model"] is None else (model,):
-        derived, meta = evidence_of(Trial(case, _Recorded(left, assumed, index)), (), planes)
-        if not np.array_equal(derived["indices"], arrays["indices"]):  # an implementation that takes none has its own
-            return ""
-        different = [name for name, array in derived.items() if not _is_same(array, arrays.get(name))]
+    for assumed in models:
+        derived, meta = evidence_of(Trial(case, _Recorded(left, assumed, index)), (), planes, tensor)
+        if case.api.is_backward and not np.array_equal(derived["indices"], arrays["indices"]):
+            return ""  # an implementation that takes none has its own
+        apart = {"got"} if tensor == "indices" else ()
+        different = [name for name in derived.keys() - apart if not _is_same(derived[name], arrays.get(name))]
         if not different:
             break
     if different or arrays.keys() - derived.keys() - {"written"}:
-        return f"has another array {next(iter(different), 'besides')!r} than follows from its case"
+        return f"has another array {min(different, default='besides')!r} than follows from its case"
     made = json.loads(json.dumps([meta.get("call"), meta.get("case")]))
     is_same_call = made == [evidence.meta.get("call"), evidence.meta.get("case")]
     return "" if is_same_call else "makes another call than its case"
+
+
+def _models(row: Row, case: Case, is_shrunk: bool) -> Sequence[AccumulationModel | ForwardRule]:
+    """Return the models by one of which a call was judged; none of a forward of which that is not recorded."""
+    text = None if is_shrunk else row["model"]
+    if not case.api.is_backward:
+        return () if text is None else (ForwardRule.parse(text),)
+    recorded = NATIVE if row["model"] is None else AccumulationModel.parse(row["model"])
+    return (recorded, *ALL_MODELS) if text is None else (recorded,)
 
 
 def _other_planes(row: Row, case: Case, evidence: Evidence, is_shrunk: bool) -> str:
@@ -169,7 +185,9 @@ def _other_than_said(row: Row, case: Case, evidence: Evidence) -> str:
     if not planes and row["output_digest"] and digest(output) != row["output_digest"]:
         return "holds another output than its row was judged on"
     made = make_operands(case)
-    are_own = np.array_equal(made.indices[planes or slice(None)].ravel(), evidence.arrays["indices"].ravel())
+    are_own = not case.api.is_backward or np.array_equal(
+        made.indices[planes or slice(None)].ravel(), evidence.arrays["indices"].ravel()
+    )
     if are_own and row["data"] != look_at_data(made).get("data"):
         return "has other data than its row says"
     return ""
@@ -179,17 +197,20 @@ def _is_same(derived: NDArray[Any], stored: NDArray[Any] | None) -> bool:
     return stored is not None and np.array_equal(derived, stored, equal_nan=derived.dtype.kind == "f")
 
 
-def evidence_of(trial: Trial, findings: Sequence[Finding], planes: Sequence[int] | None = None) -> tuple[Arrays, Meta]:
+def evidence_of(
+    trial: Trial, findings: Sequence[Finding], planes: Sequence[int] | None = None, tensor: str = ""
+) -> tuple[Arrays, Meta]:
     """Make the arrays that `poolproof.reports.rows.evidence` describes, of all planes or, of a large case, of some.
 
-    They are those of the first run of the trial; ``planes`` are flat numbers in ascending order.
+    They are those of the first run of the trial; ``planes`` are flat numbers in ascending order. ``tensor`` is the
+    output that they are about, where that is not the one that deviates by the first of the ``findings``.
     """
-    case, element = trial.case, _worst_element(trial.case, findings)
+    case, element, tensor = trial.case, _worst_element(trial.case, findings), tensor or _deviating(trial.case, findings)
     if planes is None:
-        arrays, meta = _of_planes(trial, findings, slice(0, case.planes))
+        arrays, meta = _of_planes(trial, tensor, slice(0, case.planes))
         arrays = {name: array.reshape(*case.leading_shape, *array.shape[1:]) for name, array in arrays.items()}
     else:
-        arrays, meta = _gathered(trial, findings, planes)
+        arrays, meta = _gathered(trial, tensor, planes)
         shape = [*case.leading_shape, *arrays["got"].shape[1:]]
         meta |= Meta(planes=list(planes), shape=shape, case=case.to_json())
     if findings:
@@ -214,6 +235,11 @@ def evidence_of(trial: Trial, findings: Sequence[Finding], planes: Sequence[int]
     return arrays | memory, meta | Meta(call=describe_call(call))
 
 
+def _deviating(case: Case, findings: Sequence[Finding]) -> str:
+    is_of_indices = bool(findings) and findings[0].check in ("index_rule", "index_points")
+    return "indices" if is_of_indices else case.api.outputs[0]
+
+
 def _worst_element(case: Case, findings: Sequence[Finding]) -> tuple[int, ...] | None:
     """Return the first element that the findings name, of as many coordinates as the output has."""
     elements = (finding.mismatch.element for finding in findings)
@@ -232,7 +258,7 @@ def _failing_planes(trial: Trial, findings: Sequence[Finding]) -> list[int]:
     element, leading, failing = _worst_element(case, findings), case.leading_shape, list[int]()
     worst = [] if element is None else [int(np.ravel_multi_index(element[: len(leading)], leading))]
     for planes in _plane_ranges(case):
-        wrong = Evidence(*_of_planes(trial, findings, planes)).rejected_per_plane
+        wrong = Evidence(*_of_planes(trial, _deviating(case, findings), planes)).rejected_per_plane
         failing += (planes.start + np.flatnonzero(wrong)).tolist()
         if len(failing) >= room:
             break
@@ -240,14 +266,14 @@ def _failing_planes(trial: Trial, findings: Sequence[Finding]) -> list[int]:
     return sorted(worst + others[: room - len(worst)])
 
 
-def _gathered(trial: Trial, findings: Sequence[Finding], planes: Sequence[int]) -> tuple[Arrays, Meta]:
+def _gathered(trial: Trial, tensor: str, planes: Sequence[int]) -> tuple[Arrays, Meta]:
     """Make the arrays of some planes, while no more than a chunk of the others is in memory."""
     is_held = np.zeros(trial.case.planes, bool)
     is_held[planes] = True
     parts, meta = list[Arrays](), Meta()
     for part in _plane_ranges(trial.case):
         if is_held[part].any():
-            arrays, meta = _of_planes(trial, findings, part)
+            arrays, meta = _of_planes(trial, tensor, part)
             parts.append({name: array[is_held[part]] for name, array in arrays.items()})
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in [*parts[0]]}, meta
 
@@ -258,10 +284,13 @@ def _plane_ranges(case: Case) -> Iterator[slice]:
     return (slice(first, min(first + step, case.planes)) for first in range(0, case.planes, step))
 
 
-def _of_planes(trial: Trial, findings: Sequence[Finding], planes: slice) -> tuple[Arrays, Meta]:
+def _of_planes(trial: Trial, tensor: str, planes: slice) -> tuple[Arrays, Meta]:
     """Make the arrays of a range of planes, each of shape (planes, cells or windows along each axis)."""
-    arrays, meta = _of_backward(trial, planes) if trial.case.api.is_backward else _of_forward(trial, findings, planes)
-    return arrays, meta | Meta(spatial_rank=trial.case.api.spatial_rank)
+    meta = Meta(tensor=tensor, spatial_rank=trial.case.api.spatial_rank)
+    if not trial.case.api.is_backward:
+        return _of_forward(trial, tensor, planes), meta
+    arrays, limit = _of_backward(trial, planes)
+    return arrays, meta | Meta(limit=limit) if np.isfinite(limit) else meta
 
 
 def describe_call(call: Call) -> dict[str, Any]:
@@ -293,7 +322,8 @@ def describe_call(call: Call) -> dict[str, Any]:
     }
 
 
-def _of_backward(trial: Trial, planes: slice) -> tuple[Arrays, Meta]:
+def _of_backward(trial: Trial, planes: slice) -> tuple[Arrays, float]:
+    """Make its arrays; the magnitude to which a saturating cast may clamp."""
     case, operands = trial.case, trial.operands
     of_range = slice(planes.start * case.plane_size, planes.stop * case.plane_size)
     _, outputs, sums, admissible = trial.cells.chunk(of_range)
@@ -310,33 +340,30 @@ def _of_backward(trial: Trial, planes: slice) -> tuple[Arrays, Meta]:
     gradient = operands.gradient.reshape(operands.indices.shape)[planes]
     arrays = {name: array.reshape(shape) for name, array in cells.items()}
     arrays |= {"gradient": gradient.astype(np.float64), "indices": operands.indices[planes]}
-    meta = Meta(tensor="grad_input")
-    return arrays, meta | Meta(limit=admissible.limit) if np.isfinite(admissible.limit) else meta
+    return arrays, admissible.limit
 
 
-def _of_forward(trial: Trial, findings: Sequence[Finding], planes: slice) -> tuple[Arrays, Meta]:
+def _of_forward(trial: Trial, tensor: str, planes: slice) -> Arrays:
     case = trial.case
     maxima, indices = forward_maximum(trial.operands.planes[planes], case.axes, trial.forward_rule)
     empty = np.broadcast_to(case.empty_windows_of_plane, maxima.shape)
     whole = case.planes, *maxima.shape[1:]
-    if findings and findings[0].check in ("index_rule", "index_points"):
-        arrays = {
+    if tensor == "indices":
+        return {
             "got": trial.output_indices.reshape(whole)[planes].astype(np.float64),
             "low": np.where(empty, -1.0, indices),
             "high": np.where(empty, case.plane_size - 1.0, indices),
             "flags": np.zeros(empty.shape, np.uint8),
         }
-        return arrays, Meta(tensor="indices")
     exact = np.where(empty, -np.inf, maxima.astype(np.float64))
     nan = np.isnan(exact)
-    arrays = {
+    return {
         "got": trial.baseline.output("out").reshape(whole)[planes].astype(np.float64),
         "low": np.where(nan, np.inf, exact),
         "high": np.where(nan, -np.inf, exact),
         "flags": np.where(nan, NAN, 0).astype(np.uint8),
         "exact": exact,
     }
-    return arrays, Meta(tensor="out")
 
 
 def _corners(per_axis: Iterable[NDArray[Any]]) -> NDArray[np.int32]:

@@ -21,6 +21,7 @@ from poolproof.backends.registry import BUILT_IN, KERNELS, canonical
 from poolproof.backends.torch_eager import TorchEager
 from poolproof.backends.torch_streams import ACTIONS as TORCH_ACTIONS
 from poolproof.references.accumulation import NATIVE
+from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.references.products import PRODUCTS, Product, product_of
 from poolproof.references.refusals import REFUSALS
@@ -180,14 +181,16 @@ def row_problem(row: Row, run: Mapping[str, Any]) -> str:
         and row["operator"] in OPERATORS
         and (model := _model(name, row, environment)) not in (None, row["model"])
     ):
-        return f"is judged by the model {row['model']!r}, and {name} adds by {model}"
+        return f"is judged by the model {row['model']!r}, and that of {name} is {model}"
     if row["verdict"] == Verdict.REFUSED:
         return _refusal_problem(row)
     return ""
 
 
 def _model(name: str, row: Row, environment: Mapping[str, str]) -> str | None:
-    """Spell how a built-in backend adds; None of others, which say it themselves."""
+    """Spell how a built-in backend adds, or its forward rule; None of others, which say it themselves."""
+    if not OPERATORS[row["operator"]].is_backward:
+        return str(FAMILY_RULE) if name in {*_TORCH, *_EMULATED, "aclnn"} else None
     if name in _TORCH:
         call = SimpleNamespace(dtype=row["dtype"], operator=OPERATORS[row["operator"]])
         return str(_torch(name).accumulation(cast(Call, call)))
