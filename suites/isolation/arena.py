@@ -26,7 +26,7 @@ from poolproof.suites.cases.memory import whole_pages
 _BEYOND = 1 << 16
 """Bytes by which a fence is longer than it has to be."""
 
-_LARGE = 1 << 26
+_LARGE = 1 << 28
 """Bytes from which a freed region goes back to the system; smaller ones stay, for to fault their pages in takes longer
 than to judge what lies there."""
 
