@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
 from math import inf
@@ -38,7 +38,7 @@ from poolproof.suites.cases import memory
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import written_text
 from poolproof.suites.isolation.arena import allocate, shared_arena
-from poolproof.suites.isolation.environment import identify, replay_arguments, timeout_arguments
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, identify, replay_arguments
 from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
 from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import START_SECONDS, Host, Message
@@ -47,7 +47,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
 from poolproof.suites.judging.measure import plugged
-from poolproof.suites.judging.question import Aspect, Prepared, Question, not_survived, verdict
+from poolproof.suites.judging.question import Aspect, Prepared, Question, not_judged, not_survived
 from poolproof.suites.plan.plans import Subject, Survey, subjects
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
@@ -157,7 +157,8 @@ class Sandbox:
         self._label_arguments()
 
     def _label_arguments(self) -> None:
-        self.labels["given"] = [*self._replay_arguments, *timeout_arguments(self._timeout)] or None
+        timeout = () if self._timeout == USUAL_TIMEOUT else ("--timeout", f"{self._timeout:g}")
+        self.labels["given"] = [*self._replay_arguments, *timeout] or None
 
     def begin_loading(self) -> None:
         """Begin to load the backend, for `start` to wait for it."""
@@ -288,7 +289,7 @@ class Sandbox:
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _not_run(self, question: Question, reason: str) -> Row:
-        return question.describe() | verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []} | self.labels
+        return question.describe() | not_judged(Verdict.NOT_RUN, reason) | self.labels
 
     @property
     def _left(self) -> float:
@@ -430,28 +431,28 @@ class Sandbox:
         return now is None or now != self._oom_kills
 
 
+@dataclass
 class _InFlightFile:
     """The file that names the question in flight; `CannotWrite` if it cannot be written."""
 
-    def __init__(self, path: Path, backend: str) -> None:
-        self._path = path
-        self._backend = json.dumps(backend)
-        self._length = 0
-        self._file: BinaryIO | None = None
+    path: Path
+    backend: str
+    _file: BinaryIO | None = None
+    _length: int = 0
 
     def write(self, question: Question) -> None:
         """Overwrite the file, padded with blanks: truncating it would take longer."""
-        line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
-        data = line.encode().ljust(self._length)
-        with writing(self._path):
+        backend = json.dumps(self.backend)
+        line = f'{{"backend": {backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
+        with writing(self.path):
             if self._file is None:
-                self._file = self._path.open("wb", buffering=0)
-            self._length = os.pwrite(self._file.fileno(), data, 0)
+                self._file = self.path.open("wb", buffering=0)
+            self._length = os.pwrite(self._file.fileno(), line.encode().ljust(self._length), 0)
 
     def clear(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
         self._file, self._length = None, 0
 
 

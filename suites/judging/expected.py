@@ -51,11 +51,12 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
     return f"{backend.product}: {find_clause(answer.clause).statement}" if answer.status and answer.clause else None
 
 
-def lacking(backend: Backend, case: Case) -> str | None:
-    """Say why the case is none of the calls that the backend has; None if it is one, or its contract says so."""
-    if backend.product is not None:
-        return None
-    return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
+def missing(backend: Backend, case: Case) -> str | None:
+    """Say why the case is none of the calls that the backend, or its contract, has; None if it is one."""
+    reason = unsupported(backend, case.api, case.dtype, case.index_dtype)
+    if reason is None and backend.product is None:
+        return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
+    return reason
 
 
 def is_reached_by(able: Abilities, case: Case) -> bool:
@@ -65,8 +66,7 @@ def is_reached_by(able: Abilities, case: Case) -> bool:
 
 def has_call(backend: Backend, case: Case) -> bool:
     """Tell whether a case that is made of another one may be asked: a call that the backend has, and as it takes it."""
-    missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
-    return missing is None and is_reached_by(backend.abilities(case.api), case)
+    return missing(backend, case) is None and is_reached_by(backend.abilities(case.api), case)
 
 
 def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:

@@ -52,8 +52,7 @@ class ExecutedCall:
 
     def without_inputs(self) -> ExecutedCall:
         outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
-        call = Call(self.call.operator, self.call.attributes, outputs, self.call.deterministic)
-        return ExecutedCall(call, self.outcome)
+        return ExecutedCall(replace(self.call, tensors=outputs), self.outcome)
 
     def strides(self, name: str) -> tuple[int, ...]:
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
@@ -77,12 +76,12 @@ class VariationFailed(Exception):
 class ProducerFailed(Exception):
     """The backend's own forward did not make the mask, or the indices, that a case needs; the text says why.
 
-    ``refused``: it refused the call, as its documents say that it may.
+    ``verdict`` is that of the case: refused, where the forward was as its documents say that it may, or not run.
     """
 
-    def __init__(self, reason: str, refused: bool = False) -> None:
+    def __init__(self, reason: str, verdict: Verdict = Verdict.NOT_RUN) -> None:
         super().__init__(reason)
-        self.refused = refused
+        self.verdict = verdict
 
 
 @dataclass(eq=False)
@@ -234,11 +233,6 @@ class Trial:
         """The first 100 faults, as rows and evidence have them."""
         return [fault.to_record(self.case) for fault in self.faults[:100]]
 
-    @cached_property
-    def maximum(self) -> tuple[NDArray, Int64]:
-        """(maxima, indices) that are expected of a forward, of shape (planes, *windows)."""
-        return forward_maximum(self.operands.planes, self.case.axes, self.forward_rule)
-
     def maximum_of(self, window: Sequence[int]) -> tuple[float, int]:
         """Return (maximum, index) expected of one window, by its coordinates in the output."""
         plane, number = divmod(int(np.ravel_multi_index(window, self.case.pooled_shape)), self.case.plane_windows)
@@ -344,8 +338,9 @@ class Trial:
         if outcome.status is Status.COMPLETED:
             return forward
         documented = refusal(self.backend, producer, call)
-        may_refuse = documented is not None and documented.allows(outcome)
-        raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", refused=may_refuse)
+        is_refused = documented is not None and documented.allows(outcome)
+        verdict = Verdict.REFUSED if is_refused else Verdict.NOT_RUN
+        raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", verdict)
 
     def _completed(self, run: ExecutedCall, context: str, is_same: bool = False) -> ExecutedCall:
         """Return a run that completed; the `VariationFailed` of the same call again is no matter of documents."""

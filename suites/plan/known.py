@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -77,7 +77,8 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
         typed = list(_typed(f"--{name}", run["arguments"]))
         read: list[object] = []
         with suppress(KeyError, ValueError):  # words that no session takes are none of its options
-            read = [_SPELLED.get(name, str)(word) for word in (typed if name in _REPEATABLE else typed[-1:])]
+            counted = typed if name in ("operator", "dtype", "aspect", "backend") else typed[-1:]
+            read = [_SPELLED.get(name, str)(word) for word in counted]
         if read and list(dict.fromkeys(read)) != list(dict.fromkeys(values)):
             yield f"the run was started with --{name} {', '.join(typed)}, and asked {', '.join(map(str, values))}"
     if not set(_typed("--case", run["arguments"])) <= {*selection.lines}:
@@ -87,8 +88,6 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
     if "--strict-waivers" in run["arguments"] and not run["strict_waivers"]:
         yield "the run was started with --strict-waivers, and is said not to be strict"
 
-
-_REPEATABLE = ("operator", "dtype", "aspect", "backend")
 
 _SPELLED: Mapping[str, Callable[[str], object]] = {
     "operator": lambda word: find_operator(word).name,
@@ -126,9 +125,9 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
 
 
 def _difference(was: Subject, now: Subject) -> str:
-    names = ("product", "unsupported", "tags", "actions", "makes_indices", "abilities", "index_dtypes")
-    name = next(name for name in names if getattr(was, name) != getattr(now, name))
-    return f"{name} is {getattr(was, name)!s}, and has to be {getattr(now, name)!s}"
+    said = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
+    name, recorded, known = next(each for each in said if each[1] != each[2])
+    return f"{name} is {recorded!s}, and has to be {known!s}"
 
 
 def _product_of(name: str, survey: Survey) -> Product | None:
@@ -208,8 +207,9 @@ def _refusal_problem(row: Row) -> str:
     except (CaseError, ValueError, TypeError, AttributeError, RecursionError):
         return "is said to be refused as documented, and is about no case"
     product = PRODUCTS.get(str(row["product"]))
-    own = row["backend"].rpartition(":")[0] in _BY_ROUTE and f"torch-{row['backend'].rpartition(':')[2]}"
-    interfaces = [own or row["backend"]] if own or row["backend"] in BUILT_IN else list(REFUSALS)
+    route, _, device = row["backend"].rpartition(":")
+    own = f"torch-{device}" if route in ("torch-autograd", "torch-compile") else row["backend"]
+    interfaces = [own] if own != row["backend"] or own in BUILT_IN else list(REFUSALS)
     cases += [each for case in cases if needs_producer(case) for each in producers(case)]
     stand_ins = [cast(Backend, SimpleNamespace(product=product, interface=name)) for name in interfaces]
     allowed = [expected.refusal(each, asked, _described_call(asked)) for each in stand_ins for asked in cases]
@@ -218,9 +218,6 @@ def _refusal_problem(row: Row) -> str:
     if made_of_others or row["reason"] in reasons:
         return ""
     return f"is said to be refused as documented, and {'other documents do' if reasons else 'no document does'}"
-
-
-_BY_ROUTE = ("torch-autograd", "torch-compile")
 
 
 def _described_call(case: Case) -> Call:
