@@ -23,9 +23,6 @@ from poolproof.reports.rows.text import visible
 USUAL_TIMEOUT = 60.0
 """Seconds that a case may take by default."""
 
-_EMULATOR = "POOLPROOF_EMULATOR_"
-"""Prefix of the variables that the emulator reads."""
-
 
 def replay_arguments(backend: str, environment: Mapping[str, str], import_folders: Iterable[str]) -> tuple[str, ...]:
     """Return the arguments for a backend that was created in an environment, with its own import folders.
@@ -36,7 +33,7 @@ def replay_arguments(backend: str, environment: Mapping[str, str], import_folder
     variables = (
         f"{name}={environment[name]}"
         for name in sorted(environment)
-        if name == DEVICE_VARIABLE or name.startswith(_EMULATOR) or is_python_variable(name)
+        if name == DEVICE_VARIABLE or name.startswith("POOLPROOF_EMULATOR_") or is_python_variable(name)
     )
     options = [("--aclnn-library", path) for path in _entries(environment, LIBRARY_VARIABLE)]
     if backend.startswith(KERNELS):

@@ -53,8 +53,6 @@ from poolproof.suites.plan.plans import Subject, Survey, subjects
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
 
-_MOST_STARTS = 3
-"""Starts of a host in a row that does not reply."""
 
 _SILENCE = 10.0
 """Seconds of loading, or compiling, after which it is said what is waited for."""
@@ -384,7 +382,7 @@ class Sandbox:
         """Start a worker if there is none; `BackendUnavailable` if that fails."""
         if self._begun:
             self._end_worker()
-        for _ in range(_MOST_STARTS):
+        for _ in range(3):  # starts of a host in a row that does not reply
             if self._host.worker:
                 return
             if not self._host.is_loaded:

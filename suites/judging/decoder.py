@@ -258,7 +258,10 @@ def inferred_indices(operands: CaseOperands, rule: ForwardRule, scatter: Scatter
 
 
 def _read_whole(operands: CaseOperands, scatter: Scatter) -> Int64:
-    """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows)."""
+    """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows).
+
+    Of a group of windows at a time, in every plane, the gradients are 2**place, and those of the others 0.
+    """
     landing, case = operands.landing, operands.case
     found = np.full((case.planes, case.plane_windows), -1, np.int64)
     residue, digits = landing.residue(), FORMATS[case.dtype].precision
@@ -266,20 +269,15 @@ def _read_whole(operands: CaseOperands, scatter: Scatter) -> Int64:
     for lowest in range(0, landing.residues, digits):
         places = residue - lowest
         group = np.flatnonzero((places >= 0) & (places < digits))
-        sums = scatter(_coded(operands, places, group))
+        codes = np.zeros(case.plane_windows)
+        codes[group] = 2.0 ** places[group]
+        coded = np.broadcast_to(codes, (case.planes, len(codes))).reshape(operands.gradient.shape)
+        sums = scatter(replace(operands, gradient=coded.astype(operands.gradient.dtype)))
         if sums is None:
             return found
         for plane, row in enumerate(sums.reshape(case.planes, case.plane_size)):
             found[plane, group] = _only_cell(row, cells[group], valid[group], places[group])
     return found
-
-
-def _coded(operands: CaseOperands, places: Int64, group: Int64) -> CaseOperands:
-    """Make gradients 2**place for the windows of a group in every plane, and 0 for the others."""
-    codes = np.zeros(operands.case.plane_windows)
-    codes[group] = 2.0 ** places[group]
-    coded = np.broadcast_to(codes, (operands.case.planes, len(codes))).reshape(operands.gradient.shape)
-    return replace(operands, gradient=coded.astype(operands.gradient.dtype))
 
 
 def _only_cell(sums: Float64, cells: Int64, valid: NDArray[np.bool_], places: Int64) -> Int64:

@@ -50,10 +50,6 @@ class ExecutedCall:
         tensor, strides = self.call.tensors[name], self.outcome.strides.get(name)
         return tensor.array if strides is None else tensor.restrided(strides).array
 
-    def without_inputs(self) -> ExecutedCall:
-        outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
-        return ExecutedCall(replace(self.call, tensors=outputs), self.outcome)
-
     def strides(self, name: str) -> tuple[int, ...]:
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
 
@@ -356,7 +352,9 @@ class Trial:
         key = kind, what
         if key not in self._runs:
             run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
-            self._runs[key] = self._completed(run, f"varied by {key}", kind == "repeat").without_inputs()
+            call = self._completed(run, f"varied by {key}", kind == "repeat").call
+            outputs = {name: call.tensors[name] for name in self.case.api.outputs}
+            self._runs[key] = ExecutedCall(replace(call, tensors=outputs), run.outcome)
         return self._runs[key]
 
     def _varied(self, key: _Variation) -> Call:

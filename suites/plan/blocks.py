@@ -204,7 +204,9 @@ class CaseAspect(Aspect):
         return [
             target
             for target in listed
-            if target.plan_cases <= plan_cases and has_call(subject, target.case) and _has_tags(subject, target.case)
+            if target.plan_cases <= plan_cases
+            and has_call(subject, target.case)
+            and all(TAGS[layout] in subject.tags for _, layout in target.case.layouts if layout in TAGS)
         ]
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
@@ -451,10 +453,6 @@ class SequenceBlock(DrawnBlock):
 def _listed(listed: Listed, scope: Scope, dtype: str, index_dtype: str) -> tuple[Target, ...]:
     """Cache a list: a session counts it several times before it begins."""
     return tuple(listed(scope, dtype, index_dtype))
-
-
-def _has_tags(subject: Subject, case: Case) -> bool:
-    return all(TAGS[layout] in subject.tags for _, layout in case.layouts if layout in TAGS)
 
 
 def has_call(subject: Subject, case: Case) -> bool:

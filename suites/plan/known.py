@@ -30,7 +30,7 @@ from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.trial import NOT_MADE
-from poolproof.suites.plan.plans import Subject, Survey, subjects
+from poolproof.suites.plan.plans import Survey, subjects
 from poolproof.suites.plan.selection import Selection
 
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
@@ -121,13 +121,9 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
     for was, now in zip(survey.subjects, known, strict=True):
         if was != now:
             pair = f"{was.operator.name} {was.dtype} {was.index_dtype}"
-            yield f"{name} {pair} is recorded otherwise than is known: {_difference(was, now)}"
-
-
-def _difference(was: Subject, now: Subject) -> str:
-    said = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
-    name, recorded, known = next(each for each in said if each[1] != each[2])
-    return f"{name} is {recorded!s}, and has to be {known!s}"
+            said = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
+            what, there, here = next(each for each in said if each[1] != each[2])
+            yield f"{name} {pair} is recorded otherwise than is known: {what} is {there!s}, and has to be {here!s}"
 
 
 def _product_of(name: str, survey: Survey) -> Product | None:
