@@ -48,7 +48,7 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
 from poolproof.suites.judging.measure import plugged
 from poolproof.suites.judging.question import Aspect, Prepared, Question, not_judged, not_survived
-from poolproof.suites.plan.plans import Subject, Survey, subjects
+from poolproof.suites.plan.plans import Survey, subjects
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
@@ -57,12 +57,8 @@ _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a syste
 _SILENCE = 10.0
 """Seconds of loading, or compiling, after which it is said what is waited for."""
 
-_GARBAGE = 5000
-"""New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
-_MODEL_SLOWNESS = 4.0
-"""How many times the usual time limit a kernel may take on a model, which runs all its cores on one."""
 
 _WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up, and at most what the first case has besides in a process without one."""
@@ -188,9 +184,11 @@ class Sandbox:
         self._replay_arguments = replay_arguments(self.backend, os.environ, said.import_folders)
         self._label_arguments()
         found = subjects(self.backend, self._remote)
-        _check_declared(found)
-        environment = {visible(name): visible(text) for name, text in said.environment.items()}
         limited = [subject for subject in found if subject.abilities != ALL]
+        if limited and said.product:
+            declares = f"declares abilities, but it runs on {said.product}, whose contract says which it must have"
+            raise UnknownBackend(f"backend {self.backend!r} {declares}")
+        environment = {visible(name): visible(text) for name, text in said.environment.items()}
         environment |= {f"abilities of {subject.operator.name}": str(subject.abilities) for subject in limited}
         return Survey(environment, found, said.product, plugged().records)
 
@@ -210,7 +208,7 @@ class Sandbox:
 
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """Yield one row per question, in order."""
-        gc.set_threshold(_GARBAGE)
+        gc.set_threshold(5000)  # a case makes hundreds of objects, and hardly any cycles
         self._is_over = False
         for dtype in {question.built_for: None for question in questions if question.built_for}:
             prepare(self.backend, say, dtype)  # to build takes longer than calls may
@@ -309,9 +307,9 @@ class Sandbox:
             self._begin(question, self._prepare(question))
         prepared, self._begun = self._prepared, None
         after = self._prepare(following) if prepared and following else None
-        scale = question.timeout_scale * (_MODEL_SLOWNESS if self.backend.startswith(KERNELS) else 1.0)
+        slowness = 4.0 if self.backend.startswith(KERNELS) else 1.0  # a model runs all cores of a kernel on one
         is_first = len(self._asked) == 1 and not self._remote.survives_fork
-        seconds = self._timeout * scale + (self._warm_up_seconds if is_first else 0.0)
+        seconds = self._timeout * question.timeout_scale * slowness + (self._warm_up_seconds if is_first else 0.0)
         allowed, started = self._allow(seconds), time.monotonic()
         try:
             if prepared:
@@ -506,14 +504,6 @@ _ABOUT_VALUES = {
 
 _NOTHING_REJECTED, _KEPT = {"interval", "unreached"}, "plane_sum"
 """Checks of which either holds if no gradient was lost."""
-
-
-def _check_declared(found: Sequence[Subject]) -> None:
-    """Raise `UnknownBackend` if the backend declares abilities although its contract prescribes them."""
-    for subject in found:
-        if subject.product is not None and subject.abilities != ALL:
-            said = f"declares abilities, but it runs on {subject.product}, whose contract says which it must have"
-            raise UnknownBackend(f"backend {subject.backend!r} {said}")
 
 
 def _oom_kills() -> int | None:

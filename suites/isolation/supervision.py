@@ -41,8 +41,6 @@ FORK_SECONDS = 20.0
 _END_SECONDS = 1.0
 """Time limit for a process that hung up to end by itself."""
 
-_SEND_SECONDS = 60
-"""Time limit for sending a request that is too long for a socket to hold."""
 
 _MOST_OUTPUT, _MOST_READS = 1 << 16, 64
 """Last bytes of the output that are kept, and how many times so many are read at once."""
@@ -53,9 +51,6 @@ _VARIABLES = {"OMP_NUM_THREADS": "1"}
 PROGRAM = Path(backends.__path__[0], "host", "program.py")
 _FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
 """Folders of the packages that a host imports: they need not be installed for its interpreter."""
-
-_LONGEST_WAIT = 1e6
-"""About the most seconds that poll(2) takes."""
 
 
 class _Output:
@@ -89,9 +84,9 @@ class _Output:
 
 
 def _channel_pair() -> tuple[Channel, socket.socket]:
-    """Make the judge's end, with a time limit for sending, and a host's."""
+    """Make the judge's end, with a time limit for sending what is too long for a socket to hold, and a host's."""
     ours, theirs = socket.socketpair()
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 60, 0))  # seconds
     return Channel(ours, msgspec.json.encode, msgspec.json.decode), theirs
 
 
@@ -227,9 +222,9 @@ class Host:
         message = channel.take()
         while message is None:
             left = deadline - time.monotonic()
-            ready = [descriptor for descriptor, _ in arrivals.poll(1000 * min(left, _LONGEST_WAIT))] if left > 0 else []
-            if not ready:
+            if left <= 0 or not (events := arrivals.poll(1000 * min(left, 1e6))):  # of more poll(2) takes none
                 raise TimeoutError
+            ready = {descriptor for descriptor, _ in events}
             if self._output.descriptor in ready:
                 self._output.read()
             if channel.fileno() in ready:

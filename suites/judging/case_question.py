@@ -33,8 +33,6 @@ from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFaile
 AUXILIARY = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
 """What a call is held against that another call's deviation may be due to."""
 
-_USUAL = frozenset(USUAL)
-
 
 @dataclass(frozen=True)
 class CaseQuestion(Question):
@@ -119,7 +117,7 @@ class CaseQuestion(Question):
     def prepare(self, backend: Backend) -> Prepared | None:
         if self.case.memory_bytes() > SMALL:
             return None
-        makes_others = self.max_repeats > 1 or not _USUAL.issuperset(self.aspect.checks) or needs_producer(self.case)
+        makes_others = self.max_repeats > 1 or not {*self.aspect.checks} <= {*USUAL} or needs_producer(self.case)
         takes_own_indices = self.case.api.is_backward and not backend.abilities(self.case.api).indices
         if makes_others or takes_own_indices or self._not_judged(backend):
             return None

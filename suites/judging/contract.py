@@ -24,9 +24,6 @@ from poolproof.suites.cases.calls import clause_call
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
 from poolproof.suites.judging.question import Aspect, Question, judged, not_judged, verdict
 
-_ENVIRONMENT_CODES = {561003, 561107, 561108, 561112}
-"""A kernel or its package is not installed: nothing can be concluded about the contract."""
-
 
 @dataclass(frozen=True)
 class ContractQuestion(Question):
@@ -64,7 +61,7 @@ class ContractQuestion(Question):
         return self.describe() | {"status_code": made.phase_two or made.phase_one} | self._judged(expected, made)
 
     def _judged(self, expected: Expectation, made: Attempt) -> Row:
-        if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
+        if {made.phase_one, made.phase_two} & {561003, 561107, 561108, 561112}:  # it, or its package, is missing
             return not_judged(
                 Verdict.NOT_RUN, f"the kernel is not installed: status {made.phase_two or made.phase_one}"
             )

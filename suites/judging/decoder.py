@@ -190,17 +190,13 @@ def _digits(rest: int, expected: Mapping[float, int], recipe: str) -> _Change | 
     return None if base == 2 and max(change.values(), default=0) > 0 else change
 
 
-_MAX_TIMES = 3
-"""A colour up to so many times its own is taken for itself, repeated."""
-
-
 def _colour(value: float, expected: list[float], sources: Sequence[Callable[[float], object]]) -> _Change | None:
     """Read a cell into which one gradient at most belongs: it holds a multiple of it, another, or the sum of both.
 
     Another one comes from the first of the ``sources`` that has it.
     """
     (own,) = expected or (0.0,)
-    if own and value % own == 0.0 and value / own <= _MAX_TIMES:
+    if own and value % own == 0.0 and value / own <= 3:  # of a few times its own it is sure that it came repeatedly
         return {own: int(value / own) - 1}
     for source in sources:
         if source(value - own):
