@@ -75,7 +75,7 @@ def other_bits(trial: Trial, other: ExecutedCall, context: str) -> Mismatch | No
     """Report the first element whose bits differ between another run and the first."""
     for name in trial.case.api.outputs:
         if not trial.equals_baseline(other, name):
-            got, expected = (trial.known_output(name, run) for run in (other, trial.baseline))
+            got, expected = (trial.case.known(name, run.output(name)) for run in (other, trial.baseline))
             wrong = as_bits(got) != as_bits(expected)
             return wrong_element(name, wrong, got, expected, context, "as the first call gave")
     return None

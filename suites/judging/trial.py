@@ -47,8 +47,7 @@ class ExecutedCall:
 
     def output(self, name: str) -> NDArray:
         """Return the output as its caller reads it after the call, in logical order."""
-        tensor, strides = self.call.tensors[name], self.outcome.strides.get(name)
-        return tensor.array if strides is None else tensor.restrided(strides).array
+        return self.call.tensors[name].restrided(self.strides(name)).array
 
     def strides(self, name: str) -> tuple[int, ...]:
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
@@ -256,15 +255,11 @@ class Trial:
         """Make the call once more; for odd numbers on other poison, at other addresses and before tempting data."""
         return self.variation("repeat", number)
 
-    def known_output(self, name: str, run: ExecutedCall) -> NDArray:
-        """Select those elements of an output of one of the trial's runs whose meaning is published."""
-        return self.case.known(name, run.output(name))
-
     def equals_baseline(self, run: ExecutedCall, name: str) -> bool:
         """Tell whether an output of another run holds the bits of the first run's; compared once for all checks."""
         key = run, name
         if key not in self._equals_baseline:
-            own, other = self.known_output(name, self.baseline), self.known_output(name, run)
+            own, other = (self.case.known(name, each.output(name)) for each in (self.baseline, run))
             self._equals_baseline[key] = are_same_bits(own, other)
         return self._equals_baseline[key]
 

@@ -22,7 +22,7 @@ from poolproof.backends.torch_eager import TorchEager
 from poolproof.backends.torch_streams import ACTIONS as TORCH_ACTIONS
 from poolproof.references.accumulation import NATIVE
 from poolproof.references.operators import OPERATORS, find_operator
-from poolproof.references.products import PRODUCTS, Product, product_of
+from poolproof.references.products import PRODUCTS, product_of
 from poolproof.references.refusals import REFUSALS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -108,7 +108,8 @@ def _typed(option: str, arguments: Sequence[str]) -> Iterator[str]:
 
 def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
     """Hold what a backend is recorded to be against its name, its product's contract and the family of operators."""
-    product = _product_of(name, survey)
+    is_without = (name in BUILT_IN and name != "aclnn") or name.startswith(KERNELS)
+    product = _EMULATED.get(name, None if is_without else survey.product)
     if product != survey.product:
         yield f"{name} is recorded to be product {survey.product_name or 'none'}, and it is {product or 'none'}"
         return
@@ -124,12 +125,6 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
             said = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
             what, there, here = next(each for each in said if each[1] != each[2])
             yield f"{name} {pair} is recorded otherwise than is known: {what} is {there!s}, and has to be {here!s}"
-
-
-def _product_of(name: str, survey: Survey) -> Product | None:
-    if name in _EMULATED:
-        return _EMULATED[name]
-    return None if (name in BUILT_IN and name != "aclnn") or name.startswith(KERNELS) else survey.product
 
 
 def _stand_in(name: str, survey: Survey) -> Backend:
