@@ -397,8 +397,7 @@ def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none
     folder = EvidenceFolder(tmp_path, "scatter")
     part = next(call_parts(PRODUCTS["A2"], f"aclnn{BACKWARD}", 0, 0))
     (_, _, call), *_ = part.make()
-    line = contract_question(call, PRODUCTS["A2"], CONTRACT).to_line()
-    folder.write_unfinished({"verdict": Verdict.CRASHED, "case": line})
+    folder.write_unfinished(contract_question(call, PRODUCTS["A2"], CONTRACT).describe() | {"verdict": Verdict.CRASHED})
     assert not list(tmp_path.rglob("*.npz"))
     for operator in (BACKWARD, FORWARD):
         case = Case.of(operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))

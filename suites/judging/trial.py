@@ -317,10 +317,8 @@ class Trial:
 
     def _producing(self, what: str) -> Trial:
         """Run the forward that makes ``what`` this case needs: the first whose dtypes the backend has."""
-        for producer in producers(self.case):
-            if has_call(self.backend, producer):
-                break
-        else:
+        producer = next((each for each in producers(self.case) if has_call(self.backend, each)), None)
+        if producer is None:
             raise ProducerFailed(f"{what} can only be made by the forward, which this backend does not have")
         if producer.id in self.excluded_ids:
             raise ProducerFailed(f"{what} can only be made by the forward, which deviates by itself")
