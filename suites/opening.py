@@ -129,7 +129,7 @@ def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget
 
     `BadInput` if an earlier session went beyond the plan, and this one would not.
     """
-    if not (budget is not None and budget.extends_plan) and time_budget.extension_counts(folder, selection.planned()):
+    if not (budget is not None and budget.extends_plan) and time_budget.extension_counts(folder, selection.planned):
         raise BadInput(f"{folder} holds a run that went beyond its plan: go on with it by such a budget, as 10m+")
     if budget is None:
         time_budget.remove_journal(folder)

@@ -41,7 +41,7 @@ from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS, Product
 from poolproof.suites.cases.calls import CallPart, call_parts, drawn_calls, drawn_part
 from poolproof.suites.cases.shrinking import smaller_call
-from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
+from poolproof.suites.judging.contract import ContractQuestion, contract_question
 from poolproof.suites.plan.aspects import CONTRACT
 
 A2, ASCEND_950 = PRODUCTS["A2"], PRODUCTS["950"]
@@ -192,7 +192,7 @@ def answered(call: ContractCall) -> Expectation:
 
 @cache
 def questions(api: str, part: CallPart) -> list[ContractQuestion]:
-    return contract_questions(ASCEND_950, part, CONTRACT, "block")
+    return [ContractQuestion(call, ASCEND_950, clause, title, CONTRACT) for clause, title, call in part.make()]
 
 
 @dataclass

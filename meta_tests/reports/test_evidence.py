@@ -43,7 +43,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cli import main
 from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.judging.contract import contract_questions
+from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.measure import digest
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT
@@ -417,8 +417,8 @@ def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
 def test_a_case_that_ended_its_process_leaves_evidence_and_a_low_level_call_none(tmp_path: Path) -> None:
     folder = EvidenceFolder(tmp_path, "scatter")
     part = next(call_parts(PRODUCTS["A2"], f"aclnn{BACKWARD}", 0, 0))
-    calls = contract_questions(PRODUCTS["A2"], part, CONTRACT, "block")
-    folder.write_unfinished({"verdict": Verdict.CRASHED, "case": calls[0].describe()["case"]})
+    (_, _, call), *_ = part.make()
+    folder.write_unfinished(contract_question(call, PRODUCTS["A2"], CONTRACT).describe() | {"verdict": Verdict.CRASHED})
     assert not list(tmp_path.rglob("*.npz"))
     for operator in (BACKWARD, FORWARD):
         case = Case.of(operator, dtype="float16", shape=(1, 2, 5, 5), kernel_size=(2,))

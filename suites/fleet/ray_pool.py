@@ -24,11 +24,6 @@ AUTO = "auto"
 START_TIMEOUT = 600.0
 """Seconds that a device may take to become free, and then to load a backend."""
 
-_CONNECT_SECONDS = 10.0
-"""Time limit for a connection to an address."""
-
-_CLOSE_SECONDS = 10.0
-"""Time limit for judges to end their processes."""
 
 _DEVICES = {"aclnn": "NPU", "npu": "NPU", "cuda": "GPU"}
 """Ray's name of a device, by a part of the names of backends that run on it."""
@@ -105,7 +100,7 @@ class RayPool:
     def end_judges(self) -> list[Batch]:
         """End all judges; return what their end adds."""
         closing, self._judges = [judge.close.remote() for judge in self._judges], []
-        closed = self._ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)[0] if closing else []
+        closed = self._ray.wait(closing, num_returns=len(closing), timeout=10.0)[0] if closing else []
         batches = []
         for reference in closed:
             with suppress(FleetError):
@@ -157,7 +152,7 @@ def _check_reachable(address: str) -> None:
     place = urlsplit(address if "://" in address else f"//{address}")
     if place.hostname is None or place.port is None:
         raise ValueError("an address is HOST:PORT, or auto")
-    socket.create_connection((place.hostname, place.port), timeout=_CONNECT_SECONDS).close()
+    socket.create_connection((place.hostname, place.port), timeout=10.0).close()
 
 
 def _first_line(error: BaseException) -> str:

@@ -23,15 +23,9 @@ from numpy.typing import NDArray
 from poolproof.backends.base import BackendUnavailable
 from poolproof.suites.cases.memory import whole_pages
 
-_BEYOND = 1 << 16
-"""Bytes by which a fence is longer than it has to be."""
-
 _LARGE = 1 << 28
 """Bytes from which a freed region goes back to the system; smaller ones stay, for to fault their pages in takes longer
 than to judge what lies there."""
-
-_HEADROOM = 8
-"""The arena takes one part of so many of a limited address space."""
 
 
 class Arena:
@@ -50,7 +44,7 @@ class Arena:
     def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
         """Allocate bytes of any content; the pages behind them, of ``beyond`` bytes, are to be a fence."""
         inside = whole_pages(max(nbytes, 1))
-        fence = whole_pages(beyond + _BEYOND) if beyond else 0
+        fence = whole_pages(beyond + (1 << 16)) if beyond else 0  # longer than it has to be
         size = inside + fence
         with self._lock:
             self._merge()
@@ -110,10 +104,10 @@ class Arena:
 
 @cache
 def shared_arena() -> Arena:
-    """Return the arena of this process, one for all its backends."""
+    """Return the arena of this process, one for all backends: an eighth of the address space where that is limited."""
     size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return Arena(size if limit == resource.RLIM_INFINITY else whole_pages(min(size, limit // _HEADROOM)))
+    return Arena(size if limit == resource.RLIM_INFINITY else whole_pages(min(size, limit // 8)))
 
 
 os.register_at_fork(after_in_child=shared_arena.cache_clear)

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, distributions
+from itertools import chain
 from pathlib import Path
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
@@ -22,9 +23,6 @@ from poolproof.reports.rows.text import visible
 USUAL_TIMEOUT = 60.0
 """Seconds that a case may take by default."""
 
-_EMULATOR = "POOLPROOF_EMULATOR_"
-"""Prefix of the variables that the emulator reads."""
-
 
 def replay_arguments(backend: str, environment: Mapping[str, str], import_folders: Iterable[str]) -> tuple[str, ...]:
     """Return the arguments for a backend that was created in an environment, with its own import folders.
@@ -35,20 +33,15 @@ def replay_arguments(backend: str, environment: Mapping[str, str], import_folder
     variables = (
         f"{name}={environment[name]}"
         for name in sorted(environment)
-        if name == DEVICE_VARIABLE or name.startswith(_EMULATOR) or is_python_variable(name)
+        if name == DEVICE_VARIABLE or name.startswith("POOLPROOF_EMULATOR_") or is_python_variable(name)
     )
-    libraries = _options("--aclnn-library", _entries(environment, LIBRARY_VARIABLE))
+    options = [("--aclnn-library", path) for path in _entries(environment, LIBRARY_VARIABLE)]
     if backend.startswith(KERNELS):
-        sources = _options("--sources", [str(Path(environment.get(SOURCES_VARIABLE, "")).absolute())])
-        model = _options("--model", ["cann"] if MODEL_VARIABLE in environment else [])
-        return tuple(map(visible, (*variables, *libraries, *sources, *model)))
-    folders = _options("--pythonpath", import_folders if ":" in backend else ())
-    return tuple(map(visible, (*variables, *libraries, *folders)))
-
-
-def timeout_arguments(seconds: float) -> tuple[str, ...]:
-    """Return the option for a time limit other than the default."""
-    return () if seconds == USUAL_TIMEOUT else ("--timeout", f"{seconds:g}")
+        options.append(("--sources", str(Path(environment.get(SOURCES_VARIABLE, "")).absolute())))
+        options += [("--model", "cann")] if MODEL_VARIABLE in environment else []
+    elif ":" in backend:
+        options += [("--pythonpath", folder) for folder in import_folders]
+    return tuple(map(visible, (*variables, *chain.from_iterable(options))))
 
 
 def set_libraries(paths: Iterable[object]) -> None:
@@ -84,11 +77,6 @@ def identify(libraries: Iterable[str]) -> dict[str, str]:
         content = hashlib.sha256(_record(wheel).encode()).hexdigest()
         found[f"wheel {wheel.name}"] = f"{wheel.version}, RECORD sha256:{content}"
     return found
-
-
-def _options(name: str, values: Iterable[str]) -> Iterator[str]:
-    for value in values:
-        yield from (name, value)
 
 
 def _entries(environment: Mapping[str, str], variable: str) -> list[str]:

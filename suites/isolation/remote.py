@@ -35,7 +35,7 @@ class StagingBuffer:
     """
 
     def __init__(self) -> None:
-        self._memory = allocate(_STAGING_BYTES)
+        self._memory = allocate(1 << 20)  # more bytes than there are in the calls of a request that are small
         self.start, _ = shared_arena().place(self._memory)
         self.begun = self._memory[:1]
         self._copied: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
@@ -61,10 +61,6 @@ class StagingBuffer:
         for buffer, copy in self._copied:
             buffer[:] = copy
         self._copied.clear()
-
-
-_STAGING_BYTES = 1 << 20
-"""Its size: more than there are in the calls of a request that are small."""
 
 
 class RemoteBackend(Backend):

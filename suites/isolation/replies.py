@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -23,16 +23,12 @@ _MOST = 1 << 63
 def read(kind: type[_Record], record: Any) -> _Record:
     """Read a dataclass; `ProtocolError` where a field is unknown, missing, or of another type."""
     try:
-        if isinstance(record, dict) and not record.keys() <= _names(kind):  # type: ignore[arg-type]
-            raise ValueError(f"it has a field that is none of {', '.join(_names(kind))}")  # type: ignore[arg-type]
+        known = kind.__dataclass_fields__.keys()  # type: ignore[attr-defined]
+        if isinstance(record, dict) and not record.keys() <= known:
+            raise ValueError(f"it has a field that is none of {', '.join(known)}")
         return msgspec.convert(record, kind)
     except ValueError as error:
         raise ProtocolError(f"{record!r:.200} is no {kind.__name__}: {error}") from None
-
-
-@lru_cache
-def _names(kind: Hashable) -> frozenset[str]:
-    return frozenset(each.name for each in fields(kind))  # type: ignore[arg-type]
 
 
 def read_outcome(record: Any, call: Call, changes: tuple[tuple[str, str, str], ...] = ()) -> Outcome:

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
 from math import inf
@@ -38,7 +38,7 @@ from poolproof.suites.cases import memory
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import written_text
 from poolproof.suites.isolation.arena import allocate, shared_arena
-from poolproof.suites.isolation.environment import identify, replay_arguments, timeout_arguments
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, identify, replay_arguments
 from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
 from poolproof.suites.isolation.replies import read_description
 from poolproof.suites.isolation.supervision import START_SECONDS, Host, Message
@@ -47,24 +47,18 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
 from poolproof.suites.judging.measure import plugged
-from poolproof.suites.judging.question import Aspect, Prepared, Question, not_survived, verdict
-from poolproof.suites.plan.plans import Subject, Survey, subjects
+from poolproof.suites.judging.question import Aspect, Prepared, Question, not_judged, not_survived
+from poolproof.suites.plan.plans import Survey, subjects
 
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
 
-_MOST_STARTS = 3
-"""Starts of a host in a row that does not reply."""
 
 _SILENCE = 10.0
 """Seconds of loading, or compiling, after which it is said what is waited for."""
 
-_GARBAGE = 5000
-"""New objects before garbage collection: a case makes hundreds, and hardly any cycles."""
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
-_MODEL_SLOWNESS = 4.0
-"""How many times the usual time limit a kernel may take on a model, which runs all its cores on one."""
 
 _WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up, and at most what the first case has besides in a process without one."""
@@ -157,7 +151,8 @@ class Sandbox:
         self._label_arguments()
 
     def _label_arguments(self) -> None:
-        self.labels["given"] = [*self._replay_arguments, *timeout_arguments(self._timeout)] or None
+        timeout = () if self._timeout == USUAL_TIMEOUT else ("--timeout", f"{self._timeout:g}")
+        self.labels["given"] = [*self._replay_arguments, *timeout] or None
 
     def begin_loading(self) -> None:
         """Begin to load the backend, for `start` to wait for it."""
@@ -189,9 +184,11 @@ class Sandbox:
         self._replay_arguments = replay_arguments(self.backend, os.environ, said.import_folders)
         self._label_arguments()
         found = subjects(self.backend, self._remote)
-        _check_declared(found)
-        environment = {visible(name): visible(text) for name, text in said.environment.items()}
         limited = [subject for subject in found if subject.abilities != ALL]
+        if limited and said.product:
+            declares = f"declares abilities, but it runs on {said.product}, whose contract says which it must have"
+            raise UnknownBackend(f"backend {self.backend!r} {declares}")
+        environment = {visible(name): visible(text) for name, text in said.environment.items()}
         environment |= {f"abilities of {subject.operator.name}": str(subject.abilities) for subject in limited}
         return Survey(environment, found, said.product, plugged().records)
 
@@ -211,7 +208,7 @@ class Sandbox:
 
     def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
         """Yield one row per question, in order."""
-        gc.set_threshold(_GARBAGE)
+        gc.set_threshold(5000)  # a case makes hundreds of objects, and hardly any cycles
         self._is_over = False
         for dtype in {question.built_for: None for question in questions if question.built_for}:
             prepare(self.backend, say, dtype)  # to build takes longer than calls may
@@ -288,7 +285,7 @@ class Sandbox:
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _not_run(self, question: Question, reason: str) -> Row:
-        return question.describe() | verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []} | self.labels
+        return question.describe() | not_judged(Verdict.NOT_RUN, reason) | self.labels
 
     @property
     def _left(self) -> float:
@@ -310,9 +307,9 @@ class Sandbox:
             self._begin(question, self._prepare(question))
         prepared, self._begun = self._prepared, None
         after = self._prepare(following) if prepared and following else None
-        scale = question.timeout_scale * (_MODEL_SLOWNESS if self.backend.startswith(KERNELS) else 1.0)
+        slowness = 4.0 if self.backend.startswith(KERNELS) else 1.0  # a model runs all cores of a kernel on one
         is_first = len(self._asked) == 1 and not self._remote.survives_fork
-        seconds = self._timeout * scale + (self._warm_up_seconds if is_first else 0.0)
+        seconds = self._timeout * question.timeout_scale * slowness + (self._warm_up_seconds if is_first else 0.0)
         allowed, started = self._allow(seconds), time.monotonic()
         try:
             if prepared:
@@ -383,7 +380,7 @@ class Sandbox:
         """Start a worker if there is none; `BackendUnavailable` if that fails."""
         if self._begun:
             self._end_worker()
-        for _ in range(_MOST_STARTS):
+        for _ in range(3):  # starts of a host in a row that does not reply
             if self._host.worker:
                 return
             if not self._host.is_loaded:
@@ -430,28 +427,28 @@ class Sandbox:
         return now is None or now != self._oom_kills
 
 
+@dataclass
 class _InFlightFile:
     """The file that names the question in flight; `CannotWrite` if it cannot be written."""
 
-    def __init__(self, path: Path, backend: str) -> None:
-        self._path = path
-        self._backend = json.dumps(backend)
-        self._length = 0
-        self._file: BinaryIO | None = None
+    path: Path
+    backend: str
+    _file: BinaryIO | None = None
+    _length: int = 0
 
     def write(self, question: Question) -> None:
         """Overwrite the file, padded with blanks: truncating it would take longer."""
-        line = f'{{"backend": {self._backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
-        data = line.encode().ljust(self._length)
-        with writing(self._path):
+        backend = json.dumps(self.backend)
+        line = f'{{"backend": {backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
+        with writing(self.path):
             if self._file is None:
-                self._file = self._path.open("wb", buffering=0)
-            self._length = os.pwrite(self._file.fileno(), data, 0)
+                self._file = self.path.open("wb", buffering=0)
+            self._length = os.pwrite(self._file.fileno(), line.encode().ljust(self._length), 0)
 
     def clear(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
         self._file, self._length = None, 0
 
 
@@ -507,14 +504,6 @@ _ABOUT_VALUES = {
 
 _NOTHING_REJECTED, _KEPT = {"interval", "unreached"}, "plane_sum"
 """Checks of which either holds if no gradient was lost."""
-
-
-def _check_declared(found: Sequence[Subject]) -> None:
-    """Raise `UnknownBackend` if the backend declares abilities although its contract prescribes them."""
-    for subject in found:
-        if subject.product is not None and subject.abilities != ALL:
-            said = f"declares abilities, but it runs on {subject.product}, whose contract says which it must have"
-            raise UnknownBackend(f"backend {subject.backend!r} {said}")
 
 
 def _oom_kills() -> int | None:

@@ -41,8 +41,6 @@ FORK_SECONDS = 20.0
 _END_SECONDS = 1.0
 """Time limit for a process that hung up to end by itself."""
 
-_SEND_SECONDS = 60
-"""Time limit for sending a request that is too long for a socket to hold."""
 
 _MOST_OUTPUT, _MOST_READS = 1 << 16, 64
 """Last bytes of the output that are kept, and how many times so many are read at once."""
@@ -53,9 +51,6 @@ _VARIABLES = {"OMP_NUM_THREADS": "1"}
 PROGRAM = Path(backends.__path__[0], "host", "program.py")
 _FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
 """Folders of the packages that a host imports: they need not be installed for its interpreter."""
-
-_LONGEST_WAIT = 1e6
-"""About the most seconds that poll(2) takes."""
 
 
 class _Output:
@@ -89,9 +84,9 @@ class _Output:
 
 
 def _channel_pair() -> tuple[Channel, socket.socket]:
-    """Make the judge's end, with a time limit for sending, and a host's."""
+    """Make the judge's end, with a time limit for sending what is too long for a socket to hold, and a host's."""
     ours, theirs = socket.socketpair()
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 60, 0))  # seconds
     return Channel(ours, msgspec.json.encode, msgspec.json.decode), theirs
 
 
@@ -116,41 +111,38 @@ class Host:
     """The processes of one backend: a zygote that has loaded it, behind a guardian, and the worker that it forked.
 
     If the backend does not survive forks, the zygote is the worker, too. ``worker`` is the id of the worker, 0 if there
-    is none.
+    is none; ``is_loaded`` says whether there is a zygote.
     """
+
+    _guardian: int
+    _zygote: Channel
+    _channel: Channel
+    """The worker's."""
 
     def __init__(self, backend: str, arena: Arena) -> None:
         self._backend = backend
         self._arena = arena
-        self._guardian = self.worker = 0
-        self._zygote: Channel | None = None
-        self._channel: Channel | None = None
+        self.worker, self.is_loaded = 0, False
         self._left = self._allowed = 0.0
         self._is_waited_for = False
 
-    @property
-    def is_loaded(self) -> bool:
-        return self._zygote is not None
-
     def start(self) -> None:
         """Start a zygote, which begins to load the backend."""
-        zygote, theirs = _channel_pair()
+        self._zygote, theirs = _channel_pair()
         self._output = _Output()
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
-        self._zygote = zygote
+        self.is_loaded = True
         with suppress(OSError):  # it has died: `description` says how
             self._zygote.send({"do": "describe", "backend": self._backend})
 
     def description(self) -> Message:
         """Wait for the zygote that was started; return its description of the backend."""
-        assert self._zygote is not None
         self.allow(START_SECONDS)
         return self._exchange(self._zygote, None)
 
     def fork(self) -> None:
         """Fork the zygote for a worker; `HostDied` if that fails."""
-        assert self._zygote is not None
         channel, theirs = _channel_pair()
         self.allow(FORK_SECONDS)
         with theirs:
@@ -169,12 +161,10 @@ class Host:
 
     def ask(self, request: Message | None) -> Message:
         """Send a request to the worker, unless one was sent, and return its reply; at `HostDied` none is left."""
-        assert self._channel is not None
         return self._exchange(self._channel, request)
 
     def send(self, request: Message) -> None:
         """Send a request to the worker, for `ask` to receive its reply."""
-        assert self._channel is not None
         self._is_waited_for = True
         with suppress(OSError):  # it has died: `ask` says how
             self._channel.send(request)
@@ -184,7 +174,7 @@ class Host:
         if self._is_waited_for:  # whoever asked was interrupted: the reply to that is not to be taken for another
             self.end_worker()
             self._is_waited_for = False
-        if self._channel is not None and select.select([self._channel], [], [], 0.0)[0]:
+        if self.worker and select.select([self._channel], [], [], 0.0)[0]:
             try:
                 self._channel.advance()
                 raise ProtocolError("a message that was not asked for")
@@ -193,16 +183,16 @@ class Host:
 
     def end_worker(self) -> None:
         """End the worker; the zygote stays, if it is another process."""
-        if self._channel is not None and self._channel is self._zygote:
+        if self.worker and self._channel is self._zygote:
             self.close()
-        elif self._channel is not None:
+        elif self.worker:
             self._died(self._channel, TimeoutError())
 
     def close(self) -> None:
         """End all processes; the host may be loaded again."""
-        if self._channel is not None:
+        if self.worker:
             self._channel.close()
-        if self._zygote is not None:
+        if self.is_loaded:
             self._zygote.close()
             self._end_all(_END_SECONDS)
 
@@ -218,8 +208,6 @@ class Host:
             message = self._received(channel, self._left)
             self._is_waited_for = False
             return message
-        except BlockingIOError:
-            raise self._died(channel, TimeoutError()) from None
         except (OSError, EOFError, ProtocolError) as error:
             raise self._died(channel, error) from None
         finally:
@@ -234,9 +222,9 @@ class Host:
         message = channel.take()
         while message is None:
             left = deadline - time.monotonic()
-            ready = [descriptor for descriptor, _ in arrivals.poll(1000 * min(left, _LONGEST_WAIT))] if left > 0 else []
-            if not ready:
+            if left <= 0 or not (events := arrivals.poll(1000 * min(left, 1e6))):  # of more poll(2) takes none
                 raise TimeoutError
+            ready = {descriptor for descriptor, _ in events}
             if self._output.descriptor in ready:
                 self._output.read()
             if channel.fileno() in ready:
@@ -246,7 +234,7 @@ class Host:
     def _died(self, channel: Channel, error: Exception) -> HostDied:
         """End the process at the other end, if it has not ended, and describe its death."""
         self._is_waited_for = False
-        is_overdue = isinstance(error, TimeoutError)
+        is_overdue = isinstance(error, TimeoutError | BlockingIOError)  # for a reply, or for room to send
         seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not is_overdue else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
         last_words = self._output.last_words()
@@ -259,10 +247,8 @@ class Host:
 
     def _end_fork(self, seconds: float) -> int | None:
         """End the worker; return its status, None if it did not end by itself."""
-        assert self._channel is not None
-        assert self._zygote is not None
         self._channel.close()
-        pid, self._channel, self.worker = self.worker, None, 0
+        pid, self.worker = self.worker, 0
         began = time.monotonic()
         request = {"do": "end", "pid": pid, "seconds": seconds}
         try:
@@ -280,11 +266,9 @@ class Host:
                 os.kill(self._guardian, number)
                 self._has_ended(guardian.KILL_SECONDS + 1.0)
         _, status, _ = os.wait4(self._guardian, 0)
-        assert self._zygote is not None
         self._zygote.close()
         self._output.close()
-        self._zygote = self._channel = None
-        self.worker = 0
+        self.worker, self.is_loaded = 0, False
         return os.waitstatus_to_exitcode(status) if by_itself else None
 
     def _has_ended(self, seconds: float) -> bool:

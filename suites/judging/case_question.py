@@ -21,26 +21,17 @@ from poolproof.suites.cases.lists.entry import Entry
 from poolproof.suites.cases.memory import SMALL
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
-from poolproof.suites.judging import expected
+from poolproof.suites.judging import expected, measure
 from poolproof.suites.judging.budget import too_large
 from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
 from poolproof.suites.judging.checks.registry import is_full_backward
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
-from poolproof.suites.judging.measure import (
-    MOST_LOOKED_AT,
-    deviation_parts,
-    look_at_data,
-    measure_output,
-    measure_standards,
-)
-from poolproof.suites.judging.question import Aspect, Prepared, Question, judged, verdict
+from poolproof.suites.judging.question import Aspect, Prepared, Question, judged, not_judged, verdict
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
 AUXILIARY = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
 """What a call is held against that another call's deviation may be due to."""
-
-_USUAL = frozenset(USUAL)
 
 
 @dataclass(frozen=True)
@@ -107,9 +98,9 @@ class CaseQuestion(Question):
         return row | _place_of(self.entry) if self.entry else row
 
     def describe_data(self) -> Row:
-        if needs_producer(self.case) or prod(self.case.shape) > MOST_LOOKED_AT:
+        if needs_producer(self.case) or prod(self.case.shape) > measure.MOST_LOOKED_AT:
             return {}
-        return look_at_data(make_operands(self.case))
+        return measure.look_at_data(make_operands(self.case))
 
     def expected_checks(self) -> tuple[str, ...]:
         return (REFUSAL, *expected_checks(self.case, self.aspect.checks))
@@ -120,13 +111,13 @@ class CaseQuestion(Question):
             reason = None if prepared else self._not_judged(backend)
             row |= reason or self._judged(prepared or self._trial(backend), row)
         except ProducerFailed as error:
-            row |= verdict(Verdict.REFUSED if error.refused else Verdict.NOT_RUN, str(error))
+            row |= verdict(error.verdict, str(error))
         return row
 
     def prepare(self, backend: Backend) -> Prepared | None:
         if self.case.memory_bytes() > SMALL:
             return None
-        makes_others = self.max_repeats > 1 or not _USUAL.issuperset(self.aspect.checks) or needs_producer(self.case)
+        makes_others = self.max_repeats > 1 or not {*self.aspect.checks} <= {*USUAL} or needs_producer(self.case)
         takes_own_indices = self.case.api.is_backward and not backend.abilities(self.case.api).indices
         if makes_others or takes_own_indices or self._not_judged(backend):
             return None
@@ -150,9 +141,8 @@ class CaseQuestion(Question):
     def _not_judged(self, backend: Backend) -> Row | None:
         """Return the columns that say why the call is not made; None if it is."""
         case = self.case
-        unsupported = expected.unsupported(backend, case.api, case.dtype, case.index_dtype)
-        if unsupported := unsupported or expected.lacking(backend, case):
-            return verdict(Verdict.NOT_SUPPORTED, unsupported)
+        if missing := expected.missing(backend, case):
+            return verdict(Verdict.NOT_SUPPORTED, missing)
         if self.aspect == AUXILIARY and not expected.has_call(backend, case):
             return verdict(Verdict.NOT_SUPPORTED, "its layouts do not reach the implementation")
         left_out = too_large(case, self.max_repeats, self.aspect.checks)
@@ -166,13 +156,13 @@ class CaseQuestion(Question):
         backend, (call, outcome) = trial.backend, (trial.baseline.call, trial.baseline.outcome)
         row: Row = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
         has_run = outcome.status is Status.COMPLETED  # else a route would be that of a call before it
-        row |= {"route": backend.route(call) if has_run else ""} | look_at_data(trial.operands)
+        row |= {"route": backend.route(call) if has_run else ""} | measure.look_at_data(trial.operands)
         refusal = expected.refusal(backend, self.case, call)
         if refusal and refusal.allows(outcome):
             return row | verdict(Verdict.REFUSED, refusal.reason)
         if excuse := expected.excuse(backend, outcome):
             said = "refused, and no document is known that says so: " if outcome.status is Status.REFUSED else ""
-            return row | verdict(excuse, said + outcome.message) | {"checks_judged": []}
+            return row | not_judged(excuse, said + outcome.message)
         if outcome.status is Status.REFUSED:
             what = "call that may be refused was taken, and failed" if refusal else "legal call was refused"
             findings = [Finding(REFUSAL, Mismatch(f"a {what}: {outcome.message}", got=outcome.message))]
@@ -184,7 +174,7 @@ class CaseQuestion(Question):
                 row |= {"checks_judged": [REFUSAL, *checks_judged], **self._measured(trial)}
             except VariationFailed as error:
                 if error.excuse:
-                    return row | verdict(error.excuse, str(error)) | {"checks_judged": []}
+                    return row | not_judged(error.excuse, str(error))
                 findings = [Finding(REFUSAL, Mismatch(str(error)))]
         row |= judged(findings)
         if findings and self.evidence and self.evidence.wants(described | row):
@@ -197,11 +187,11 @@ class CaseQuestion(Question):
             return {"model": str(trial.forward_rule)}
         if not is_full_backward(self.case):
             return {}
-        row: Row = {"model": str(trial.model)} | measure_output(trial)
+        row: Row = {"model": str(trial.model)} | measure.measure_output(trial)
         if self.aspect.standards:
-            row |= measure_standards(trial)
-            if self.entry and self.entry.own.standard:
-                (row["list_standard_passes"],) = judge_together([self.entry.own.standard], deviation_parts(trial))
+            row |= measure.measure_standards(trial)
+            if (entry := self.entry) and entry.own.standard:
+                (row["list_standard_passes"],) = judge_together([entry.own.standard], measure.deviation_parts(trial))
         return row
 
 

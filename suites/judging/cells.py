@@ -26,9 +26,6 @@ REACHED, REJECTED, SINGLE_VALUED = 1, 2, 4
 _MAX_CELLS = 1 << 17
 """Cells, or windows, of the planes of a chunk, where these are more than one."""
 
-_CHUNKS_OF_LARGE_PLANE = 2 * CHUNKS_OF_LARGE_PLANE
-"""Of a larger plane: what is known of each cell is twice as much as passing takes."""
-
 
 class CellChunk(NamedTuple):
     """Consecutive ``cells`` of grad_input: what came out, the exact sums that belong there, and what is admissible."""
@@ -95,4 +92,7 @@ class CellChunks:
         return outputs, scatter_sums(*self._operands.gradients_into(cells), len(outputs))
 
     def _ranges(self) -> Iterator[slice]:
-        return self._operands.chunk_ranges(_MAX_CELLS, _CHUNKS_OF_LARGE_PLANE)
+        chunks_of_large_plane = (
+            2 * CHUNKS_OF_LARGE_PLANE
+        )  # what is known of each cell is twice as much as passing takes
+        return self._operands.chunk_ranges(_MAX_CELLS, chunks_of_large_plane)

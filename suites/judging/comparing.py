@@ -75,7 +75,7 @@ def other_bits(trial: Trial, other: ExecutedCall, context: str) -> Mismatch | No
     """Report the first element whose bits differ between another run and the first."""
     for name in trial.case.api.outputs:
         if not trial.equals_baseline(other, name):
-            got, expected = (trial.known_output(name, run) for run in (other, trial.baseline))
+            got, expected = (trial.case.known(name, run.output(name)) for run in (other, trial.baseline))
             wrong = as_bits(got) != as_bits(expected)
             return wrong_element(name, wrong, got, expected, context, "as the first call gave")
     return None
@@ -123,17 +123,11 @@ def changed_bytes(
     name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_], reason: str
 ) -> Mismatch:
     """Report the first byte of a tensor's memory that was written and should not have been, and how far that goes."""
-    byte, guard = int(changed.argmax()), tensor.guard
-    end = len(tensor.buffer) - guard
-    start, stop = next(part for part in ((0, guard), (guard, end), (end, len(tensor.buffer))) if byte < part[1])
+    byte, guard, size = int(changed.argmax()), tensor.guard, len(tensor.buffer)
+    parts = (0, guard, guard, "before"), (guard, size - guard, guard, "in"), (size - guard, size, size - guard, "past")
+    start, stop, counted_from, place = next(part for part in parts if byte < part[1])
     last = start + int(np.flatnonzero(changed[start:stop])[-1])
-    if byte < guard:
-        place = _span(guard - byte, guard - last, "before the storage")
-    else:
-        place = _span(byte - start, last - start, "past the storage" if byte >= end else "in the storage")
-    subject = f"a write at {place} of {name}"
+    numbers = [abs(each - counted_from) for each in (byte, last)]
+    span = f"bytes {numbers[0]} to {numbers[1]}" if last > byte else f"byte {numbers[0]}"
+    subject = f"a write at {span} {place} the storage of {name}"
     return mismatch(subject, tensor.buffer[byte], before[byte], reason, wrong=changed, noun="bytes")
-
-
-def _span(first: int, last: int, place: str) -> str:
-    return f"byte {first} {place}" if first == last else f"bytes {first} to {last} {place}"

@@ -20,12 +20,9 @@ from poolproof.references.operators import OPERATORS
 from poolproof.references.products import Product
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.cases.calls import CallPart, clause_call
+from poolproof.suites.cases.calls import clause_call
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.question import Aspect, Question, judged, verdict
-
-_ENVIRONMENT_CODES = {561003, 561107, 561108, 561112}
-"""A kernel or its package is not installed: nothing can be concluded about the contract."""
+from poolproof.suites.judging.question import Aspect, Question, judged, not_judged, verdict
 
 
 @dataclass(frozen=True)
@@ -58,33 +55,27 @@ class ContractQuestion(Question):
         operator = OPERATORS[self.call.api.removeprefix("aclnn")]
         reasons = [backend.unsupported(operator, *pair) for pair in product(FORMATS, operator.indices.dtypes)]
         if all(reasons):
-            return self.describe() | verdict(Verdict.NOT_RUN, str(reasons[0])) | {"checks_judged": []}
+            return self.describe() | not_judged(Verdict.NOT_RUN, str(reasons[0]))
         expected = expectations(self.product, self.call)
         made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
         return self.describe() | {"status_code": made.phase_two or made.phase_one} | self._judged(expected, made)
 
     def _judged(self, expected: Expectation, made: Attempt) -> Row:
-        if {made.phase_one, made.phase_two} & _ENVIRONMENT_CODES:
-            reason = f"the kernel is not installed: status {made.phase_two or made.phase_one}"
-            return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
+        if {made.phase_one, made.phase_two} & {561003, 561107, 561108, 561112}:  # it, or its package, is missing
+            return not_judged(
+                Verdict.NOT_RUN, f"the kernel is not installed: status {made.phase_two or made.phase_one}"
+            )
         findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
         if findings:
+            legal, changes = nearest(self.call, models(self.product, self.call.api))
+            fields = sentence(changes) or "nothing is changed"
+            decides = (
+                f"{self.clause or 'no clause'} decides ({self.title}), for {fields}, else as the legal call {legal!r}"
+            )
             first = findings[0].mismatch
-            explained = replace(first, message=f"{first.message}; {self._describe_deciding_clause()}")
-            findings[0] = Finding(findings[0].check, explained)
+            findings[0] = Finding(findings[0].check, replace(first, message=f"{first.message}; {decides}"))
         follows = str(expected.followed(made.phase_one, made.phase_two))
         return {"checks_judged": list(self.aspect.checks), "follows": follows} | judged(findings)
-
-    def _describe_deciding_clause(self) -> str:
-        """Name the clause, its sentence, and the fields in which the nearest legal call differs."""
-        legal, changes = nearest(self.call, models(self.product, self.call.api))
-        fields = sentence(changes) or "nothing is changed"
-        return f"{self.clause or 'no clause'} decides ({self.title}), for {fields}, else as the legal call {legal!r}"
-
-
-def contract_questions(product: Product, part: CallPart, aspect: Aspect, block: str) -> list[ContractQuestion]:
-    """Make the questions of one part of those about one API, for a block of that id."""
-    return [ContractQuestion(call, product, clause, title, aspect, block) for clause, title, call in part.make()]
 
 
 def contract_question(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:

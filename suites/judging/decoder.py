@@ -81,9 +81,6 @@ class Fault:
         }[self.kind]
 
 
-_CODES = ("colour_ids", "binary_weights", "base_four_weights")
-"""The recipes that are a code."""
-
 _CHUNK_ELEMENTS = 1 << 16
 """Cells, or windows, of the planes that are looked at together, where these are more than one."""
 
@@ -94,11 +91,10 @@ def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
     Empty where the gradients are no code, or where they are not told apart in some cell after all, as when one element
     stands for many (an expanded tensor) or indices lie outside their windows.
     """
-    if operands.case.gradient not in _CODES:
+    if operands.case.gradient not in ("colour_ids", "binary_weights", "base_four_weights"):
         return []
-    senders = _Senders(operands)
-    faults, missing, surplus = _read(_wrong_cells(operands, outputs.reshape(-1)), senders)
-    return sorted([*faults, *_matched(missing, surplus, senders)], key=lambda fault: (fault.cell, fault.window or 0))
+    faults, missing, surplus = _read(_wrong_cells(operands, outputs.reshape(-1)), operands)
+    return sorted([*faults, *_matched(missing, surplus, operands)], key=lambda fault: (fault.cell, fault.window or 0))
 
 
 def _wrong_cells(operands: CaseOperands, outputs: NDArray) -> dict[int, float]:
@@ -130,31 +126,21 @@ def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
     return not np.any((np.diff(cells[order]) == 0) & (np.diff(weights[order]) == 0.0))
 
 
-class _Senders:
-    """Which gradients, in units of the code, belong into a cell, and which carry a value."""
+def _senders(operands: CaseOperands, cell: int) -> dict[float, int]:
+    """Map the gradients that belong into ``cell``, in units of the code and but for zeros, to their windows."""
+    windows = operands.senders(cell)
+    gradients = _in_units(operands.gradient.reshape(-1)[windows].astype(np.float64), operands.case)
+    pairs = zip(gradients.tolist(), windows.tolist(), strict=True)
+    return {gradient: window for gradient, window in pairs if gradient}
 
-    def __init__(self, operands: CaseOperands) -> None:
-        self.case = case = operands.case
-        self._operands = operands
-        self._gradients = operands.gradient.reshape(case.planes, case.plane_windows)
-        self._indices = operands.indices.reshape(-1)
 
-    def of(self, cell: int) -> dict[float, int]:
-        """Map the gradients that belong into ``cell``, but for zeros, to their windows."""
-        windows = self._operands.senders(cell)
-        gradients = _in_units(self._gradients.reshape(-1)[windows].astype(np.float64), self.case)
-        pairs = zip(gradients.tolist(), windows.tolist(), strict=True)
-        return {gradient: window for gradient, window in pairs if gradient}
-
-    def carrying(self, cell: int, value: float) -> list[int]:
-        """List the windows of the cell's plane whose gradient is ``value``, which is not 0."""
-        plane = cell // self.case.plane_size
-        gradients = _in_units(self._gradients[plane].astype(np.float64), self.case)
-        found: list[int] = (plane * self.case.plane_windows + np.flatnonzero(gradients == value)).tolist()
-        return found
-
-    def home(self, window: int) -> int:
-        return window // self.case.plane_windows * self.case.plane_size + int(self._indices[window])
+def _carriers(operands: CaseOperands, cell: int, value: float) -> list[int]:
+    """List the windows of the cell's plane whose gradient, in units of the code, is ``value``, which is not 0."""
+    case = operands.case
+    plane = cell // case.plane_size
+    gradients = _in_units(operands.gradient.reshape(case.planes, -1)[plane].astype(np.float64), case)
+    found: list[int] = (plane * case.plane_windows + np.flatnonzero(gradients == value)).tolist()
+    return found
 
 
 _Missing = dict[float, list[tuple[int, int]]]
@@ -167,19 +153,19 @@ _Change = dict[float, int]
 """Gradient -> how many more (or fewer) of it are in a cell than belong there."""
 
 
-def _read(wrong: dict[int, float], senders: _Senders) -> tuple[list[Fault], _Missing, _Surplus]:
+def _read(wrong: dict[int, float], operands: CaseOperands) -> tuple[list[Fault], _Missing, _Surplus]:
     """Read every wrong cell's change; empty cells first, because what they miss helps to read the others."""
     faults, surplus = [], []
     missing: _Missing = defaultdict(list)
     for cell, value in sorted(wrong.items(), key=lambda item: item[1] != 0.0):
-        expected = senders.of(cell)
+        expected, recipe = _senders(operands, cell), operands.case.gradient
         is_count = np.isfinite(value) and value >= 0.0 and value == np.floor(value)
         if not is_count:
             change = None
-        elif senders.case.gradient == "colour_ids":
-            change = _colour(value, [*expected], (missing.get, partial(senders.carrying, cell)))
+        elif recipe == "colour_ids":
+            change = _colour(value, [*expected], (missing.get, partial(_carriers, operands, cell)))
         else:
-            change = _digits(int(value), expected, senders.case.gradient)
+            change = _digits(int(value), expected, recipe)
         if change is None:
             faults.append(Fault("unreadable", cell))
             continue
@@ -204,17 +190,13 @@ def _digits(rest: int, expected: Mapping[float, int], recipe: str) -> _Change | 
     return None if base == 2 and max(change.values(), default=0) > 0 else change
 
 
-_MAX_TIMES = 3
-"""A colour up to so many times its own is taken for itself, repeated."""
-
-
 def _colour(value: float, expected: list[float], sources: Sequence[Callable[[float], object]]) -> _Change | None:
     """Read a cell into which one gradient at most belongs: it holds a multiple of it, another, or the sum of both.
 
     Another one comes from the first of the ``sources`` that has it.
     """
     (own,) = expected or (0.0,)
-    if own and value % own == 0.0 and value / own <= _MAX_TIMES:
+    if own and value % own == 0.0 and value / own <= 3:  # of a few times its own it is sure that it came repeatedly
         return {own: int(value / own) - 1}
     for source in sources:
         if source(value - own):
@@ -224,35 +206,31 @@ def _colour(value: float, expected: list[float], sources: Sequence[Callable[[flo
     return None
 
 
-def _matched(missing: _Missing, surplus: _Surplus, senders: _Senders) -> list[Fault]:
+def _matched(missing: _Missing, surplus: _Surplus, operands: CaseOperands) -> list[Fault]:
     """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again."""
     faults = []
     left = {gradient: np.array(places, np.int64).reshape(-1, 2) for gradient, places in missing.items()}
     for cell, gradient, times in surplus:
-        places = left.get(gradient, _NOWHERE)
-        homes, size = places[:, 1], senders.case.plane_size
+        places = left.get(gradient, np.empty((0, 2), np.int64))
+        homes, size = places[:, 1], operands.case.plane_size
         nearest = np.lexsort((np.abs(homes - cell), homes // size != cell // size))[:times]  # first of the same plane
         faults += [Fault("misrouted", cell, window, home) for window, home in places[nearest].tolist()]
         left[gradient] = np.delete(places, nearest, axis=0)
         if more := times - len(nearest):
-            faults.append(_extra(cell, gradient, more, senders))
+            faults.append(_extra(cell, gradient, more, operands))
     faults += [Fault("lost", cell, window, cell) for places in left.values() for window, cell in places.tolist()]
     return faults
 
 
-_NOWHERE = np.empty((0, 2), np.int64)
-
-
-def _extra(cell: int, weight: float, times: int, senders: _Senders) -> Fault:
-    own = senders.of(cell).get(weight)
+def _extra(cell: int, weight: float, times: int, operands: CaseOperands) -> Fault:
+    own = _senders(operands, cell).get(weight)
     if own is not None:
         return Fault("duplicated", cell, own, cell, times)
-    windows = senders.carrying(cell, weight)
-    if not windows:
-        return Fault("unreadable", cell)
-    if len(windows) > 1:
-        return Fault("copied", cell, times=times)
-    return Fault("copied", cell, windows[0], senders.home(windows[0]), times)
+    windows = _carriers(operands, cell, weight)
+    if len(windows) == 1:
+        index = int(operands.indices.flat[windows[0]])
+        return Fault("copied", cell, windows[0], cell - cell % operands.case.plane_size + index, times)
+    return Fault("copied", cell, times=times) if windows else Fault("unreadable", cell)
 
 
 def _coordinates(number: int, shape: tuple[int, ...]) -> list[int]:
@@ -276,7 +254,10 @@ def inferred_indices(operands: CaseOperands, rule: ForwardRule, scatter: Scatter
 
 
 def _read_whole(operands: CaseOperands, scatter: Scatter) -> Int64:
-    """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows)."""
+    """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows).
+
+    Of a group of windows at a time, in every plane, the gradients are 2**place, and those of the others 0.
+    """
     landing, case = operands.landing, operands.case
     found = np.full((case.planes, case.plane_windows), -1, np.int64)
     residue, digits = landing.residue(), FORMATS[case.dtype].precision
@@ -284,20 +265,15 @@ def _read_whole(operands: CaseOperands, scatter: Scatter) -> Int64:
     for lowest in range(0, landing.residues, digits):
         places = residue - lowest
         group = np.flatnonzero((places >= 0) & (places < digits))
-        sums = scatter(_coded(operands, places, group))
+        codes = np.zeros(case.plane_windows)
+        codes[group] = 2.0 ** places[group]
+        coded = np.broadcast_to(codes, (case.planes, len(codes))).reshape(operands.gradient.shape)
+        sums = scatter(replace(operands, gradient=coded.astype(operands.gradient.dtype)))
         if sums is None:
             return found
         for plane, row in enumerate(sums.reshape(case.planes, case.plane_size)):
             found[plane, group] = _only_cell(row, cells[group], valid[group], places[group])
     return found
-
-
-def _coded(operands: CaseOperands, places: Int64, group: Int64) -> CaseOperands:
-    """Make gradients 2**place for the windows of a group in every plane, and 0 for the others."""
-    codes = np.zeros(operands.case.plane_windows)
-    codes[group] = 2.0 ** places[group]
-    coded = np.broadcast_to(codes, (operands.case.planes, len(codes))).reshape(operands.gradient.shape)
-    return replace(operands, gradient=coded.astype(operands.gradient.dtype))
 
 
 def _only_cell(sums: Float64, cells: Int64, valid: NDArray[np.bool_], places: Int64) -> Int64:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.kernels.numbers import NO_LATTICE
-from poolproof.references.operators import Operator
 from poolproof.reports.rows.evidence import Evidence, Meta, evidence_path, shrunk_path, write_evidence, write_programs
 from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
@@ -30,7 +29,7 @@ from poolproof.suites.judging.budget import too_large
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, out_of_bounds_writes
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.measure import digest, look_at_data
-from poolproof.suites.judging.trial import Trial
+from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 MAX_ELEMENTS = 1_000_000
 """Cells of self, or windows, that evidence holds: of a case of more, planes that fail, as many as have so few."""
@@ -74,7 +73,7 @@ class EvidenceFolder:
         except CaseError:
             return
         if not (case.api.is_backward and (case.has_bit_mask or case.has_empty_window())):  # indices of who has died
-            self.put(Trial(case, _Recorded(_outputs(call) if call else {})), ())
+            self.put(_recorded(case, _outputs(call) if call else {}), ())
 
 
 def _room(case: Case) -> int:
@@ -87,32 +86,23 @@ def _outputs(call: Call) -> Arrays:
     return {name: call.tensors[name].array for name in call.operator.outputs}
 
 
-@dataclass(eq=False)
-class _Recorded(Backend):
-    """In place of an implementation that is gone: puts out what it ``left``, which was added, or found, by a ``model``.
+def _recorded(
+    case: Case, left: Arrays, model: AccumulationModel | ForwardRule = NATIVE, planes: tuple[NDArray[np.intp], ...] = ()
+) -> Trial:
+    """Make the trial of an implementation that is gone from what it ``left``, added, or found, by a ``model``.
 
     Of a large case that is what lies in ``planes``, an index into the leading axes.
     """
-
-    left: Mapping[str, NDArray[Any]]
-    model: AccumulationModel | ForwardRule = NATIVE
-    planes: tuple[Any, ...] = ()
-
-    def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
-        return None
-
-    def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002
-        fresh = _outputs(call)
-        if all(name in fresh and fresh[name][self.planes].shape == array.shape for name, array in self.left.items()):
-            for name, array in self.left.items():
-                fresh[name][self.planes] = array
-        return Outcome(Status.COMPLETED)
-
-    def accumulation(self, call: Call) -> AccumulationModel:  # noqa: ARG002
-        return self.model if isinstance(self.model, AccumulationModel) else NATIVE
-
-    def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
-        return self.model if isinstance(self.model, ForwardRule) else FAMILY_RULE
+    trial = Trial(case, cast(Backend, None))  # it is asked nothing
+    trial.operands = make_operands(case)
+    trial.model, trial.forward_rule = (NATIVE, model) if isinstance(model, ForwardRule) else (model, FAMILY_RULE)
+    call = trial.new_call()
+    outputs = _outputs(call)
+    if all(name in outputs and outputs[name][planes].shape == array.shape for name, array in left.items()):
+        for name, array in left.items():
+            outputs[name][planes] = array
+    trial.baseline = ExecutedCall(call, Outcome(Status.COMPLETED))
+    return trial
 
 
 def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
@@ -141,7 +131,7 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
     left = {} if tensor == "indices" else {tensor: arrays["got"].astype(FORMATS[case.dtype].dtype)}
     index = np.unravel_index(planes, case.leading_shape) if planes else ()
     for assumed in models:
-        derived, meta = evidence_of(Trial(case, _Recorded(left, assumed, index)), (), planes, tensor)
+        derived, meta = evidence_of(_recorded(case, left, assumed, index), (), planes, tensor)
         if case.api.is_backward and not np.array_equal(derived["indices"], arrays["indices"]):
             return ""  # an implementation that takes none has its own
         apart = {"got"} if tensor == "indices" else ()

@@ -7,7 +7,6 @@ stands accused, says only which product or interface it is, and which operators 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
 
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.aclnn.calls import contract_call, smallest_call
@@ -51,11 +50,12 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
     return f"{backend.product}: {find_clause(answer.clause).statement}" if answer.status and answer.clause else None
 
 
-def lacking(backend: Backend, case: Case) -> str | None:
-    """Say why the case is none of the calls that the backend has; None if it is one, or its contract says so."""
-    if backend.product is not None:
-        return None
-    return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
+def missing(backend: Backend, case: Case) -> str | None:
+    """Say why the case is none of the calls that the backend, or its contract, has; None if it is one."""
+    reason = unsupported(backend, case.api, case.dtype, case.index_dtype)
+    if reason is None and backend.product is None:
+        return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
+    return reason
 
 
 def is_reached_by(able: Abilities, case: Case) -> bool:
@@ -65,8 +65,7 @@ def is_reached_by(able: Abilities, case: Case) -> bool:
 
 def has_call(backend: Backend, case: Case) -> bool:
     """Tell whether a case that is made of another one may be asked: a call that the backend has, and as it takes it."""
-    missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
-    return missing is None and is_reached_by(backend.abilities(case.api), case)
+    return missing(backend, case) is None and is_reached_by(backend.abilities(case.api), case)
 
 
 def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:
@@ -106,5 +105,3 @@ def _meets(case: Case, condition: RefusalCondition) -> bool:
             return case.deterministic and case.api.is_backward
         case RefusalCondition.EMPTY_WINDOW:
             return not case.api.is_backward and case.has_empty_window()
-        case _:
-            assert_never(condition)

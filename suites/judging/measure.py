@@ -167,8 +167,6 @@ def judge_plugged(deviations: Deviations) -> tuple[dict[str, bool | None], list[
             if passes is not None and not isinstance(passes, bool):
                 raise PluginFault(f"it said {passes!r:.80}, not True, False or None")
             verdicts[name] = passes
-        except PluginFault as fault:
-            broken.append(f"{name}: {fault}")
         except (Exception, SystemExit) as error:
-            broken.append(f"{name}: {raised(error)}")
+            broken.append(f"{name}: {error if isinstance(error, PluginFault) else raised(error)}")
     return verdicts, broken

@@ -25,9 +25,9 @@ from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.sequences import CallSequence
 from poolproof.suites.cases.varying import twin
 from poolproof.suites.judging.comparing import other_values
-from poolproof.suites.judging.expected import lacking, refusal, unsupported
+from poolproof.suites.judging.expected import missing, refusal
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
-from poolproof.suites.judging.question import Aspect, Question, judged, verdict
+from poolproof.suites.judging.question import Aspect, Question, judged, not_judged
 from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
 CHECKS = ("phase_status", "phase_values")
@@ -85,32 +85,30 @@ class PhaseQuestion(Question):
         try:
             row = self._judged([Trial(case, backend) for case in self.cases], backend)
         except ProducerFailed as error:
-            refused = verdict(Verdict.REFUSED, str(error)) | {"checks_judged": []}
-            row = refused if error.refused else _not_run(str(error))
+            row = not_judged(error.verdict, str(error))
         return self.describe() | row
 
     def _judged(self, trials: Sequence[Trial], backend: Backend) -> Row:
         for trial in trials:
             case = trial.case
-            missing = unsupported(backend, case.api, case.dtype, case.index_dtype) or lacking(backend, case)
-            if missing:
-                return verdict(Verdict.NOT_SUPPORTED, missing) | {"checks_judged": []}
+            if reason := missing(backend, case):
+                return not_judged(Verdict.NOT_SUPPORTED, reason)
             plain = trial.baseline.outcome
             if plain.status is Status.COMPLETED:
                 continue
             documented = refusal(backend, case, trial.baseline.call)
             if documented and documented.allows(plain):
-                return verdict(Verdict.REFUSED, documented.reason) | {"checks_judged": []}
-            return _not_run(f"the plain call is {plain.status}: {plain.message}")
+                return not_judged(Verdict.REFUSED, documented.reason)
+            return not_judged(Verdict.NOT_RUN, f"the plain call is {plain.status}: {plain.message}")
         actions = self.scenario.actions
         if not can_run(backend, actions):
-            return _not_run("the backend cannot do all of its actions")
+            return not_judged(Verdict.NOT_RUN, "the backend cannot do all of its actions")
         calls = [each.new_call() for each in trials]
         result = backend.run_sequence(actions, calls)
         if not result.applicable:
-            return verdict(Verdict.CONFORMS, f"no occasion: {result.text}") | {"checks_judged": []}
+            return not_judged(Verdict.CONFORMS, f"no occasion: {result.text}")
         if result.status is None:
-            return _not_run(result.text)
+            return not_judged(Verdict.NOT_RUN, result.text)
         findings = [*self._wrong_status(result), *self._wrong_values(result, trials, calls)]
         return {"status_code": result.status, "checks_judged": list(CHECKS)} | judged(findings)
 
@@ -197,8 +195,6 @@ def _read_sequence(record: dict[str, Any]) -> CallSequence:
     return sequence
 
 
-_SHAPES = {2: (2, 3, 9, 8), 3: (1, 2, 5, 6, 7)}
-
 _OVERLAPPING: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
     "case that goes through the phases",
     {
@@ -210,16 +206,13 @@ _OVERLAPPING: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
 
 def _cases(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Case]:
     """Yield overlapping windows, once on a tensor that has to be copied; and an empty batch, without a workspace."""
-    shape, windows = _SHAPES[operator.spatial_rank], _OVERLAPPING[operator.windows](operator.spatial_rank)
+    rank = operator.spatial_rank
+    shape, windows = (2, 3, 9, 8) if rank == 2 else (1, 2, 5, 6, 7), _OVERLAPPING[operator.windows](rank)
     small = replace(Case.smallest(operator, dtype), index_dtype=index_dtype, indices="in_window", deterministic=True)
     plain = replace(small, shape=shape, attributes=windows)
     yield plain
     yield replace(plain, layouts=((operator.inputs[0], "sliced"),))
     yield replace(plain, shape=(0, *plain.shape[1:]))
-
-
-def _not_run(reason: str) -> Row:
-    return verdict(Verdict.NOT_RUN, reason) | {"checks_judged": []}
 
 
 def _harm(scenario: ExecutorScenario, trial: Trial) -> Mismatch | None:

@@ -50,16 +50,13 @@ class Question(ABC):
 
     aspect: Aspect
     block: str
+    evidence: EvidenceFolder | None = None
+    """Where a violation leaves evidence; None for kinds that leave none."""
 
     @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits that depend on the content alone."""
         return hashlib.sha256(self.to_line().encode()).hexdigest()[:12]
-
-    @property
-    def evidence(self) -> EvidenceFolder | None:
-        """Where a violation leaves evidence; None for kinds that leave none."""
-        return None
 
     @property
     def built_for(self) -> str:
@@ -128,6 +125,11 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
         "checks_violated": [finding.check for finding in findings],
         "findings": json.dumps([finding.to_record() for finding in findings]) if findings else "",
     }
+
+
+def not_judged(kind: Verdict, reason: str) -> Row:
+    """Return the columns of a verdict that no check has come to."""
+    return verdict(kind, reason) | {"checks_judged": []}
 
 
 def judged(findings: Sequence[Finding]) -> Row:

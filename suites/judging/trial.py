@@ -47,13 +47,7 @@ class ExecutedCall:
 
     def output(self, name: str) -> NDArray:
         """Return the output as its caller reads it after the call, in logical order."""
-        tensor, strides = self.call.tensors[name], self.outcome.strides.get(name)
-        return tensor.array if strides is None else tensor.restrided(strides).array
-
-    def without_inputs(self) -> ExecutedCall:
-        outputs = {name: self.call.tensors[name] for name in self.call.operator.outputs}
-        call = Call(self.call.operator, self.call.attributes, outputs, self.call.deterministic)
-        return ExecutedCall(call, self.outcome)
+        return self.call.tensors[name].restrided(self.strides(name)).array
 
     def strides(self, name: str) -> tuple[int, ...]:
         return self.outcome.strides.get(name, self.call.tensors[name].strides)
@@ -77,12 +71,12 @@ class VariationFailed(Exception):
 class ProducerFailed(Exception):
     """The backend's own forward did not make the mask, or the indices, that a case needs; the text says why.
 
-    ``refused``: it refused the call, as its documents say that it may.
+    ``verdict`` is that of the case: refused, where the forward was as its documents say that it may, or not run.
     """
 
-    def __init__(self, reason: str, refused: bool = False) -> None:
+    def __init__(self, reason: str, verdict: Verdict = Verdict.NOT_RUN) -> None:
         super().__init__(reason)
-        self.refused = refused
+        self.verdict = verdict
 
 
 @dataclass(eq=False)
@@ -234,11 +228,6 @@ class Trial:
         """The first 100 faults, as rows and evidence have them."""
         return [fault.to_record(self.case) for fault in self.faults[:100]]
 
-    @cached_property
-    def maximum(self) -> tuple[NDArray, Int64]:
-        """(maxima, indices) that are expected of a forward, of shape (planes, *windows)."""
-        return forward_maximum(self.operands.planes, self.case.axes, self.forward_rule)
-
     def maximum_of(self, window: Sequence[int]) -> tuple[float, int]:
         """Return (maximum, index) expected of one window, by its coordinates in the output."""
         plane, number = divmod(int(np.ravel_multi_index(window, self.case.pooled_shape)), self.case.plane_windows)
@@ -266,15 +255,11 @@ class Trial:
         """Make the call once more; for odd numbers on other poison, at other addresses and before tempting data."""
         return self.variation("repeat", number)
 
-    def known_output(self, name: str, run: ExecutedCall) -> NDArray:
-        """Select those elements of an output of one of the trial's runs whose meaning is published."""
-        return self.case.known(name, run.output(name))
-
     def equals_baseline(self, run: ExecutedCall, name: str) -> bool:
         """Tell whether an output of another run holds the bits of the first run's; compared once for all checks."""
         key = run, name
         if key not in self._equals_baseline:
-            own, other = self.known_output(name, self.baseline), self.known_output(name, run)
+            own, other = (self.case.known(name, each.output(name)) for each in (self.baseline, run))
             self._equals_baseline[key] = are_same_bits(own, other)
         return self._equals_baseline[key]
 
@@ -332,10 +317,8 @@ class Trial:
 
     def _producing(self, what: str) -> Trial:
         """Run the forward that makes ``what`` this case needs: the first whose dtypes the backend has."""
-        for producer in producers(self.case):
-            if has_call(self.backend, producer):
-                break
-        else:
+        producer = next((each for each in producers(self.case) if has_call(self.backend, each)), None)
+        if producer is None:
             raise ProducerFailed(f"{what} can only be made by the forward, which this backend does not have")
         if producer.id in self.excluded_ids:
             raise ProducerFailed(f"{what} can only be made by the forward, which deviates by itself")
@@ -344,8 +327,9 @@ class Trial:
         if outcome.status is Status.COMPLETED:
             return forward
         documented = refusal(self.backend, producer, call)
-        may_refuse = documented is not None and documented.allows(outcome)
-        raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", refused=may_refuse)
+        is_refused = documented is not None and documented.allows(outcome)
+        verdict = Verdict.REFUSED if is_refused else Verdict.NOT_RUN
+        raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", verdict)
 
     def _completed(self, run: ExecutedCall, context: str, is_same: bool = False) -> ExecutedCall:
         """Return a run that completed; the `VariationFailed` of the same call again is no matter of documents."""
@@ -361,7 +345,9 @@ class Trial:
         key = kind, what
         if key not in self._runs:
             run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
-            self._runs[key] = self._completed(run, f"varied by {key}", kind == "repeat").without_inputs()
+            call = self._completed(run, f"varied by {key}", kind == "repeat").call
+            outputs = {name: call.tensors[name] for name in self.case.api.outputs}
+            self._runs[key] = ExecutedCall(replace(call, tensors=outputs), run.outcome)
         return self._runs[key]
 
     def _varied(self, key: _Variation) -> Call:

@@ -5,6 +5,7 @@ A block is a numbered part of one aspect of one subject, and the unit of work of
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
-from poolproof.suites.judging.contract import ContractQuestion, contract_question, contract_questions
+from poolproof.suites.judging.contract import ContractQuestion, contract_question
 from poolproof.suites.judging.expected import is_reached_by
 from poolproof.suites.judging.phases import DRAWN, PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
@@ -48,6 +49,8 @@ _EXTENSION = "+"
 
 Listed = Callable[[Scope, str, str], list[Target]]
 """Lists the cases of an operator in a dtype and a dtype of indices."""
+
+Test = Callable[[Question], bool]
 
 
 class Block(ABC):
@@ -117,7 +120,7 @@ class Block(ABC):
             clauses = Counter(map(self._clause_of, self.prefix(asked)))
         return {(*self._group, ("clause", clause)): count for clause, count in clauses.items()}
 
-    def smaller(self, failing: Question, still_fails: Callable[[Question], bool], seconds: float) -> Question | None:  # noqa: ARG002
+    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> Question | None:  # noqa: ARG002
         """Seek the smallest question that fails as ``failing``, one of its own, does; None if there is no search."""
         return None
 
@@ -138,23 +141,13 @@ Q = TypeVar("Q", bound=Question)
 
 def in_turns(questions: Iterable[Q], kind_of: Callable[[Q], Hashable]) -> list[Q]:
     """Put one question of each kind first, then a second of each."""
-    turns: defaultdict[int, list[Q]] = defaultdict(list)
-    seen: Counter[Hashable] = Counter()
-    for question in questions:
-        kind = kind_of(question)
-        seen[kind] += 1
-        turns[seen[kind]].append(question)
-    return [question for turn in sorted(turns) for question in turns[turn]]
+    turns: defaultdict[Hashable, Iterator[int]] = defaultdict(itertools.count)
+    return sorted(questions, key=lambda question: next(turns[kind_of(question)]))
 
 
 def root_of(name: str) -> str:
     """Return the id of the planned block that a block extends, or is."""
     return name.partition(_EXTENSION)[0]
-
-
-def extension_id(name: str, index: int) -> str:
-    """Return the id of a block's ``index``-th extension; its own for the 0th."""
-    return f"{name}{_EXTENSION}{index}" if index else name
 
 
 def extend(block: Block, cases: int) -> Iterator[Block]:
@@ -211,7 +204,9 @@ class CaseAspect(Aspect):
         return [
             target
             for target in listed
-            if target.plan_cases <= plan_cases and has_call(subject, target.case) and _has_tags(subject, target.case)
+            if target.plan_cases <= plan_cases
+            and has_call(subject, target.case)
+            and all(TAGS[layout] in subject.tags for _, layout in target.case.layouts if layout in TAGS)
         ]
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[CaseBlock | ListedBlock]:
@@ -255,7 +250,7 @@ class CaseBlock(DrawnBlock):
 
     @property
     def id(self) -> str:
-        return extension_id(super().id, self.index)
+        return f"{super().id}{_EXTENSION}{self.index}" if self.index else super().id
 
     def questions(self) -> list[CaseQuestion]:
         return self.prefix(self.count)
@@ -274,9 +269,7 @@ class CaseBlock(DrawnBlock):
             drawn[0], drawn[most] = drawn[most], drawn[0]
         return [CaseQuestion(case, self.aspect, block) for case in drawn[:count]]
 
-    def smaller(
-        self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
-    ) -> CaseQuestion | None:
+    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> CaseQuestion | None:
         """Seek a smaller case among those that the aspect could have and the backend takes."""
         aspect = replace(self.aspect, standards=False)
         found = smaller_case(
@@ -366,11 +359,12 @@ class ContractBlock(Block):
         return self.part.clauses
 
     def questions(self) -> list[ContractQuestion]:
-        return contract_questions(self.product, self.part, self.aspect, self.id)
+        product, aspect, block = self.product, self.aspect, self.id
+        return [
+            ContractQuestion(call, product, clause, title, aspect, block) for clause, title, call in self.part.make()
+        ]
 
-    def smaller(
-        self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
-    ) -> ContractQuestion | None:
+    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> ContractQuestion | None:
         """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
         question = partial(contract_question, product=self.product, aspect=self.aspect, block=self.id)
         call = ContractCall.from_json(failing.to_line())
@@ -443,9 +437,7 @@ class SequenceBlock(DrawnBlock):
 
         return generate(draw, self.count, self.seed)
 
-    def smaller(
-        self, failing: Question, still_fails: Callable[[Question], bool], seconds: float
-    ) -> PhaseQuestion | None:
+    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> PhaseQuestion | None:
         """Seek a sequence of fewer and simpler actions, on smaller calls that the backend takes."""
         question, subject = partial(PhaseQuestion.of_sequence, aspect=self.aspect, block=self.id), self.subject
         found = smaller_sequence(
@@ -461,10 +453,6 @@ class SequenceBlock(DrawnBlock):
 def _listed(listed: Listed, scope: Scope, dtype: str, index_dtype: str) -> tuple[Target, ...]:
     """Cache a list: a session counts it several times before it begins."""
     return tuple(listed(scope, dtype, index_dtype))
-
-
-def _has_tags(subject: Subject, case: Case) -> bool:
-    return all(TAGS[layout] in subject.tags for _, layout in case.layouts if layout in TAGS)
 
 
 def has_call(subject: Subject, case: Case) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from poolproof.backends.torch_streams import ACTIONS as TORCH_ACTIONS
 from poolproof.references.accumulation import NATIVE
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS, find_operator
-from poolproof.references.products import PRODUCTS, Product, product_of
+from poolproof.references.products import PRODUCTS, product_of
 from poolproof.references.refusals import REFUSALS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -31,7 +31,7 @@ from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging import expected
 from poolproof.suites.judging.trial import NOT_MADE
-from poolproof.suites.plan.plans import Subject, Survey, subjects
+from poolproof.suites.plan.plans import Survey, subjects
 from poolproof.suites.plan.selection import Selection
 
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
@@ -78,7 +78,8 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
         typed = list(_typed(f"--{name}", run["arguments"]))
         read: list[object] = []
         with suppress(KeyError, ValueError):  # words that no session takes are none of its options
-            read = [_SPELLED.get(name, str)(word) for word in (typed if name in _REPEATABLE else typed[-1:])]
+            counted = typed if name in ("operator", "dtype", "aspect", "backend") else typed[-1:]
+            read = [_SPELLED.get(name, str)(word) for word in counted]
         if read and list(dict.fromkeys(read)) != list(dict.fromkeys(values)):
             yield f"the run was started with --{name} {', '.join(typed)}, and asked {', '.join(map(str, values))}"
     if not set(_typed("--case", run["arguments"])) <= {*selection.lines}:
@@ -88,8 +89,6 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
     if "--strict-waivers" in run["arguments"] and not run["strict_waivers"]:
         yield "the run was started with --strict-waivers, and is said not to be strict"
 
-
-_REPEATABLE = ("operator", "dtype", "aspect", "backend")
 
 _SPELLED: Mapping[str, Callable[[str], object]] = {
     "operator": lambda word: find_operator(word).name,
@@ -110,7 +109,8 @@ def _typed(option: str, arguments: Sequence[str]) -> Iterator[str]:
 
 def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
     """Hold what a backend is recorded to be against its name, its product's contract and the family of operators."""
-    product = _product_of(name, survey)
+    is_without = (name in BUILT_IN and name != "aclnn") or name.startswith(KERNELS)
+    product = _EMULATED.get(name, None if is_without else survey.product)
     if product != survey.product:
         yield f"{name} is recorded to be product {survey.product_name or 'none'}, and it is {product or 'none'}"
         return
@@ -123,19 +123,9 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
     for was, now in zip(survey.subjects, known, strict=True):
         if was != now:
             pair = f"{was.operator.name} {was.dtype} {was.index_dtype}"
-            yield f"{name} {pair} is recorded otherwise than is known: {_difference(was, now)}"
-
-
-def _difference(was: Subject, now: Subject) -> str:
-    names = ("product", "unsupported", "tags", "actions", "makes_indices", "abilities", "index_dtypes")
-    name = next(name for name in names if getattr(was, name) != getattr(now, name))
-    return f"{name} is {getattr(was, name)!s}, and has to be {getattr(now, name)!s}"
-
-
-def _product_of(name: str, survey: Survey) -> Product | None:
-    if name in _EMULATED:
-        return _EMULATED[name]
-    return None if (name in BUILT_IN and name != "aclnn") or name.startswith(KERNELS) else survey.product
+            said = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
+            what, there, here = next(each for each in said if each[1] != each[2])
+            yield f"{name} {pair} is recorded otherwise than is known: {what} is {there!s}, and has to be {here!s}"
 
 
 def _stand_in(name: str, survey: Survey) -> Backend:
@@ -211,8 +201,9 @@ def _refusal_problem(row: Row) -> str:
     except (CaseError, ValueError, TypeError, AttributeError, RecursionError):
         return "is said to be refused as documented, and is about no case"
     product = PRODUCTS.get(str(row["product"]))
-    own = row["backend"].rpartition(":")[0] in _BY_ROUTE and f"torch-{row['backend'].rpartition(':')[2]}"
-    interfaces = [own or row["backend"]] if own or row["backend"] in BUILT_IN else list(REFUSALS)
+    route, _, device = row["backend"].rpartition(":")
+    own = f"torch-{device}" if route in ("torch-autograd", "torch-compile") else row["backend"]
+    interfaces = [own] if own != row["backend"] or own in BUILT_IN else list(REFUSALS)
     cases += [each for case in cases if needs_producer(case) for each in producers(case)]
     stand_ins = [cast(Backend, SimpleNamespace(product=product, interface=name)) for name in interfaces]
     allowed = [expected.refusal(each, asked, _described_call(asked)) for each in stand_ins for asked in cases]
@@ -221,9 +212,6 @@ def _refusal_problem(row: Row) -> str:
     if made_of_others or row["reason"] in reasons:
         return ""
     return f"is said to be refused as documented, and {'other documents do' if reasons else 'no document does'}"
-
-
-_BY_ROUTE = ("torch-autograd", "torch-compile")
 
 
 def _described_call(case: Case) -> Call:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 
 from poolproof.references.contract.call import ContractError
@@ -154,7 +155,7 @@ class Selection:
     def within(self, budget: Mapping[str, Any]) -> Self:
         """Return what a time budget left of it, and what it added; `BadInput` if that is impossible."""
         extensions, parts = budget.get("beyond", {}), budget.get("asked", {})
-        known = {block.id: block for block in self.planned()} if extensions else {}
+        known = {block.id: block for block in self.planned} if extensions else {}
         for name, cases in extensions.items():
             if name not in known or not 0 < cases <= _MOST_EXTENSION or known[name].extension() is None:
                 raise BadInput(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
@@ -189,18 +190,29 @@ class Selection:
         return [subject for subject in self.subjects() if subject.unsupported is not None and is_first]
 
     def blocks(self) -> list[Block]:
-        planned = self.planned()
-        return planned + [more for block in planned for more in extend(block, self.extensions.get(block.id, 0))]
+        extensions = (extend(block, self.extensions.get(block.id, 0)) for block in self.planned)
+        return [*self.planned, *chain.from_iterable(extensions)]
 
+    @cached_property
     def planned(self) -> list[Block]:
-        """Return the single questions, or the blocks of the plan, without extensions."""
-        return [block for block in self._all_blocks if self.shard is None or block.id in self._shard_ids]
+        """The single questions, or the blocks of the plan, without extensions."""
+        singles = (
+            SingleBlock(line_question(line, surveyed.product, surveyed.subjects), name)
+            for name, surveyed in self.surveys.items()
+            for line in self.lines
+        )
+        planned = blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed)
+        found: list[Block] = [*{single.id: single for single in singles}.values(), *planned]
+        if self.shard is None:
+            return found
+        own = self.shard.names({block.id: block.cost for block in found})
+        return [block for block in found if block.id in own]
 
     def plan_cases(self) -> int:
         """Count the cases of the whole plan on these backends, or of a larger one if more cases are selected."""
         usual = PLANS.get(self.plan.name, self.plan)
         plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
-        return sum(block.count for block in Selection(self.surveys, plan, self.seed, tuple(ASPECTS)).planned())
+        return sum(block.count for block in Selection(self.surveys, plan, self.seed, tuple(ASPECTS)).planned)
 
     def mandatory(self) -> list[dict[str, Any]]:
         """Count the cases that a complete run judges, by group."""
@@ -220,21 +232,6 @@ class Selection:
         selected = {found[1] for found in map(_PLANNED.search, node_ids) if found}
         kept = [name for test, name in planned.items() if test in selected or name in begun]
         return kept if selected <= planned.keys() and len(kept) < len(planned) else None
-
-    @cached_property
-    def _shard_ids(self) -> frozenset[str]:
-        assert self.shard is not None
-        return self.shard.names({block.id: block.cost for block in self._all_blocks})
-
-    @cached_property
-    def _all_blocks(self) -> list[Block]:
-        singles = (
-            SingleBlock(line_question(line, surveyed.product, surveyed.subjects), name)
-            for name, surveyed in self.surveys.items()
-            for line in self.lines
-        )
-        planned = blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed)
-        return [*{single.id: single for single in singles}.values(), *planned]
 
 
 Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]

@@ -63,10 +63,6 @@ class NotRun(Exception):
     """The implementation did not run a probe; the text says why."""
 
 
-_OVER_THE_INPUT = ((2, 1), (1, 1), (1, 0), (2, 1))
-"""Kernel, stride, padding and dilation along the first axis and the others: of windows that reach padding alone."""
-
-
 @dataclass(frozen=True)
 class Experiment:
     """``layouts`` are those of the tensors that are not contiguous."""
@@ -122,14 +118,13 @@ class Experiment:
 
     def without_cells(self) -> Trial | None:
         """Run a forward whose windows step over the input; None where there are none, or they are refused."""
-        rank = self.operator.spatial_rank
-        kernel, stride, padding, dilation = ((first, *(rest,) * (rank - 1)) for first, rest in _OVER_THE_INPUT)
-        windows = Windowed(kernel, stride, padding, dilation)
+        ones, others = (1,) * self.operator.spatial_rank, self.operator.spatial_rank - 1
+        windows = Windowed((2, *ones[1:]), ones, (1, *(0,) * others), (2, *ones[1:]))
         is_one = self.operator.windows is Windowed and not self.operator.is_backward
         if not is_one or not self.backend.abilities(self.operator).have(windows):
             return None
         try:
-            return self.trial(replace(self._case(False), shape=(*PLANES, *(1,) * rank), attributes=windows))
+            return self.trial(replace(self._case(False), shape=(*PLANES, *ones), attributes=windows))
         except NotRun:
             return None
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.forward import forward_indices, judge_forward, maximum_without_cells, window_cells
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing, Ties
-from poolproof.references.kernels.forward import WRONG_INDEX, WRONG_MAXIMUM
+from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
 from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.experiment import Experiment, Observation
 
@@ -25,19 +25,11 @@ NO_CELL = "no cell"
 
 def exact_data(experiment: Experiment) -> Observation:
     """Find whether maxima arrive, and indices point at them: without that no rule can be found."""
-    wrong = windows = 0
-    for recipe in ("normal", "ties", "negative", "descending"):
-        trial = experiment.forward(recipe)
-        case = trial.case
-        maxima = trial.maximum[0].astype(np.float64).ravel()
-        picked = trial.output_indices.reshape(case.planes, case.plane_windows)
-        inside = (picked >= 0) & (picked < case.plane_size)
-        planes = trial.operands.values.astype(np.float64).reshape(case.planes, case.plane_size)
-        pointed = np.take_along_axis(planes, np.where(inside, picked, 0), axis=1).ravel()
-        out = trial.baseline.output("out").astype(np.float64).ravel()
-        wrong += int(((out != maxima) | (pointed != maxima) | ~inside.ravel()).sum())
-        windows += len(maxima)
-    return Observation("exact data", "wrong" if wrong else "right", f"{wrong} of {windows} maxima or indices are wrong")
+    trials = map(experiment.forward, ("normal", "ties", "negative", "descending"))
+    flags = np.concatenate([trial.forward_flags.ravel() for trial in trials])
+    wrong = np.count_nonzero(flags & (WRONG_MAXIMUM | POINTS_ELSEWHERE))
+    evidence = f"{wrong} of {flags.size} maxima or indices are wrong"
+    return Observation("exact data", "wrong" if wrong else "right", evidence)
 
 
 def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
@@ -52,9 +44,10 @@ def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
     for trait in _TRAITS:
         trials = [experiment.forward(recipe) for recipe in trait.recipes]
         options = [option for option in trait.options if option not in (_FROM_INDICES, _FROM_SUMS)[by_sums]]
-        unexplained = {option: unexplained_by(trials, trait.by(rule, option)) for option in options}
+        rules = {option: replace(rule, **{trait.field: option}) for option in options}
+        unexplained = {option: unexplained_by(trials, candidate) for option, candidate in rules.items()}
         best = min(unexplained, key=lambda option: unexplained[option].sum())
-        wrong, rule = unexplained[best], trait.by(rule, best)
+        wrong, rule = unexplained[best], rules[best]
         words, evidence = trait.options[best], f"predicts {(~wrong).sum()} of {wrong.size} {noun}"
         if wrong.any():
             words, evidence = UNKNOWN, f"{words} comes closest: it {evidence}"
@@ -80,9 +73,6 @@ class _Trait:
     recipes: tuple[str, ...]
     field: str
     options: Mapping[Any, str]
-
-    def by(self, rule: ForwardRule, option: Any) -> ForwardRule:
-        return replace(rule, **{self.field: option})
 
 
 _TRAITS = (

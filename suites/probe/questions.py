@@ -90,9 +90,8 @@ def _backward_account(experiment: Experiment, account: Account) -> Account:
     rounding = sums.rounding(experiment)
     bits = sums.kept_bits(experiment)
     kind, accumulation = sums.accumulation(experiment, bits, rounding.found)
-    looks = (sums.subnormals, sums.overflow, sums.infinities, sums.nan, sums.negative_zero)
-    seen = [accumulation, rounding, *(look(experiment) for look in looks)]
-    seen += [sums.determinism(experiment, demanded) for demanded in (False, True)]
+    seen = [accumulation, rounding, sums.subnormals(experiment), *sums.specials(experiment)]
+    seen += [sums.negative_zero(experiment), *(sums.determinism(experiment, demanded) for demanded in (False, True))]
     account = replace(account, observations=(*account.observations, *seen))
     model = None
     if kind is not None and rounding.found == "even":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -243,22 +243,12 @@ def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
     return experiment.crafted(craft).gradient_input[experiment.landing().cells_of_at_least(2)]
 
 
-def overflow(experiment: Experiment) -> Observation:
-    """Find what the sum of the largest value with itself becomes."""
+def specials(experiment: Experiment) -> Iterator[Observation]:
+    """Find what becomes of the largest value added to itself, and of an infinity or NaN that is alone in its cell."""
     largest = experiment.fmt.max
-    outputs = _of_pairs(experiment, largest, largest), -_of_pairs(experiment, -largest, -largest)
-    return _named("overflow", np.concatenate(outputs), {"infinity": np.inf, "saturates": largest})
-
-
-def infinities(experiment: Experiment) -> Observation:
-    """Find what becomes of an infinite gradient that is alone in its cell."""
-    outputs = _of_pairs(experiment, np.inf, 0.0), -_of_pairs(experiment, -np.inf, 0.0)
-    return _named("infinity", np.concatenate(outputs), {"kept": np.inf, "saturates": experiment.fmt.max})
-
-
-def nan(experiment: Experiment) -> Observation:
-    """Find what becomes of NaN."""
-    return _named("NaN", _of_pairs(experiment, np.nan, 0.0), {"kept": np.nan, "zero": 0.0})
+    yield _special(experiment, "overflow", (largest, largest), {"infinity": np.inf, "saturates": largest})
+    yield _special(experiment, "infinity", (np.inf, 0.0), {"kept": np.inf, "saturates": largest})
+    yield _special(experiment, "NaN", (np.nan, 0.0), {"kept": np.nan, "zero": 0.0})
 
 
 def negative_zero(experiment: Experiment) -> Observation:
@@ -269,7 +259,10 @@ def negative_zero(experiment: Experiment) -> Observation:
     return Observation("-0", found, f"{int(negative.sum())} of {len(negative)} stay negative")
 
 
-def _named(trait: str, outputs: Float64, names: dict[str, float]) -> Observation:
+def _special(experiment: Experiment, trait: str, pair: tuple[float, float], names: Mapping[str, float]) -> Observation:
+    """Name what becomes of a pair of gradients, and of their negatives, by the values that it may become."""
+    first, second = pair
+    outputs = np.concatenate([sign * _of_pairs(experiment, sign * first, sign * second) for sign in (1.0, -1.0)])
     for name, value in names.items():
         if np.array_equal(outputs, np.full(len(outputs), value), equal_nan=True):
             return Observation(trait, name, f"all of {len(outputs)}")

@@ -160,12 +160,9 @@ class Runner:
 
     def _is_new(self, row: Row, waiting: Iterable[tuple[Question, Row]]) -> bool:
         """Tell whether a failure is the first of its kind, or the first to be shrunk for its check."""
-        if kind_of(row) not in {*self._kinds, *(kind_of(other) for _, other in waiting)}:
-            return True
-        return self.shrinks and self._claim_of(row) not in {
-            *self._shrunk,
-            *(self._claim_of(other) for _, other in waiting),
-        }
+        kinds = self._kinds | {kind_of(other) for _, other in waiting}
+        claims = self._shrunk | {self._claim_of(other) for _, other in waiting}
+        return kind_of(row) not in kinds or (self.shrinks and self._claim_of(row) not in claims)
 
     def _record_once(self, unplanned: Iterable[Row]) -> None:
         for row in unplanned:

@@ -35,7 +35,7 @@ from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
-from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
+from poolproof.suites.plan.blocks import Block, extend, root_of
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import mandatory, redraw_questions
 from poolproof.suites.rerun import REDRAW
@@ -61,7 +61,7 @@ class Made:
 
     def extension(self) -> Self | None:
         root, index = root_of(self.id), self.index + 1
-        return replace(self, id=extension_id(root, index), index=index) if self.endless else None
+        return replace(self, id=f"{root}+{index}", index=index) if self.endless else None
 
 
 class SimulatedProcesses:

@@ -7,13 +7,12 @@ name. `CHECKS` is the complete list; a plan names checks by id.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 from poolproof.backends.base import Status
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks import maxima, memory, sums, variants  # noqa: F401  (they register their checks)
-from poolproof.suites.judging.checks.registry import REGISTERED, Check
+from poolproof.suites.judging.checks.registry import REGISTERED
 from poolproof.suites.judging.comparing import other_shape
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.trial import Trial, VariationFailed
@@ -46,13 +45,13 @@ def expected_checks(case: Case, ids: Iterable[str]) -> tuple[str, ...]:
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:
     """Return (checks that judged, what they found) for a trial whose first run completed.
 
-    An output of another shape or dtype than was given is all that is said: nothing else can be held against it. With
-    other strides it is read as its caller reads it, and judged. `VariationFailed` where somebody is accused of it, or
-    nothing is wrong.
+    An output of another shape or dtype than was given, which `results` finds first, is all that is said: nothing else
+    can be held against it. With other strides it is read as its caller reads it, and judged. `VariationFailed` where
+    somebody is accused of it, or nothing is wrong.
     """
     assert trial.baseline.outcome.status is Status.COMPLETED
     judged, findings, excused = [], [], None
-    for check in _in_order(ids):
+    for check in sorted(map(CHECKS.__getitem__, ids), key=lambda check: check.id != "results"):
         if (check.applies and not check.applies(trial.case)) or (check.is_shown_by and not check.is_shown_by(trial)):
             continue
         try:
@@ -70,9 +69,3 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
     if excused and not findings:
         raise excused
     return judged, findings
-
-
-@cache
-def _in_order(ids: tuple[str, ...]) -> tuple[Check, ...]:
-    """Sort the checks: `results` decides first whether there is anything to judge."""
-    return tuple(CHECKS[name] for name in sorted(ids, key=lambda name: name != "results"))

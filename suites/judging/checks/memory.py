@@ -55,7 +55,7 @@ def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
         if trial.equals_baseline(trial.repetition(), name):
             continue  # of which an element that kept its poison, another one each time, has none
-        outputs = [trial.known_output(name, run) for run in (trial.baseline, trial.repetition())]
+        outputs = [trial.case.known(name, run.output(name)) for run in (trial.baseline, trial.repetition())]
         if anywhere(_unwritten, *outputs):
             unwritten = _unwritten(*outputs)
             element = first_element(unwritten)

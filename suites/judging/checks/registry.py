@@ -31,9 +31,7 @@ REGISTERED: dict[str, Check] = {}
 
 
 def check(
-    claim: str,
-    applies: Callable[[Case], bool] | None = None,
-    is_shown_by: Callable[[Trial], bool] | None = None,
+    claim: str, applies: Callable[[Case], bool] | None = None, is_shown_by: Callable[[Trial], bool] | None = None
 ) -> Callable[[Judge], Judge]:
     """Register the function below as the check of its name."""
 
@@ -42,10 +40,6 @@ def check(
         return find
 
     return register
-
-
-def is_backward(case: Case) -> bool:
-    return case.api.is_backward
 
 
 def is_full_backward(case: Case) -> bool:

@@ -11,7 +11,7 @@ from poolproof.references.summary import summarise
 from poolproof.reports.rows.rejudge import number
 from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.cells import REACHED, REJECTED, CellChunks
-from poolproof.suites.judging.checks.registry import check, is_backward, is_full_backward
+from poolproof.suites.judging.checks.registry import check, is_full_backward
 from poolproof.suites.judging.chunks import anywhere, where
 from poolproof.suites.judging.comparing import differs, wrong_element
 from poolproof.suites.judging.findings import (
@@ -25,7 +25,7 @@ from poolproof.suites.judging.findings import (
 from poolproof.suites.judging.trial import SCALE, ExecutedCall, ProducerFailed, Trial
 
 
-@check("every cell that a window reaches holds an admissible sum", is_backward)
+@check("every cell that a window reaches holds an admissible sum", lambda case: case.api.is_backward)
 def interval(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.rejected_reached:
         return None
@@ -33,7 +33,7 @@ def interval(trial: Trial) -> Mismatch | None:
     return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.tally.reached)
 
 
-@check("cells that no window reaches are exactly zero", is_backward)
+@check("cells that no window reaches are exactly zero", lambda case: case.api.is_backward)
 def unreached(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.rejected_unreached:
         return None

@@ -36,8 +36,8 @@ def layout_invariance(trial: Trial) -> Mismatch | None:
     is_shown_by=lambda trial: bool(trial.backend.modes) or _can_run_any(trial, MODES),
 )
 def modes(trial: Trial) -> Mismatch | None:
-    found = _first(_disturbed(trial, trial.in_mode(mode), f"made with {mode}") for mode in trial.backend.modes)
-    return found or _in_sequences(trial, MODES)
+    made = ((run, f"made with {mode}") for mode in trial.backend.modes if (run := trial.in_mode(mode)))
+    return _first(_disturbed(trial, run, context) for run, context in made) or _in_sequences(trial, MODES)
 
 
 @check(
@@ -46,14 +46,12 @@ def modes(trial: Trial) -> Mismatch | None:
     lambda trial: bool(trial.backend.variants),
 )
 def variants(trial: Trial) -> Mismatch | None:
-    made = ((trial.in_mode(variant), f"made with {variant}") for variant in trial.backend.variants)
+    made = ((run, f"made with {variant}") for variant in trial.backend.variants if (run := trial.in_mode(variant)))
     return _first(wrong_by_itself(trial, run, context) for run, context in made)
 
 
-def wrong_by_itself(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch | None:
-    """Report what is wrong with a run, whatever the first gave; None of one that could not be made."""
-    if run is None:
-        return None
+def wrong_by_itself(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
+    """Report what is wrong with a run, whatever the first gave."""
     if other := other_shape(run):
         return replace(other, message=f"{context}: {other.message}")
     if trial.case.api.is_backward:
@@ -95,10 +93,8 @@ def _in_sequences(trial: Trial, sequences: Mapping[str, Actions]) -> Mismatch | 
     return None
 
 
-def _disturbed(trial: Trial, run: ExecutedCall | None, context: str) -> Mismatch | None:
-    """Find what is wrong with a run that was made as ``context`` says; None of one that could not be made, too."""
-    if run is None:
-        return None
+def _disturbed(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
+    """Find what is wrong with a run that was made as ``context`` says."""
     seen = () if trial.baseline.outcome.sanitizer else run.outcome.sanitizer  # the check `sanitizer` says the first's
     if said := run.outcome.guard_violations or seen:
         return Mismatch(f"{context}: {'; '.join(said)}")
