@@ -3,10 +3,10 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from operator import gt, lt
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,11 @@ from poolproof.references.geometry import windowed_axis
 from poolproof.references.layouts import DRAWN, LAYOUTS, MemoryLayout
 from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
+from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
+from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.meetings import Space
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.completing import row_of
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
@@ -54,56 +58,45 @@ def test_every_draw_is_legal(operator: Operator, aspect: CaseAspect) -> None:
             assert case.planes * case.plane_windows <= 40_000
 
 
-def windowed(aspect: str = "values") -> list[Case]:
-    return drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], CASE_ASPECTS[aspect], 1500)
+OF_GEOMETRY = (
+    *("batch", "channels", "shape of a plane", "axis of length 1", "windows per plane"),
+    *("windows over one cell", "kernel against stride", "dilation", "padding", "last window", "stride list"),
+    *("a dilation that differs by axis", "output against input"),
+)
+"""Factors of which the usual draw visits every class."""
 
-
-def along(case: Case, first: str, second: str, holds: Callable[[int, int], bool], many: Callable = any) -> bool:
-    """Whether two attributes, or one and the shape, are so along any axis, or all."""
-    sizes = {**vars(case.attributes), "shape": case.spatial_shape}
-    return many(holds(one, other) for one, other in zip(sizes[first], sizes[second], strict=False))
-
-
-FEATURES: dict[str, Callable[[Any], bool]] = {
-    "unbatched": lambda case: len(case.shape) == 4,
-    "batched": lambda case: len(case.shape) == 5,
-    "empty batch": lambda case: 0 in case.shape,
-    "ceil_mode": lambda case: case.attributes.ceil_mode,
-    "full padding": lambda case: along(case, "padding", "kernel_size", lambda p, k: bool(p) and p == k // 2),
-    "dilation": lambda case: max(case.attributes.dilation, default=1) > 1,
-    "uneven dilation": lambda case: len(set(case.attributes.dilation)) > 1,
-    "stride list empty": lambda case: case.attributes.stride == (),
-    "lists of length one": lambda case: len(case.attributes.kernel_size) == 1,
-    "kernel beyond the input": lambda case: along(case, "kernel_size", "shape", gt),
-    "stride above kernel": lambda case: along(case, "stride", "kernel_size", gt),
-    "stride below kernel": lambda case: along(case, "stride", "kernel_size", lt),
-    "unit axis": lambda case: 1 in case.spatial_shape,
-    "uneven spatial axes": lambda case: len(set(case.spatial_shape)) == 3,
-    "planes around 16": lambda case: case.planes in (15, 16, 17),
-    "planes around 64": lambda case: case.planes in (63, 64, 65),
-    "length around 32": lambda case: bool({31, 32, 33} & set(case.spatial_shape)),
-    "overlap": lambda case: any(axis.coverage().max() > 1 for axis in case.axes),
-    "gaps": lambda case: any(axis.coverage().min() == 0 for axis in case.axes),
-    "clipped last window": lambda case: any(not axis.valid[-1].all() for axis in case.axes),
-}
-ADAPTIVE: dict[str, Callable[[Any], bool]] = {
-    "more windows than cells": lambda case: along(case, "output_size", "shape", gt),
-    "one axis not divisible": lambda case: along(
-        case, "output_size", "shape", lambda out, size: size % out != 0, lambda uneven: sum(uneven) == 1
-    ),
-    "all axes divisible": lambda case: along(case, "output_size", "shape", lambda out, size: size % out == 0, all),
+ALSO: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "MaxPool3dWithArgmaxBackward": {
+        "planes around 16": lambda case: case.planes in (15, 16, 17),
+        "planes around 64": lambda case: case.planes in (63, 64, 65),
+        "length around 32": lambda case: bool({31, 32, 33} & set(case.spatial_shape)),
+        "uneven spatial axes": lambda case: len(set(case.spatial_shape)) == 3,
+        "kernel beyond the input": lambda case: any(axis.positions.shape[1] > axis.size for axis in case.axes),
+        "cells in no window": lambda case: any(axis.coverage().min() == 0 for axis in case.axes),
+    },
+    "AdaptiveMaxPool3dBackward": {
+        "one axis not divisible": lambda case: sum(axis.size % axis.windows != 0 for axis in case.axes) == 1
+    },
 }
 
 
-def test_geometries_visit() -> None:
-    visits = {feature: sum(map(has, windowed())) for feature, has in FEATURES.items()}
-    adaptive = drawn(OPERATORS["AdaptiveMaxPool3dBackward"], CASE_ASPECTS["values"])
-    visits |= {feature: sum(map(has, adaptive)) for feature, has in ADAPTIVE.items()}
-    assert min(visits.values()) >= 5, visits
+@pytest.mark.parametrize("name", ALSO)
+def test_geometries_visit(name: str) -> None:
+    space, visits = Space(Scope(OPERATORS[name], ("int64",))), Counter[tuple[str, str]]()
+    for case in drawn(OPERATORS[name], CASE_ASPECTS["values"], 1500):
+        visits.update(classes_of(features_of(row_of(case))).items())
+        visits.update(("also", words) for words, holds in ALSO[name].items() if holds(case))
+    factors = [factor for factor in FACTORS if factor.name in OF_GEOMETRY]
+    assert len(factors) == len(OF_GEOMETRY)
+    classes = [(factor.name, own) for factor in factors for own in factor.classes]
+    wanted = [(name, own) for name, own in classes if not space.excluded({name: own})]
+    assert [each for each in (*wanted, *(("also", words) for words in ALSO[name])) if visits[each] < 5] == []
 
 
 def test_layouts_come_alone_and_together() -> None:
-    layouts = [dict(case.layouts) for case in windowed("layouts")]
+    layouts = [
+        dict(case.layouts) for case in drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], CASE_ASPECTS["layouts"], 1500)
+    ]
     alone = {name for choice in layouts if len(choice) == 1 for name in choice}
     assert alone == {"self", "grad_output", "indices", "grad_input"}
     assert any(len(choice) == 4 for choice in layouts)

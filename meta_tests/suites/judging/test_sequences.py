@@ -43,12 +43,17 @@ def sequence_block(count: int, operator: str = "MaxPool2dWithIndicesBackward", *
     return block
 
 
+TWO, OTHER = "prepare, prepare executor=1, run", "prepare, prepare call=1 executor=1, run"
+REPEATABLE, SET, DONE = "prepare uncached, make_repeatable", "set_addresses call", "prepare, run, synchronise"
+COPIED, AT_ONCE = "fill inputs, copy inputs stream=2, prepare", "prepare thread=1 at_once"
+
+
 @pytest.mark.parametrize(
     ("illegal", "reason", "legal"),
     [
         ("run", "no such executor", "prepare, run"),
         ("prepare, run, run", "no such executor", "prepare, run, prepare, run"),
-        ("prepare, prepare, run", "there already", "prepare, prepare executor=1, run"),
+        ("prepare, prepare, run", "there already", TWO),
         ("prepare", "no call runs", "prepare, run"),
         ("prepare, run stream=64", "64 or more", "prepare, run stream=63"),
         ("prepare call=3, run", "there are 3 calls", "prepare call=2, run"),
@@ -56,68 +61,40 @@ def sequence_block(count: int, operator: str = "MaxPool2dWithIndicesBackward", *
         ("need a workspace", "not a part", "prepare, run"),
         # of streams
         (
-            "prepare, prepare executor=1, run, run executor=1 stream=2",
+            f"{TWO}, run executor=1 stream=2",
             "call 0 is in use on stream 1",
-            "prepare, prepare executor=1, run, synchronise, run executor=1 stream=2",
+            f"{TWO}, synchronise, run executor=1 stream=2",
         ),
         (
-            "prepare, prepare call=1 executor=1, run, run executor=1 stream=2 workspace=0",
-            "workspace 0 is in use on stream 1",
-            "prepare, prepare call=1 executor=1, run, run executor=1 workspace=0",
+            f"{OTHER}, run executor=1 stream=2 workspace=0",
+            "workspace 0 is in use",
+            f"{OTHER}, run executor=1 workspace=0",
         ),
-        (
-            "fill inputs, copy inputs stream=2, prepare, record, wait, run",
-            "call 0 is in use on stream 2",
-            "fill inputs, copy inputs stream=2, prepare, record stream=2, wait, run",
-        ),
+        (f"{COPIED}, record, wait, run", "call 0 is in use on stream 2", f"{COPIED}, record stream=2, wait, run"),
         ("prepare, run, wait stream=2", "nothing recorded", "prepare, run, record, wait stream=2"),
         ("prepare, run, record, record", "recorded before", "prepare, run, record, wait"),
         # of executors
-        ("prepare, make_repeatable, run", "cache knows it", "prepare uncached, make_repeatable, run, run"),
-        ("prepare uncached, run, make_repeatable", "no such executor", "prepare uncached, make_repeatable, run"),
+        ("prepare, make_repeatable, run", "cache knows it", f"{REPEATABLE}, run, run"),
+        ("prepare uncached, run, make_repeatable", "no such executor", f"{REPEATABLE}, run"),
         ("prepare uncached, run", "keeps what was prepared", "prepare readdressed, run"),
-        (
-            "prepare uncached, make_repeatable, run, make_repeatable",
-            "it ran before",
-            "prepare uncached, make_repeatable, run, synchronise, destroy",
-        ),
+        (f"{REPEATABLE}, run, make_repeatable", "it ran before", f"{REPEATABLE}, run, synchronise, destroy"),
         ("prepare, destroy asked, run", "no such executor", "prepare, destroy asked, prepare, run"),
         ("prepare, destroy", "asked for where it never ran", "prepare, destroy asked, prepare, run"),
-        (
-            "prepare uncached, make_repeatable, run, destroy",
-            "executor 0 is in use",
-            "prepare uncached, make_repeatable, run, synchronise, destroy",
-        ),
+        (f"{REPEATABLE}, run, destroy", "executor 0 is in use", f"{REPEATABLE}, run, synchronise, destroy"),
         ("prepare, set_addresses call=1, run", "not repeatable", "prepare call=1, run"),
-        (
-            "prepare uncached, make_repeatable, set_addresses call=2, run",
-            "differ in more than their data",
-            "prepare uncached, make_repeatable, set_addresses call=1, run",
-        ),
-        (
-            "prepare uncached, make_repeatable, run, set_addresses call=1, run",
-            "executor 0 is in use",
-            "prepare uncached, make_repeatable, run, synchronise, set_addresses call=1, run",
-        ),
+        (f"{REPEATABLE}, {SET}=2, run", "differ in more than their data", f"{REPEATABLE}, {SET}=1, run"),
+        (f"{REPEATABLE}, run, {SET}=1, run", "executor 0 is in use", f"{REPEATABLE}, run, synchronise, {SET}=1, run"),
         ("prepare, destroy_descriptors, run", "may still need", "prepare, run, destroy_descriptors"),
         # of threads
         ("prepare, run, end_thread thread=1", "no such thread", "prepare, run thread=1, end_thread thread=1"),
-        (
-            "prepare thread=1 at_once, run",
-            "another, in another thread",
-            "prepare thread=1 at_once, prepare call=1 executor=1, run",
-        ),
-        ("prepare at_once, prepare executor=1, run", "a thread of its own", "prepare, prepare executor=1, run"),
+        (f"{AT_ONCE}, run", "another, in another thread", f"{AT_ONCE}, prepare call=1 executor=1, run"),
+        ("prepare at_once, prepare executor=1, run", "a thread of its own", TWO),
         ("prepare, run, prepare thread=1 at_once", "nothing begins", "prepare, run, prepare thread=1"),
         # of data
         ("fill inputs, prepare, run", "inputs are not there", "fill inputs, prepare, upload, run"),
-        (
-            "prepare, run, fill outputs",
-            "call 0 is in use",
-            "prepare, run, synchronise, copy outputs, synchronise, fill outputs",
-        ),
-        ("prepare, run, synchronise, fill outputs", "are gone", "prepare, run, erase outputs, prepare, run"),
-        ("prepare, run, upload", "call 0 is in use", "prepare, run, synchronise, upload"),
+        ("prepare, run, fill outputs", "call 0 is in use", f"{DONE}, copy outputs, synchronise, fill outputs"),
+        (f"{DONE}, fill outputs", "are gone", "prepare, run, erase outputs, prepare, run"),
+        ("prepare, run, upload", "call 0 is in use", f"{DONE}, upload"),
         ("copy inputs, prepare, run", "its inputs are there", "erase, copy inputs, prepare, run"),
         ("copy outputs, prepare, run", "has no results", "prepare, run, copy outputs, erase outputs"),
         ("refuse, prepare, run", "is asked for", "refuse asked, prepare, run"),
@@ -178,11 +155,7 @@ CALL = '{"operator":"AdaptiveMaxPool2d","shape":[1,4,4],"output_size":[2,2]}'
     ("sequence", "calls", "said"),
     [
         ('["prepare","run run"]', CALL, "action 2, run run: it is not a part of sequences"),
-        (
-            '["prepare","run executor=x"]',
-            CALL,
-            "a sequence is a list of actions, such as 'run executor=1', with its calls",
-        ),
+        ('["prepare","run executor=x"]', CALL, "list of actions, such as 'run executor=1', with its calls"),
         ('["prepare","run"', CALL + "]", "a case is one JSON object"),
         ('["prepare","run"]', "1", "a sequence is a list of actions"),
         ('["prepare","run"]', "{}", "a case needs the field 'operator'"),
