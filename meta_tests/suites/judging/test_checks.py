@@ -68,12 +68,7 @@ def test_a_fault_is_found_by_the_check_it_breaks(fault: str) -> None:
 def test_every_check_has_a_fault_that_it_alone_is_held_to() -> None:
     claimed = {check for _, check in FAULTS.values()}
     elsewhere = {"plane_sum", "process_untouched"}
-    assert set(CHECKS) - claimed == elsewhere, "the one is held to below, the other in test_isolation"
-
-
-def test_plane_sum_needs_no_oracle_of_cells() -> None:
-    backend, _ = FAULTS["lost"]
-    assert any("plane_sum" in question.judge(backend())["checks_violated"] for question in questions()[::5])
+    assert set(CHECKS) - claimed == elsewhere, "test_isolation holds both to faults"
 
 
 class Growing(Scatter):

@@ -16,12 +16,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
-import numpy as np
 import pytest
 
 from places import ROOT
 from poolproof.backends.aclnn.sequences import ACTIONS
-from poolproof.backends.base import Call
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
@@ -42,7 +40,7 @@ from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.time_budget import Allotment, Budget, Portion, cheapest_first, parse_time
-from scatter import Scatter
+from scatter_backends import stores
 from sessions import run_session
 
 
@@ -270,20 +268,11 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
             assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
 
 
-class Stores(Scatter):
-    """Stores where it should add, as an unpooling does: wrong where two windows take the same cell."""
-
-    def accumulate(self, call: Call, cells: np.ndarray, terms: np.ndarray, size: int) -> np.ndarray:
-        sums = np.zeros(size, terms.dtype)
-        sums[cells] = terms
-        return sums
-
-
 def test_the_first_case_of_a_block_is_none_that_shows_nothing() -> None:
     subject = Subject("stores", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", index_dtypes=("int64",))
     for name in ("values", "precision", "special_values"):
         (block,) = CASE_ASPECTS[name].blocks(subject, PLANS["smoke"], 0)
-        assert block.prefix(1)[0].judge(Stores())["verdict"] == Verdict.VIOLATES
+        assert block.prefix(1)[0].judge(stores())["verdict"] == Verdict.VIOLATES
         drawn = generate(cases(subject.operator, "float32", "int64", block.aspect.profile), block.count, block.seed)
         assert Counter(asked.case for asked in block.questions()) == Counter(drawn)
 
