@@ -59,16 +59,16 @@ ROOMS = {
         ("suites/judging",),
         (
             *("suites/judging/test_checks.py", "suites/judging/test_owed.py", "suites/judging/test_choices.py"),
-            *("suites/judging/test_parts.py", "suites/judging/test_phases.py", "suites/judging/test_decoder.py"),
-            *("reports/test_evidence.py", "suites/judging/test_questions.py", "suites/judging/test_attribution.py"),
-            *("suites/run/test_reproducers.py", "suites/run/test_lateness.py"),
+            *("suites/judging/test_parts.py", "suites/judging/test_phases.py", "reports/test_evidence.py"),
+            *("suites/judging/test_questions.py", "suites/judging/test_attribution.py"),
+            *("suites/run/test_reproducers.py", "suites/test_commands.py"),
         ),
     ),
     "kernels": Room(
         ("references/kernels",),
         (
             *("references/test_forward.py", "references/test_statistics.py", "references/test_criterion.py"),
-            *("suites/judging/test_parts.py", "suites/judging/test_decoder.py", "suites/judging/test_checks.py"),
+            *("suites/judging/test_parts.py", "suites/judging/test_checks.py"),
         ),
     ),
     "rows": Room(

@@ -182,10 +182,7 @@ ROW = FAMILY[0]
         (atk(self={"dtype": "int8"}), "self.dtype"),
         (atk(gradOutput={"dtype": "fp16"}), "grad_output.dtype"),
         (atk(self={"shape": None}), "self.shape"),
-        (
-            atk(self={"shape": [2, "3", 6, 4]}),
-            f"no legal call: a case of {ROW['aclnn_name']}: Expected `int`, got `str`",
-        ),
+        (atk(self={"shape": [2, "3", 6, 4]}), "no legal call: a case of MaxPool2dWithIndicesBackward: Expected `int`"),
         (atk(gradOutput={"shape": [2, 3, 3, 3]}), "grad_output.shape"),
         *((atk(self={"range_values": values}), "self") for values in (["null"], [1, 2, 3], [5, -5])),
         (atk(self={"range_values": {"name": "poisson"}}), "self"),

@@ -319,15 +319,11 @@ def test_what_a_judge_raises_ends_further_cases(tmp_path: Path, batch: Batch | N
 
 
 def test_a_machine_that_differs_is_named_in_a_sentence(pool: Together) -> None:
+    other_suite = {"suite": pool.settings.suite | {"version": "0"}}
+    other_library = {"environments": {BACKEND: pool.said.environment | {"numpy": "0"}}}
     for change, said in (
-        (
-            {"suite": pool.settings.suite | {"version": "0"}},
-            r"^\S+ has another suite .*: suite version is '.*', here it is '0'$",
-        ),
-        (
-            {"environments": {BACKEND: pool.said.environment | {"numpy": "0"}}},
-            f"another {BACKEND} than the first .*: judge",
-        ),
+        (other_suite, r"^\S+ has another suite .*: suite version is '.*', here it is '0'$"),
+        (other_library, f"another {BACKEND} than the first .*: judge"),
         ({"environments": {"scatter_backends:None": {}}}, r"^\S+ cannot judge: backend '.*:None' cannot be loaded: "),
     ):
         with pytest.raises(FleetError, match=said):

@@ -1,4 +1,4 @@
-"""Ways through two phases, and sequences: wrong answers are noticed, right ones not accused, nothing undefined asked."""
+"""Ways through two phases, and sequences: wrong answers are noticed, right ones accepted, nothing undefined asked."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -272,6 +272,7 @@ def sequence_block(count: int, operator: str = "MaxPool2dWithIndicesBackward", *
 TWO, OTHER = "prepare, prepare executor=1, run", "prepare, prepare call=1 executor=1, run"
 REPEATABLE, SET, DONE = "prepare uncached, make_repeatable", "set_addresses call", "prepare, run, synchronise"
 COPIED, AT_ONCE = "fill inputs, copy inputs stream=2, prepare", "prepare thread=1 at_once"
+AGAIN = "run executor=1"
 
 
 @pytest.mark.parametrize(
@@ -286,16 +287,8 @@ COPIED, AT_ONCE = "fill inputs, copy inputs stream=2, prepare", "prepare thread=
         ("prepare, run call=1", "run has no call", "prepare call=1, run"),
         ("need a workspace", "not a part", "prepare, run"),
         # of streams
-        (
-            f"{TWO}, run executor=1 stream=2",
-            "call 0 is in use on stream 1",
-            f"{TWO}, synchronise, run executor=1 stream=2",
-        ),
-        (
-            f"{OTHER}, run executor=1 stream=2 workspace=0",
-            "workspace 0 is in use",
-            f"{OTHER}, run executor=1 workspace=0",
-        ),
+        (f"{TWO}, {AGAIN} stream=2", "call 0 is in use on stream 1", f"{TWO}, synchronise, {AGAIN} stream=2"),
+        (f"{OTHER}, {AGAIN} stream=2 workspace=0", "workspace 0 is in use", f"{OTHER}, {AGAIN} workspace=0"),
         (f"{COPIED}, record, wait, run", "call 0 is in use on stream 2", f"{COPIED}, record stream=2, wait, run"),
         ("prepare, run, wait stream=2", "nothing recorded", "prepare, run, record, wait stream=2"),
         ("prepare, run, record, record", "recorded before", "prepare, run, record, wait"),
