@@ -12,8 +12,6 @@ from click.testing import Result
 
 from places import ROOT, SUPPORT
 from poolproof.backends.registry import create, names
-from poolproof.reports.bundle.packing import package as pack
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.plugins import PluginKind, other_plugins
 from poolproof.reports.rows.verdicts import Overall
@@ -27,9 +25,9 @@ from poolproof.suites.judging import budget, measure
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import EVERYTHING
 from poolproof.suites.plugged import LoadedPlugins
-from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
 from sessions import poolproof, run_session, waiver
+from shared_runs import verified
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
 STANDARD = """
@@ -256,8 +254,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
         assert fault in summary
     records = json.loads((ended.folder / "run.json").read_text())["plugins"]
     assert [record["name"] for record in records if not record["fault"]] == ["breaks", "ends", "tells", "mine"]
-    pack(ended.folder, tmp_path / "bundle.zip")
-    assert verify(tmp_path / "bundle.zip", draw=REDRAW).overall == Overall.CONFORMS
+    verified(ended.folder, tmp_path)
     (site / "theirs/telling.py").unlink()
     again = run_session(tmp_path / "run", "mine", "--cases", "6", "--resume", asked=asked, variables=path)
     assert again.status == Overall.COULD_NOT_RUN

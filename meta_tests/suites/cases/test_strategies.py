@@ -3,8 +3,6 @@
 import functools
 import hashlib
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -145,20 +143,6 @@ def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
     for threshold in ((255, 256, 257), (1023, 1024, 1025)):
         assert any(case.planes in threshold for case in scale)
     assert any(set(case.spatial_shape) & {255, 256, 257, 258} for case in scale)
-
-
-def test_the_same_seed_draws_the_same_cases_in_another_process() -> None:
-    program = (
-        "from poolproof.references.operators import OPERATORS\n"
-        "from poolproof.suites.plan.aspects import CASE_ASPECTS\n"
-        "from poolproof.suites.cases.generation import generate\n"
-        "from poolproof.suites.cases.strategies import cases\n"
-        "operator, profile = OPERATORS['MaxPool2dWithIndicesBackward'], CASE_ASPECTS['layouts'].profile\n"
-        "for case in generate(cases(operator, 'float16', 'int64', profile), 50, 3):\n"
-        "    print(case.id)\n"
-    )
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert [case.id for case in drawn(OPERATORS["MaxPool2dWithIndicesBackward"], CASE_ASPECTS["layouts"], 50)] == other
 
 
 def test_fewer_cases_are_a_prefix_of_more() -> None:

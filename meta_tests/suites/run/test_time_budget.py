@@ -22,8 +22,6 @@ from places import ROOT
 from poolproof.backends.aclnn.sequences import ACTIONS
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows, read_run
@@ -36,12 +34,12 @@ from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block, extend, extension_id, root_of
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import mandatory, redraw_questions
-from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.time_budget import Allotment, Budget, Portion, cheapest_first, parse_time
 from scatter_backends import stores
 from sessions import run_session
+from shared_runs import verified
 
 
 @dataclass(frozen=True)
@@ -303,10 +301,7 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
 
 
 def test_what_was_asked_is_drawn_again(spent: Path, tmp_path: Path) -> None:
-    package(spent, tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
-    assert found.overall is Overall.CONFORMS, found.steps
-    assert "s of a budget of 2 s" in found.verdict
+    assert "s of a budget of 2 s" in verified(spent, tmp_path).verdict
 
 
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
@@ -380,9 +375,7 @@ def test_a_run_says_what_it_asked_beyond_its_plan(extended: Path) -> None:
 
 
 def test_what_was_asked_beyond_a_plan_is_drawn_again_and_can_be_merged(extended: Path, tmp_path: Path) -> None:
-    package(extended, tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
-    assert found.overall is Overall.CONFORMS, found.steps
+    verified(extended, tmp_path)
     join([extended, Path(shutil.copytree(extended, tmp_path / "again"))], tmp_path / "run", mandatory)
     was, merged = read_run(extended), read_run(tmp_path / "run")
     assert merged["mandatory"] == was["mandatory"]
