@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dying_backends import environment
 from holding import holding
 from poolproof.backends.base import Call, MemoryInUse
 from poolproof.references.accumulation import ACC32, AccumulationModel
@@ -129,11 +128,6 @@ def test_an_interval_is_printed_when_bits_are_not_owed() -> None:
     assert row["verdict"] == Verdict.VIOLATES
     assert "expected [" in row["reason"]
     assert "in steps of 2**" in row["reason"]
-
-
-def test_a_faulty_environment_is_neither_failure_nor_success() -> None:
-    row = questions()[0].judge(environment())
-    assert (row["verdict"], row["reason"]) == (Verdict.NOT_RUN, "the kernel package is not installed")
 
 
 def test_an_unknown_column_is_refused() -> None:
