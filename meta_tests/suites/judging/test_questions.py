@@ -157,13 +157,11 @@ def test_the_estimate_holds_and_a_failing_case_takes_little_more_than_a_passing_
 
 NAN, INF = float("nan"), float("inf")
 
+FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
+SELF, GRADIENTS = tuple(map(float, range(1, 10))), (1.0, 2.0, 3.0, 4.0)
 NOTHING: dict[str, dict[str, tuple[float, ...]]] = {
-    "MaxPool2dWithIndices": {"self": tuple(map(float, range(1, 10)))},
-    "MaxPool2dWithIndicesBackward": {
-        "self": tuple(map(float, range(1, 10))),
-        "grad_output": (1.0, 2.0, 3.0, 4.0),
-        "indices": (4, 5, 7, 8),
-    },
+    FORWARD: {"self": SELF},
+    BACKWARD: {"self": SELF, "grad_output": GRADIENTS, "indices": (4, 5, 7, 8)},
 }
 """A plane of 3 x 3 with four windows of 2 x 2, of which nothing is to be said."""
 
@@ -180,21 +178,14 @@ def numbers(tensor: str, plain: tuple[float, ...], word: str) -> list[tuple[dict
     return [({tensor: (number, *plain[1:])}, name.format(word)) for name, number in given.items()]
 
 
-OF_SELF = [
-    *numbers("self", NOTHING["MaxPool2dWithIndices"]["self"], "values"),
-    ({"self": (2.0, *NOTHING["MaxPool2dWithIndices"]["self"][1:])}, "equal values"),
-]
+OPPOSITE = {"indices": (4, 4, 7, 8), "grad_output": (INF, -INF, 1.0, 1.0)}
+OF_SELF = [*numbers("self", SELF, "values"), ({"self": (2.0, *SELF[1:])}, "equal values")]
 OF_BACKWARD = [
-    *numbers("grad_output", NOTHING["MaxPool2dWithIndicesBackward"]["grad_output"], "gradients"),
+    *numbers("grad_output", GRADIENTS, "gradients"),
     ({"indices": (4, 4, 7, 8)}, "several windows on one cell, indices other than the forward's"),
-    (
-        {"indices": (4, 4, 7, 8), "grad_output": (INF, -INF, 1.0, 1.0)},
-        "opposite infinities in one cell, gradients with infinities, several windows on one cell",
-    ),
+    (OPPOSITE, "opposite infinities in one cell, gradients with infinities, several windows on one cell"),
     ({"indices": (4, 4, 4, 4), "grad_output": (1.0, 2.0**-30, 0.0, 1.0)}, "inexact sums, several windows on one cell"),
 ]
-
-
 TIED = {"self": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 9.0, 8.0)}
 
 
@@ -205,18 +196,18 @@ def test_nothing_is_said_of_what_is_not_there(operator: str) -> None:
 
 @pytest.mark.parametrize(("literals", "words"), OF_BACKWARD)
 def test_gradients_and_indices(literals: dict[str, tuple[float, ...]], words: str) -> None:
-    assert set(words.split(", ")) <= said("MaxPool2dWithIndicesBackward", literals) <= {*DATA["backward"]}
+    assert set(words.split(", ")) <= said(BACKWARD, literals) <= {*DATA["backward"]}
 
 
 @pytest.mark.parametrize(("literals", "words"), OF_SELF)
 def test_values(literals: dict[str, tuple[float, ...]], words: str) -> None:
-    assert said("MaxPool2dWithIndices", literals) == {words}
+    assert said(FORWARD, literals) == {words}
 
 
 def test_ties_and_the_largest_index() -> None:
-    assert said("MaxPool2dWithIndices", {"self": (1, 2, 3, 4, 5, 6, 9, 8, 9)}) == {"equal values"}
-    assert said("MaxPool2dWithIndices", TIED) == {"equal values", "ties"}
-    past = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 300, 300), kernel_size=(2,), indices="last")
+    assert said(FORWARD, {"self": (1, 2, 3, 4, 5, 6, 9, 8, 9)}) == {"equal values"}
+    assert said(FORWARD, TIED) == {"equal values", "ties"}
+    past = Case.of(BACKWARD, shape=(1, 300, 300), kernel_size=(2,), indices="last")
     assert {"an index past 2^15", "an index past 2^16"} <= set(look_at_data(make_operands(past))["data"])
 
 
@@ -226,15 +217,15 @@ def test_a_plane_says_the_same_wherever_it_lies(monkeypatch: pytest.MonkeyPatch,
     """Planes are looked at so many ``cells`` at a time."""
     monkeypatch.setattr("poolproof.suites.judging.measure.PART", cells)
     for operator, special in (
-        *(("MaxPool2dWithIndices", literals) for literals in (TIED, *(literals for literals, _ in OF_SELF))),
-        *(("MaxPool2dWithIndicesBackward", literals) for literals, _ in OF_BACKWARD),
+        *((FORWARD, literals) for literals in (TIED, *(literals for literals, _ in OF_SELF))),
+        *((BACKWARD, literals) for literals, _ in OF_BACKWARD),
     ):
         planes = [special if number == place else {} for number in range(3)]
         assert said(operator, *planes) == said(operator, special)
 
 
 def test_large_data_are_not_looked_at() -> None:
-    large = Case.of("MaxPool2dWithIndices", shape=(1, 1, MOST_LOOKED_AT + 2), kernel_size=(1, 2))
+    large = Case.of(FORWARD, shape=(1, 1, MOST_LOOKED_AT + 2), kernel_size=(1, 2))
     assert look_at_data(make_operands(large)) == {} == CaseQuestion(large, EVERYTHING).describe_data()
 
 
