@@ -58,18 +58,17 @@ ROOMS = {
     "judging": Room(
         ("suites/judging",),
         (
-            *("suites/judging/test_findings.py", "suites/judging/test_owed.py", "suites/judging/test_choices.py"),
-            *("suites/judging/test_parts.py", "suites/judging/test_phases.py", "suites/judging/test_decoder.py"),
-            *("suites/judging/test_checks.py", "reports/test_evidence.py", "suites/judging/test_budget.py"),
-            *("suites/judging/test_data.py", "suites/judging/test_sequences.py", "suites/judging/test_attribution.py"),
-            *("suites/run/test_reproducers.py", "suites/run/test_lateness.py"),
+            *("suites/judging/test_checks.py", "suites/judging/test_owed.py", "suites/judging/test_choices.py"),
+            *("suites/judging/test_parts.py", "suites/judging/test_phases.py", "reports/test_evidence.py"),
+            *("suites/judging/test_questions.py", "suites/judging/test_attribution.py"),
+            *("suites/run/test_reproducers.py", "suites/test_commands.py"),
         ),
     ),
     "kernels": Room(
         ("references/kernels",),
         (
             *("references/test_forward.py", "references/test_statistics.py", "references/test_criterion.py"),
-            *("suites/judging/test_parts.py", "suites/judging/test_decoder.py", "suites/judging/test_checks.py"),
+            *("suites/judging/test_parts.py", "suites/judging/test_checks.py"),
         ),
     ),
     "rows": Room(
@@ -81,7 +80,7 @@ ROOMS = {
                 "reports/test_store.py",
                 "reports/test_libraries.py",
             ),
-            *("suites/judging/test_findings.py", "suites/run/test_surroundings.py", "reports/test_evidence.py"),
+            *("suites/judging/test_checks.py", "suites/run/test_surroundings.py", "reports/test_evidence.py"),
             *("suites/test_plugins.py", "suites/plan/test_shards.py", "suites/cases/test_completing.py"),
             *("reports/test_suspects.py", "reports/test_suspect_figures.py", "reports/test_faults.py"),
         ),

@@ -5,18 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis.database import InMemoryExampleDatabase
+from hypothesis import HealthCheck, given, settings
 
 from places import ROOT
 from poolproof import reports
-from poolproof.backends.abilities import Abilities
-from poolproof.references.windows import Windowed
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.suites.api import Case, cases, failure_text, judge
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from scatter import Scatter
-from scatter_backends import lost
 
 EXAMPLES = ROOT / "examples" / "library"
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -36,43 +32,6 @@ def test_hypothesis_draws_cases_of_every_aspect_that_it_can_repeat(aspect: str) 
     collect()
     assert len(drawn) >= 8
     assert {(case.operator, case.dtype) for case in drawn} == {(OPERATOR, "float16")}
-
-
-def test_abilities_bound_what_is_drawn() -> None:
-    narrow = cases(OPERATOR, abilities=Abilities(padding=False, dilation=False, unbatched=False))
-
-    @given(narrow)
-    @settings(max_examples=60, deadline=None, database=None)
-    def check(case: Case) -> None:
-        assert isinstance(case.attributes, Windowed)
-        assert not case.attributes.is_padded
-        assert not case.attributes.is_dilated
-        assert len(case.shape) == 4
-
-    check()
-
-
-def test_a_failure_is_shrunk_and_kept_in_the_database_of_hypothesis() -> None:
-    database, seen, failing = InMemoryExampleDatabase(), [], []
-
-    @seed(3)
-    @given(cases(OPERATOR))
-    @settings(max_examples=100, deadline=None, database=database, print_blob=False)
-    def loses(case: Case) -> None:
-        seen.append(case)
-        row = judge(case, lost(), aspect="values")
-        if row["verdict"] != "conforms":
-            failing.append(case)
-        assert row["verdict"] == "conforms", failure_text(row)
-
-    with pytest.raises(AssertionError, match="violates: interval"):
-        loses()
-    smallest = failing[-1]
-    assert smallest.planes * smallest.plane_size < max(case.planes * case.plane_size for case in failing)
-    seen.clear()
-    with pytest.raises(AssertionError, match="violates: interval"):
-        loses()
-    assert smallest in seen[:3]
 
 
 def test_one_function_judges_a_backend_or_its_name_and_tells_what_is_wrong() -> None:

@@ -12,8 +12,6 @@ from click.testing import Result
 
 from places import ROOT, SUPPORT
 from poolproof.backends.registry import create, names
-from poolproof.reports.bundle.packing import package as pack
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.plugins import PluginKind, other_plugins
 from poolproof.reports.rows.verdicts import Overall
@@ -27,9 +25,9 @@ from poolproof.suites.judging import budget, measure
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import EVERYTHING
 from poolproof.suites.plugged import LoadedPlugins
-from poolproof.suites.rerun import REDRAW
 from scatter import Scatter
 from sessions import poolproof, run_session, waiver
+from shared_runs import verified
 
 LINE = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,1,4,4],"kernel_size":[3],"stride":[1]}'
 STANDARD = """
@@ -151,22 +149,17 @@ def test_standards_of_plugins_are_left_out_where_memory_is_short(
 
 
 HAD = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
+WITH = "with standard 'mine' of theirs"
 
 
 @pytest.mark.parametrize(
     ("now", "said"),
     [
         ([HAD], ""),
-        ([], "with standard 'mine' of theirs 1.0, which is not installed here"),
+        ([], f"{WITH} 1.0, which is not installed here"),
         ([HAD, HAD | {"name": "other"}], "without standard 'other' of theirs 1.0, which is installed now"),
-        (
-            [HAD | {"package": "theirs 1.1"}],
-            "with standard 'mine' of theirs 1.0, and now it would be with standard 'mine' of theirs 1.1",
-        ),
-        (
-            [HAD | {"fault": "odd"}],
-            "with standard 'mine' of theirs 1.0, and now it would be with standard 'mine' of theirs 1.0, left out: odd",
-        ),
+        ([HAD | {"package": "theirs 1.1"}], f"{WITH} 1.0, and now it would be {WITH} 1.1"),
+        ([HAD | {"fault": "odd"}], f"{WITH} 1.0, and now it would be {WITH} 1.0, left out: odd"),
     ],
 )
 def test_other_plugins_than_a_run_had_are_told(now: list[Mapping[str, str]], said: str) -> None:
@@ -261,8 +254,7 @@ def test_a_run_with_broken_plugins_tells_a_line_of_each_and_loses_nothing(tmp_pa
         assert fault in summary
     records = json.loads((ended.folder / "run.json").read_text())["plugins"]
     assert [record["name"] for record in records if not record["fault"]] == ["breaks", "ends", "tells", "mine"]
-    pack(ended.folder, tmp_path / "bundle.zip")
-    assert verify(tmp_path / "bundle.zip", draw=REDRAW).overall == Overall.CONFORMS
+    verified(ended.folder, tmp_path)
     (site / "theirs/telling.py").unlink()
     again = run_session(tmp_path / "run", "mine", "--cases", "6", "--resume", asked=asked, variables=path)
     assert again.status == Overall.COULD_NOT_RUN
@@ -320,9 +312,9 @@ def test_a_case_list_is_read_by_the_format_of_a_package_unless_it_is_one_of_ours
     [
         (FORMAT, "other", "formats atk, ttk, json, mine; case list format 'mine' could not tell: it raised IndexError"),
         (
-            FORMAT.replace("return super()", "1 / 0\n        return super()"),
+            FORMAT.replace("return super()", "return 1 / 0 or super()"),
             f"mine{LINE}",
-            "cannot be read as mine: it raised ZeroDivisionError",
+            "as mine: it raised ZeroDivisionError",
         ),
         ("1 / 0", "other", "json; case list format 'mine' of theirs 1.0 is left out: it raised ZeroDivisionError"),
         (FORMAT.replace('"mine"', '"atk"', 1), "other", "is left out: there is another case list format called 'atk'"),

@@ -255,6 +255,14 @@ def remembers_windows(self, call):
     Scatter.forward(self, replace(call, attributes=first))
 
 
+@fault("accumulate")
+def stores(self, call, cells, terms, size):
+    """Stores where it should add, as an unpooling does: wrong where two windows take the same cell."""
+    sums = np.zeros(size, terms.dtype)
+    sums[cells] = terms
+    return sums
+
+
 class Disturbed(Sequenced):
     """Reads its inputs before the work that makes them has run, or whatever ``broken`` names in its place."""
 

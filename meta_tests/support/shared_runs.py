@@ -9,8 +9,10 @@ import pytest
 
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.bundle.packing import package
+from poolproof.reports.bundle.verification import Verification, verify
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.rerun import REDRAW
 from sessions import Ended, run_session, waiver
 
 WIDE_LANES = {VARIABLE: "wide_lanes_halved"}
@@ -37,6 +39,14 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(unfinished)
             unfinished.rename(folder)
     return folder
+
+
+def verified(run: Path, scratch: Path) -> Verification:
+    """The verification of a bundle of a run, whose plan is drawn again; the bundle stands."""
+    package(run, scratch / "bundle.zip")
+    found = verify(scratch / "bundle.zip", draw=REDRAW)
+    assert found.overall is Overall.CONFORMS, [problem for step in found.steps for problem in step.problems]
+    return found
 
 
 def make_failing_run(folder: Path) -> None:

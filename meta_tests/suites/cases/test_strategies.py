@@ -1,28 +1,37 @@
-"""Strategies draw what they promise, and the same everywhere; recipes fill what they promise."""
+"""Strategies draw what they promise, and the same everywhere; recipes fill what they promise, by numpy's numbers."""
 
+import functools
+import hashlib
 import json
-import subprocess
-import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from operator import gt, lt
 from typing import Any
 
 import numpy as np
 import pytest
 
-from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
+from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
+from poolproof.references.forward import window_cells
 from poolproof.references.geometry import windowed_axis
 from poolproof.references.layouts import DRAWN, LAYOUTS, MemoryLayout
 from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
+from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
+from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.meetings import Space
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.completing import row_of
 from poolproof.suites.cases.generation import derive_seed, generate
+from poolproof.suites.cases.memory import POISONS, as_bits, holds_poison
 from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.cases.recipes import gradients
+from poolproof.suites.cases.recipes import stream as streams
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.stream import RandomStream
+from poolproof.suites.cases.recipes.values import draw_values
 from poolproof.suites.cases.shrinking import smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.plan.aspects import CASE_ASPECTS
@@ -54,56 +63,45 @@ def test_every_draw_is_legal(operator: Operator, aspect: CaseAspect) -> None:
             assert case.planes * case.plane_windows <= 40_000
 
 
-def windowed(aspect: str = "values") -> list[Case]:
-    return drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], CASE_ASPECTS[aspect], 1500)
+OF_GEOMETRY = (
+    *("batch", "channels", "shape of a plane", "axis of length 1", "windows per plane"),
+    *("windows over one cell", "kernel against stride", "dilation", "padding", "last window", "stride list"),
+    *("a dilation that differs by axis", "output against input"),
+)
+"""Factors of which the usual draw visits every class."""
 
-
-def along(case: Case, first: str, second: str, holds: Callable[[int, int], bool], many: Callable = any) -> bool:
-    """Whether two attributes, or one and the shape, are so along any axis, or all."""
-    sizes = {**vars(case.attributes), "shape": case.spatial_shape}
-    return many(holds(one, other) for one, other in zip(sizes[first], sizes[second], strict=False))
-
-
-FEATURES: dict[str, Callable[[Any], bool]] = {
-    "unbatched": lambda case: len(case.shape) == 4,
-    "batched": lambda case: len(case.shape) == 5,
-    "empty batch": lambda case: 0 in case.shape,
-    "ceil_mode": lambda case: case.attributes.ceil_mode,
-    "full padding": lambda case: along(case, "padding", "kernel_size", lambda p, k: bool(p) and p == k // 2),
-    "dilation": lambda case: max(case.attributes.dilation, default=1) > 1,
-    "uneven dilation": lambda case: len(set(case.attributes.dilation)) > 1,
-    "stride list empty": lambda case: case.attributes.stride == (),
-    "lists of length one": lambda case: len(case.attributes.kernel_size) == 1,
-    "kernel beyond the input": lambda case: along(case, "kernel_size", "shape", gt),
-    "stride above kernel": lambda case: along(case, "stride", "kernel_size", gt),
-    "stride below kernel": lambda case: along(case, "stride", "kernel_size", lt),
-    "unit axis": lambda case: 1 in case.spatial_shape,
-    "uneven spatial axes": lambda case: len(set(case.spatial_shape)) == 3,
-    "planes around 16": lambda case: case.planes in (15, 16, 17),
-    "planes around 64": lambda case: case.planes in (63, 64, 65),
-    "length around 32": lambda case: bool({31, 32, 33} & set(case.spatial_shape)),
-    "overlap": lambda case: any(axis.coverage().max() > 1 for axis in case.axes),
-    "gaps": lambda case: any(axis.coverage().min() == 0 for axis in case.axes),
-    "clipped last window": lambda case: any(not axis.valid[-1].all() for axis in case.axes),
-}
-ADAPTIVE: dict[str, Callable[[Any], bool]] = {
-    "more windows than cells": lambda case: along(case, "output_size", "shape", gt),
-    "one axis not divisible": lambda case: along(
-        case, "output_size", "shape", lambda out, size: size % out != 0, lambda uneven: sum(uneven) == 1
-    ),
-    "all axes divisible": lambda case: along(case, "output_size", "shape", lambda out, size: size % out == 0, all),
+ALSO: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "MaxPool3dWithArgmaxBackward": {
+        "planes around 16": lambda case: case.planes in (15, 16, 17),
+        "planes around 64": lambda case: case.planes in (63, 64, 65),
+        "length around 32": lambda case: bool({31, 32, 33} & set(case.spatial_shape)),
+        "uneven spatial axes": lambda case: len(set(case.spatial_shape)) == 3,
+        "kernel beyond the input": lambda case: any(axis.positions.shape[1] > axis.size for axis in case.axes),
+        "cells in no window": lambda case: any(axis.coverage().min() == 0 for axis in case.axes),
+    },
+    "AdaptiveMaxPool3dBackward": {
+        "one axis not divisible": lambda case: sum(axis.size % axis.windows != 0 for axis in case.axes) == 1
+    },
 }
 
 
-def test_geometries_visit() -> None:
-    visits = {feature: sum(map(has, windowed())) for feature, has in FEATURES.items()}
-    adaptive = drawn(OPERATORS["AdaptiveMaxPool3dBackward"], CASE_ASPECTS["values"])
-    visits |= {feature: sum(map(has, adaptive)) for feature, has in ADAPTIVE.items()}
-    assert min(visits.values()) >= 5, visits
+@pytest.mark.parametrize("name", ALSO)
+def test_geometries_visit(name: str) -> None:
+    space, visits = Space(Scope(OPERATORS[name], ("int64",))), Counter[tuple[str, str]]()
+    for case in drawn(OPERATORS[name], CASE_ASPECTS["values"], 1500):
+        visits.update(classes_of(features_of(row_of(case))).items())
+        visits.update(("also", words) for words, holds in ALSO[name].items() if holds(case))
+    factors = [factor for factor in FACTORS if factor.name in OF_GEOMETRY]
+    assert len(factors) == len(OF_GEOMETRY)
+    classes = [(factor.name, own) for factor in factors for own in factor.classes]
+    wanted = [(name, own) for name, own in classes if not space.excluded({name: own})]
+    assert [each for each in (*wanted, *(("also", words) for words in ALSO[name])) if visits[each] < 5] == []
 
 
 def test_layouts_come_alone_and_together() -> None:
-    layouts = [dict(case.layouts) for case in windowed("layouts")]
+    layouts = [
+        dict(case.layouts) for case in drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], CASE_ASPECTS["layouts"], 1500)
+    ]
     alone = {name for choice in layouts if len(choice) == 1 for name in choice}
     assert alone == {"self", "grad_output", "indices", "grad_input"}
     assert any(len(choice) == 4 for choice in layouts)
@@ -145,20 +143,6 @@ def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
     for threshold in ((255, 256, 257), (1023, 1024, 1025)):
         assert any(case.planes in threshold for case in scale)
     assert any(set(case.spatial_shape) & {255, 256, 257, 258} for case in scale)
-
-
-def test_the_same_seed_draws_the_same_cases_in_another_process() -> None:
-    program = (
-        "from poolproof.references.operators import OPERATORS\n"
-        "from poolproof.suites.plan.aspects import CASE_ASPECTS\n"
-        "from poolproof.suites.cases.generation import generate\n"
-        "from poolproof.suites.cases.strategies import cases\n"
-        "operator, profile = OPERATORS['MaxPool2dWithIndicesBackward'], CASE_ASPECTS['layouts'].profile\n"
-        "for case in generate(cases(operator, 'float16', 'int64', profile), 50, 3):\n"
-        "    print(case.id)\n"
-    )
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert [case.id for case in drawn(OPERATORS["MaxPool2dWithIndicesBackward"], CASE_ASPECTS["layouts"], 50)] == other
 
 
 def test_fewer_cases_are_a_prefix_of_more() -> None:
@@ -228,14 +212,8 @@ def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> 
     for case in generate(cases(operator, "float32", index_dtype, profile), 40, 6):
         indices = make_operands(case).indices
         assert indices is not None
-        rest = indices
-        for number in reversed(range(len(case.axes))):
-            axis = case.axes[number]
-            rest, coordinate = np.divmod(rest, axis.size)
-            window = np.arange(axis.windows).reshape(-1, *(1,) * (len(case.axes) - 1 - number))
-            visited = (axis.positions[window] == coordinate[..., None]) & axis.valid[window]
-            assert visited.any(axis=-1).all()
-        assert not rest.any()
+        cells, valid = window_cells(case.axes)
+        assert ((cells == indices.reshape(case.planes, -1, 1)) & valid).any(axis=-1).all()
 
 
 def test_shared_indices_concentrate_and_tile_borders_are_hit() -> None:
@@ -256,9 +234,77 @@ def test_data_depends_on_the_seed_and_nothing_else_that_varies() -> None:
     assert not np.array_equal(make_operands(base).gradient, make_operands(replace(base, seed=1)).gradient)
 
 
-def test_the_random_stream_is_pinned() -> None:
-    """Data must not change with a library version: these are the first numbers of two streams."""
-    first = [594, 896, 447, 10]
-    assert RandomStream(0, "gradient").below(1000, 4).tolist() == first
-    assert RandomStream(1, "gradient").below(1000, 4).tolist() != first
-    assert RandomStream(0, "values").below(1000, 4).tolist() != first
+@pytest.mark.parametrize("at_once", [1, 1 << 16])
+def test_the_largest_multiplicity_is_that_of_the_fullest_cell(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradients, "_AT_ONCE", at_once)
+    axis = windowed_axis(9, 3, 1, 1, 1, False)
+    indices = np.array([np.arange(9), np.clip(np.arange(9), 2, 8), np.clip(np.arange(9), 0, 7)])
+    assert Landing(indices, 9, (axis,)).largest_multiplicity == 3
+    assert Landing(indices[1:], 9, (axis,)).largest_multiplicity == 3
+    assert Landing(indices[::2], 9, (axis,)).largest_multiplicity == 2
+    assert Landing(indices[:1], 9, (axis,)).largest_multiplicity == 1
+    assert Landing(indices[:0], 9, (axis,)).largest_multiplicity == 1
+
+
+def test_numbers_are_those_of_numpys_philox_and_draws_follow_one_another() -> None:
+    """Every kind takes one raw number for each element, normal values take twelve: all first ones before the second.
+
+    Pinned besides: data must not change with a library's version.
+    """
+    assert RandomStream(0, "gradient").below(1000, 4).tolist() == [594, 896, 447, 10]
+    key = int.from_bytes(hashlib.sha256(b"5/values").digest()[:16], "little")
+    words = np.random.Philox(key=key).random_raw(3 + 12 * 2 + 4 + 4 + 4)  # type: ignore[arg-type]  # smaller in stubs
+    stream, uniforms = RandomStream(5, "values"), (words >> np.uint64(11)) * 2.0**-53
+    assert stream.uniform(3).tobytes() == uniforms[:3].tobytes()
+    assert stream.normal(2).tobytes() == (functools.reduce(np.add, uniforms[3:27].reshape(12, 2)) - 6.0).tobytes()
+    assert stream.signs(4).tolist() == [1.0 - 2.0 * int(2.0 * number) for number in uniforms[27:31]]
+    bounds = [1, 2, 9, 2**32]
+    owed = [(int(word) >> 32) * bound >> 32 for bound, word in zip(bounds, words[31:35], strict=True)]
+    assert list(map(stream.one_below, bounds)) == owed
+    assert stream.uniform(4).tobytes() == uniforms[35:].tobytes()
+    assert RandomStream(5, "values").below([1] * 31 + bounds, 35)[31:].tolist() == owed
+
+
+LARGE = (1, 300, 64, 64)
+"""More elements than are drawn one by one."""
+
+
+def large(operator: str, **recipes: str) -> Case:
+    return Case.of(operator, shape=LARGE, dtype="float16", kernel_size=(2,), stride=(1,), **recipes)
+
+
+@pytest.mark.parametrize("recipe", ["ties", "after_relu", "infinities"])
+def test_no_two_planes_of_a_large_tensor_are_alike_nor_those_before_and_behind_an_offset(recipe: str) -> None:
+    """What `huge` is for: a kernel that reads at an offset cut to 20 bits reads something else."""
+    values = make_operands(large("MaxPool2dWithMask", values=recipe)).values.view(np.uint16)
+    planes = values.reshape(300, -1)
+    assert len(np.unique(planes, axis=0)) == 300
+    flat, behind = values.ravel(), 1 << 20
+    assert (flat[behind:] != flat[: flat.size - behind]).mean() > 0.4
+
+
+def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:
+    drawn = make_operands(large("MaxPool2dWithIndicesBackward", gradient="integers", indices="in_window"))
+    assert drawn.gradient is not None
+    terms = np.abs(drawn.terms)
+    assert np.bincount(drawn.landing.cells, terms).max() <= FLOAT16.largest_exact_integer
+    assert (terms != 0.0).all() and len(np.unique(drawn.gradient.reshape(300, -1), axis=0)) == 300
+
+
+def test_beyond_a_size_elements_are_those_of_a_table_unless_they_depend_on_their_place() -> None:
+    def drawn(name: str, size: int) -> np.ndarray:
+        return draw_values(name, size, FLOAT32, RandomStream(1, "values"))
+
+    repeated, distinct = (len(np.unique(drawn("negative", streams.MAX_DRAWN + more))) for more in (1, 0))
+    assert repeated <= streams.TABLE < distinct
+    assert (np.diff(drawn("ascending", streams.MAX_DRAWN + 100)) == 1.0).all()
+    assert (np.diff(drawn("descending", streams.MAX_DRAWN + 100)) == -1.0).all()
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
+def test_nan_have_both_signs_and_many_payloads_and_are_quiet(fmt: FloatFormat) -> None:
+    drawn = draw_values("nan", 4000, fmt, RandomStream(3, "values"))
+    nan = drawn[np.isnan(drawn)]
+    bits, quiet = as_bits(nan), as_bits(np.full(1, np.nan, fmt.dtype))
+    assert (bits & quiet == quiet).all() and not holds_poison(nan, POISONS[0]).any()
+    assert 0.4 < np.signbit(nan).mean() < 0.6 and quiet in bits and len(np.unique(bits)) > 50

@@ -101,36 +101,21 @@ class Scripted:
         return [(reference, batch)]
 
 
-@dataclass
-class Kept:
-    """Everything that is recorded, in place of a writer of rows, and reported."""
+def judged(pool: Any, asked: list[Any], **options: Any) -> Any:
+    """All that is recorded, in place of a writer of rows, and reported."""
+    rows: list[Row] = []
+    finished: list[str] = []
+    reported: dict[str, tuple[int, str]] = {}
 
-    rows: list[Row] = field(default_factory=list)
-    finished: list[str] = field(default_factory=list)
-    reported: dict[str, tuple[int, str]] = field(default_factory=dict)
-
-    def append(self, row: Row) -> None:
-        self.rows.append(row)
-
-    def finish_block(self, name: str) -> None:
-        self.finished.append(name)
-
-    def report(self, work: Work, judge: int) -> None:
-        assert judge >= 0
-        assert work.seconds >= 0.0
+    def report(work: Work, judge: int) -> None:
         name = name_of(work.asked)
-        assert name not in self.reported
-        self.reported[name] = work.result.rows, work.error
+        assert judge >= 0 and work.seconds >= 0.0 and name not in reported
+        reported[name] = work.result.rows, work.error
 
-    @property
-    def verdicts(self) -> Counter[tuple[str, str]]:
-        return Counter((row["case_id"], row["verdict"]) for row in self.rows)
-
-
-def judged(pool: Any, asked: list[Any], **options: Any) -> Kept:
-    kept: Any = Kept()
-    judge_all([Work(Any, each) for each in asked], pool, Recording(Path(), kept), kept.report, **options)
-    return kept
+    writer: Any = SimpleNamespace(append=rows.append, finish_block=finished.append)
+    judge_all([Work(Any, each) for each in asked], pool, Recording(Path(), writer), report, **options)
+    verdicts = Counter((row["case_id"], row["verdict"]) for row in rows)
+    return SimpleNamespace(rows=rows, finished=finished, reported=reported, verdicts=verdicts)
 
 
 @pytest.mark.parametrize("judges", [1, 3, 8])
@@ -319,15 +304,11 @@ def test_what_a_judge_raises_ends_further_cases(tmp_path: Path, batch: Batch | N
 
 
 def test_a_machine_that_differs_is_named_in_a_sentence(pool: Together) -> None:
+    other_suite = {"suite": pool.settings.suite | {"version": "0"}}
+    other_library = {"environments": {BACKEND: pool.said.environment | {"numpy": "0"}}}
     for change, said in (
-        (
-            {"suite": pool.settings.suite | {"version": "0"}},
-            r"^\S+ has another suite .*: suite version is '.*', here it is '0'$",
-        ),
-        (
-            {"environments": {BACKEND: pool.said.environment | {"numpy": "0"}}},
-            f"another {BACKEND} than the first .*: judge",
-        ),
+        (other_suite, r"^\S+ has another suite .*: suite version is '.*', here it is '0'$"),
+        (other_library, f"another {BACKEND} than the first .*: judge"),
         ({"environments": {"scatter_backends:None": {}}}, r"^\S+ cannot judge: backend '.*:None' cannot be loaded: "),
     ):
         with pytest.raises(FleetError, match=said):

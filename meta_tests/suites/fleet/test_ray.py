@@ -1,9 +1,6 @@
 """Sessions whose judges are actors of a Ray that is started here; skipped where Ray is not installed (tox -e ray)."""
 
-import os
-import signal
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -54,14 +51,6 @@ def test_a_fleet_asks_further_cases(tmp_path: Path) -> None:
     assert "further cases are asked about " in ended.output
 
 
-def test_judges_that_are_killed_cost_no_row(alone: Ended, tmp_path: Path) -> None:
-    begun = start(tmp_path / "run")
-    killed = kill_judges(begun, times=2)
-    output, _ = begun.communicate(timeout=300)
-    assert killed == 2
-    assert (begun.returncode, outcomes(tmp_path / "run")) == (alone.status, outcomes(alone.folder)), output
-
-
 def test_a_case_that_no_judge_survives_accuses_nobody(tmp_path: Path) -> None:
     fair, deadly = (
         Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, size, size), kernel_size=(2,)) for size in (4, 5)
@@ -78,7 +67,8 @@ def test_a_case_that_no_judge_survives_accuses_nobody(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_is_killed_goes_on_where_it_was(alone: Ended, tmp_path: Path) -> None:
-    begun = start(tmp_path / "run")
+    given = command(tmp_path / "run", BACKEND, "--ray", "auto", asked=ASKED)
+    begun = subprocess.Popen(given, cwd=ROOT, env=surroundings(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: rows_in(tmp_path / "run") >= 40, 120.0)
     begun.kill()
     begun.wait(60)
@@ -100,41 +90,6 @@ def test_what_is_no_fleet_is_named(tmp_path: Path, options: tuple[str, ...], sai
     ended = run_session(tmp_path / "run", BACKEND, *options, asked=ASKED, fresh=True)
     assert ended.status == Overall.COULD_NOT_RUN
     assert said in " ".join(ended.output.split()), ended.output
-
-
-def start(folder: Path) -> subprocess.Popen[str]:
-    given = command(folder, BACKEND, "--ray", "auto", asked=ASKED)
-    into = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(given, cwd=ROOT, env=surroundings(), text=True, **into)
-
-
-def kill_judges(driver: subprocess.Popen[str], times: int) -> int:
-    """Kill judges of a driver while they judge."""
-    killed: set[int] = set()
-    while driver.poll() is None and len(killed) < times:
-        judging = set(judges_of(driver.pid)) - killed
-        if judging:
-            pid = judging.pop()
-            os.kill(pid, signal.SIGKILL)
-            killed.add(pid)
-        time.sleep(0.5)
-    return len(killed)
-
-
-def judges_of(driver: int) -> list[int]:
-    """The processes below one that judge for it now."""
-    said = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
-    lines = [line.split(None, 2) for line in said.splitlines()[1:]]
-    parents = {int(pid): int(parent) for pid, parent, _ in lines}
-    judging = [int(pid) for pid, _, what in lines if what.startswith("ray::Judge.run")]
-    return [pid for pid in judging if driver in ancestors(pid, parents)]
-
-
-def ancestors(pid: int, parents: dict[int, int]) -> set[int]:
-    found = set()
-    while pid := parents.get(pid, 0):
-        found.add(pid)
-    return found
 
 
 def rows_in(folder: Path) -> int:

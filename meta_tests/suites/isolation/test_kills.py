@@ -1,13 +1,21 @@
-"""Killing any process of a run costs no row and doubles none: `studies/kills.py` with a kill of each role."""
+"""Killing any process of a run costs no row and doubles none: `studies/kills.py` with a kill of each role.
 
+No process of a session outlives it by more than two seconds, whatever a backend does and however it ends.
+"""
+
+import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
+
 import forked
 from kills import ASKED, ROLES, Kill, Result, disturbed, result_of
 from places import ROOT
-from sessions import surroundings
+from poolproof.reports.rows.store import read_run
+from sessions import command, surroundings, wait_until
 
 KILLS = [
     Kill(role, rows, 0.0)
@@ -43,3 +51,51 @@ def test_what_differs_is_seen() -> None:
     assert not expected.difference(expected, kills=0)
     assert expected.difference(result(1, "a not run", rows[1]), kills=1)
     assert not expected.difference(result(1, "a not run", rows[1]), kills=2)
+
+
+SMALL = ["--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--dtype", "float16", "--cases", "30"]
+
+
+def stuck(folder: Path, backend: str, *options: str) -> subprocess.Popen[bytes]:
+    """A session whose judging process hangs in a call, with a child."""
+    (folder / "pids").mkdir()
+    given, told = command(folder / "run", backend, *options, asked=SMALL), {"STUBBORN": str(folder / "pids")}
+    into = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+    process = subprocess.Popen(given, cwd=ROOT, env=surroundings() | told, **into)
+    wait_until(lambda: len([*(folder / "pids").iterdir()]) >= 2, 120.0)
+    assert len([*(folder / "pids").iterdir()]) >= 2
+    return process
+
+
+def alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def all_are_gone(folder: Path) -> bool:
+    """Within two seconds."""
+    pids = [path.name for path in (folder / "pids").iterdir()]
+    wait_until(lambda: not any(map(alive, pids)), 2.0)
+    return not any(map(alive, pids))
+
+
+@pytest.mark.parametrize(
+    ("backend", "options"), [("stubborn_in_c", []), ("stubborn_unforkable", []), ("stubborn", ["-n", "2"])], ids=str
+)
+def test_a_killed_session_takes_all_along(tmp_path: Path, backend: str, options: list[str]) -> None:
+    process = stuck(tmp_path, f"dying_backends:{backend}", *options)
+    process.kill()
+    process.wait()
+    assert all_are_gone(tmp_path)
+
+
+def test_sigterm_ends_like_control_c(tmp_path: Path) -> None:
+    process = stuck(tmp_path, "dying_backends:stubborn", "-n", "2")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 2
+    assert all_are_gone(tmp_path)
+    assert read_run(tmp_path / "run")["finished"]
+    assert (tmp_path / "run" / "summary.md").exists()
+    assert not list((tmp_path / "run" / "rows").glob("*.jsonl"))

@@ -63,12 +63,12 @@ def test_whose_death_it_was_is_not_asked_again_when_it_repeats(runner: Runner, m
         return alone(sandbox, question)
 
     monkeypatch.setattr(Sandbox, "judge_alone", counted)
-    (row,) = runner.judge_one(CaseQuestion(RIGHT, ASPECTS["state"], "block"), "dying_backends:crashes_always")
+    (row,) = judged(runner, "dying_backends:crashes_always")
     assert (row["verdict"], row["failed_again"], len(asked)) == (Verdict.CRASHED, ENOUGH, 1 + ENOUGH)
 
 
-def judged(runner: Runner, name: str, aspect: str = "state") -> tuple[Row, ...]:
-    return runner.judge_one(CaseQuestion(RIGHT, ASPECTS.get(aspect, EVERYTHING), "block"), f"plugged_backends:{name}")
+def judged(runner: Runner, backend: str, aspect: str = "state", case: Case = RIGHT) -> tuple[Row, ...]:
+    return runner.judge_one(CaseQuestion(case, ASPECTS.get(aspect, EVERYTHING), "block"), backend)
 
 
 @pytest.mark.parametrize("aspect", ["state", "case"])
@@ -86,7 +86,7 @@ def test_the_other_call_is_accused(
 ) -> None:
     assert [3 in case.attributes.sizes for case in auxiliary_cases(RIGHT)].count(True) == 1
     assert [case.attributes.rounds_up for case in auxiliary_cases(RIGHT)].count(True) == 1
-    row, guilty = judged(runner, backend, aspect)
+    row, guilty = judged(runner, f"plugged_backends:{backend}", aspect)
     assert (row["case_id"], row["verdict"], row["checks_violated"]) == (RIGHT.id, Verdict.CONFORMS, [])
     assert "state" in row["checks_judged"]
     assert (guilty["verdict"], guilty["aspect"]) == (verdict, "neighbours")
@@ -100,28 +100,22 @@ def test_the_other_call_is_accused(
 
 
 @pytest.mark.parametrize(
-    ("backend", "verdict", "check"),
+    ("backend", "operator", "verdict", "checks"),
     [
-        ("RemembersCeiling", Verdict.VIOLATES, "state"),
-        ("LosesThreesAndRemembers", Verdict.VIOLATES, "state"),
-        ("crashes_always", Verdict.CRASHED, "survival"),
+        ("plugged_backends:RemembersCeiling", RIGHT.operator, Verdict.VIOLATES, "state"),
+        ("plugged_backends:LosesThreesAndRemembers", RIGHT.operator, Verdict.VIOLATES, "state"),
+        ("plugged_backends:crashes_always", RIGHT.operator, Verdict.CRASHED, "survival"),
+        ("scatter_backends:remembers", RIGHT.operator, Verdict.VIOLATES, "scale_equivariance state"),
+        ("scatter_backends:remembers_windows", FORWARD, Verdict.VIOLATES, "state"),
     ],
 )
 def test_who_dies_by_itself_or_is_wrong_after_calls_that_are_right_stays_accused(
-    runner: Runner, tmp_path: Path, backend: str, verdict: Verdict, check: str
+    runner: Runner, tmp_path: Path, backend: str, operator: str, verdict: Verdict, checks: str
 ) -> None:
-    (row,) = judged(runner, backend)
-    assert {path.stem for path in tmp_path.rglob("*.npz")} <= {case_name(row["case_id"], row["backend"])}
-    assert (row["verdict"], row["checks_violated"]) == (verdict, [check])
-
-
-@pytest.mark.parametrize(("fault", "operator"), [("remembers", RIGHT.operator), ("remembers_windows", FORWARD)])
-def test_what_one_call_leaves_for_the_next_is_found(runner: Runner, fault: str, operator: str) -> None:
     """All the other calls are right if each has a process of its own, and only then."""
-    asked = CaseQuestion(replace(RIGHT, operator=operator), ASPECTS["state"], "block")
-    (row,) = runner.judge_one(asked, f"scatter_backends:{fault}")
-    assert row["verdict"] == Verdict.VIOLATES
-    assert "state" in row["checks_violated"]
+    (row,) = judged(runner, backend, case=replace(RIGHT, operator=operator))
+    assert {path.stem for path in tmp_path.rglob("*.npz")} <= {case_name(row["case_id"], row["backend"])}
+    assert (row["verdict"], row["checks_violated"]) == (verdict, checks.split())
 
 
 EMPTY_WINDOW = Case.of(
@@ -140,7 +134,7 @@ EMPTY_WINDOW = Case.of(
 def test_a_backward_is_not_accused_of_its_forward(
     runner: Runner, backend: str, aspect: str, case: Case, cleared: Verdict, verdict: Verdict
 ) -> None:
-    row, guilty = runner.judge_one(CaseQuestion(case, ASPECTS[aspect], "block"), backend)
+    row, guilty = judged(runner, backend, aspect, case)
     assert (row["verdict"], guilty["verdict"], guilty["operator"]) == (cleared, verdict, FORWARD)
     assert guilty["case_id"] in {producer.id for producer in producers(case)}
 

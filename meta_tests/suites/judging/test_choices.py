@@ -118,14 +118,6 @@ def test_gradients_are_made_for_the_cells_that_were_taken() -> None:
         assert not np.array_equal(operands.terms != 0, elsewhere.rank < 2)
 
 
-def test_what_was_taken_is_told_from_the_rules_own() -> None:
-    operands = Trial(TIES, Choosing()).operands
-    first = Trial(TIES, DeclaresFirst()).operands
-    assert operands.indices is not None
-    assert first.indices is not None
-    assert np.count_nonzero(operands.indices != first.indices) > 10
-
-
 @pytest.mark.parametrize("fault", [Twice, Split, Lost, Beside, DeclaresFirst])
 def test_ties_excuse_nothing_else(fault: type[Choosing]) -> None:
     for values in ["ties"] if fault is Beside else ["ties", "constant", "all_nan", "negative_infinity"]:

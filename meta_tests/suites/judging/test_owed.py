@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from holding import holding
@@ -18,6 +17,7 @@ from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.expected import unsupported
 from poolproof.suites.plan.aspects import CONTRACT
 from scatter import Scatter
+from scatter_backends import lost
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
 LEGAL = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2))
@@ -114,10 +114,6 @@ class Tires(Scatter):
         return "enough" if self.calls == 2 else ""
 
 
-def loses(self: Scatter, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return cells[:-1], terms[:-1]
-
-
 CHECKS = (*USUAL, "modes", "state")
 
 
@@ -130,7 +126,7 @@ def test_a_refusal_of_another_call_accuses_by_documents_alone(backend: type[Scat
     question = CaseQuestion(LEGAL, holding(*CHECKS))
     assert question.judge(backend())["verdict"] == verdict
     assert question.judge(type("Documented", (backend,), {"interface": "torch-cpu"})())["verdict"] == Verdict.VIOLATES
-    assert question.judge(type("Wrong", (backend,), {"route_terms": loses})())["verdict"] == Verdict.VIOLATES
+    assert question.judge(type("Wrong", (backend,), {"route_terms": lost.route_terms})())["verdict"] == Verdict.VIOLATES
 
 
 def test_what_the_contract_forbids_is_not_asked() -> None:

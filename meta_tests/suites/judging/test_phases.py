@@ -1,35 +1,51 @@
-"""Ways through two phases: every wrong answer is noticed, no right one accused, and nothing undefined is asked."""
+"""Ways through two phases, and sequences: wrong answers are noticed, right ones accepted, nothing undefined asked."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from drawn_defects import Defect, Spoilt
 from holding import judged_by
+from poolproof.backends import torch_streams
 from poolproof.backends.aclnn.sequences import ACTIONS, Interpreter, run_sequence
 from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.references.sequences import FORMS, HAZARDS, MODES, REFUSED, VERBS, Action, Actions, abilities_for
+from poolproof.references.sequences import (
+    FORMS,
+    HAZARDS,
+    MODES,
+    REFUSED,
+    VERBS,
+    Action,
+    Actions,
+    abilities_for,
+    why_illegal,
+)
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
+from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import PHASES
 from poolproof.suites.plan.blocks import PhaseBlock, SequenceBlock
+from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.lines import line_question, parse_line
-from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from poolproof.suites.plan.plans import PLANS, Plan, Subject, blocks, subjects
 from scatter import Scatter, completed
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]
-BOTH = ("phase_two.interleaved",)
 ASKED = tuple(SCENARIOS.values())
 
 
@@ -103,12 +119,6 @@ SUCCEEDING = [way for way in ASKED if way.expected == 0]
 OPEN = [way for way in ASKED if way.expected is None]
 
 
-def test_every_kind_of_answer_is_owed_somewhere() -> None:
-    assert FAILING and SUCCEEDING and OPEN
-    assert len(FAILING) + len(SUCCEEDING) + len(OPEN) == len(ASKED)
-    assert all(way.statement.endswith(".") and way.source for way in SCENARIOS.values())
-
-
 def test_every_action_can_be_done_and_is_asked_for() -> None:
     sequences = [*(way.actions for way in ASKED), *MODES.values(), *HAZARDS.values(), REFUSED]
     drawn = abilities_for(tuple(Action(verb, what) for verb, (whats, _) in FORMS.items() for what in whats))
@@ -118,6 +128,7 @@ def test_every_action_can_be_done_and_is_asked_for() -> None:
 
 @pytest.mark.parametrize("way", ASKED, ids=lambda way: way.id)
 def test_the_answer_that_is_owed_conforms(way: ExecutorScenario) -> None:
+    assert way.statement.endswith(".") and way.source
     for number in range(3):
         row = question(way, number).judge(Phased())
         assert row["verdict"] == Verdict.CONFORMS, row["reason"]
@@ -132,7 +143,7 @@ def test_the_answer_that_is_owed_conforms(way: ExecutorScenario) -> None:
         (REFUSES, SUCCEEDING, ["phase_status"]),
         (REFUSES, OPEN, []),
         (phased(work=lambda self, call: None), [*SUCCEEDING, *OPEN], ["phase_values"]),
-        (phased(calls=exchanged), [SCENARIOS[way] for way in BOTH], ["phase_values"]),
+        (phased(calls=exchanged), [SCENARIOS["phase_two.interleaved"]], ["phase_values"]),
         (phased(run=harmed), FAILING, ["phase_values"]),
         (phased(run=lost), FAILING, ["phase_values"]),
     ],
@@ -142,6 +153,7 @@ def test_the_answer_that_is_owed_conforms(way: ExecutorScenario) -> None:
     ],
 )
 def test_a_wrong_answer_is_seen(backend: type[Phased], ways: Iterable[ExecutorScenario], violated: list[str]) -> None:
+    assert ways
     for way in ways:
         assert question(way).judge(backend())["checks_violated"] == violated, way.id
 
@@ -174,17 +186,21 @@ def test_only_backends_with_phases_are_asked_for_them() -> None:
 
 
 def test_a_line_is_the_question_again_and_the_row_names_the_way() -> None:
-    asked = question(ASKED[0], 1)
-    row = asked.judge(Phased())
+    way, drawn = question(ASKED[0], 1), sequence_block(30).questions()
+    row = way.judge(Phased())
     assert (row["aspect"], row["clause"], row["statement"]) == ("phases", ASKED[0].id, ASKED[0].statement)
-    line = asked.describe()["case"]
+    line = way.describe()["case"]
     assert row["case"] == line and json.loads(line)["way"] == ASKED[0].id
-    parse_line(line)
-    read = line_question(line, PRODUCTS["A2"])
+    for asked in (way, *drawn):
+        read = line_question(asked.describe()["case"], PRODUCTS["A2"])
+        assert isinstance(read, PhaseQuestion)
+        assert (read.scenario, read.cases, read.id) == (asked.scenario, asked.cases, asked.id)
     with pytest.raises(CaseError, match="only be put to a backend with a contract"):
         line_question(line, None)
-    assert isinstance(read, PhaseQuestion)
-    assert (read.scenario, read.cases, read.id) == (asked.scenario, asked.cases, asked.id)
+    assert line_question(drawn[0].to_line(), None).id == drawn[0].id
+
+
+CALL = '{"operator":"AdaptiveMaxPool2d","shape":[1,4,4],"output_size":[2,2]}'
 
 
 @pytest.mark.parametrize(
@@ -193,28 +209,30 @@ def test_a_line_is_the_question_again_and_the_row_names_the_way() -> None:
         ('{"way": "nowhere", "case": {}}', "way 'nowhere' is none of phase_two.workspace_null, "),
         ('{"way": "executor.destroy_null"}', "is an object of a way and a case"),
         ('{"way": "executor.destroy_null", "case": {}}', "a case needs the field 'operator'"),
+        (f'["prepare","run run"],"calls":[{CALL}]', "action 2, run run: it is not a part of sequences"),
+        (f'["prepare","run executor=x"],"calls":[{CALL}]', "list of actions, such as 'run executor=1', with its calls"),
+        (f'["prepare","run","calls":[{CALL}]', "a case is one JSON object"),
+        ('["prepare","run"],"calls":[1]', "a sequence is a list of actions"),
+        ('["prepare","run"],"calls":[{}]', "a case needs the field 'operator'"),
+        (f'["prepare call=1","run"],"calls":[{CALL}]', "there are 1 calls"),
+        (f'["prepare","run"],"calls":[{CALL},{CALL.replace("2d", "2dBackward")}]', "one operator"),
     ],
 )
 def test_a_wrong_line_is_told(line: str, said: str) -> None:
     with pytest.raises(CaseError, match=said):
-        parse_line(line)
-
-
-class Failing:
-    """In place of a device: setting an option fails with ``code``."""
-
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-    def set_deterministic(self, enabled: bool) -> None:
-        raise AclError("aclrtSetSysParamOpt", self.code)
+        parse_line(line if line.startswith("{") else f'{{"sequence":{line}}}')
 
 
 @pytest.mark.parametrize(("code", "status"), [(507053, 507053), (107003, 107003), (207001, None), (0, None)])
 def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: int | None) -> None:
+    """In place of a device: setting an option fails with ``code``."""
+
+    def fails(enabled: bool) -> None:
+        raise AclError("aclrtSetSysParamOpt", code)
+
+    device: Any = SimpleNamespace(set_deterministic=fails)
     call = allocate(make_operands(Case.smallest(OPERATOR)), 0)
-    result = run_sequence(Failing(code), {}, ASKED[0].actions, [call])  # type: ignore[arg-type]
-    assert result.status == status
+    assert run_sequence(device, {}, ASKED[0].actions, [call]).status == status
 
 
 @pytest.mark.parametrize("product", ["a2", "950"])
@@ -224,3 +242,174 @@ def test_the_emulator_answers_as_owed(tmp_path: Path, product: str) -> None:
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
     missed = {row["clause"] for row in rows} - {row["clause"] for row in rows if row["checks_judged"]}
     assert not missed, "every way has an occasion"
+
+
+KINDS = (0, 0, 1)
+NOT_DRAWN = "it is not a part of sequences that are drawn"
+
+
+def told(text: str) -> Actions:
+    return tuple(Action.parse(words) for words in text.split(", "))
+
+
+def sequence_block(count: int, operator: str = "MaxPool2dWithIndicesBackward", **declared: object) -> SequenceBlock:
+    declared = {"product": PRODUCTS["950"], "actions": ACTIONS, **declared}
+    subject = Subject("npu", OPERATORS[operator], "float32", "int32", **declared)  # type: ignore[arg-type]
+    plan = Plan("meta", round(count / PHASES.weight), "")
+    (block,) = (each for each in blocks([subject], [PHASES], plan, 0) if isinstance(each, SequenceBlock))
+    return block
+
+
+TWO, OTHER = "prepare, prepare executor=1, run", "prepare, prepare call=1 executor=1, run"
+REPEATABLE, SET, DONE = "prepare uncached, make_repeatable", "set_addresses call", "prepare, run, synchronise"
+COPIED, AT_ONCE = "fill inputs, copy inputs stream=2, prepare", "prepare thread=1 at_once"
+AGAIN = "run executor=1"
+
+
+@pytest.mark.parametrize(
+    ("illegal", "reason", "legal"),
+    [
+        ("run", "no such executor", "prepare, run"),
+        ("prepare, run, run", "no such executor", "prepare, run, prepare, run"),
+        ("prepare, prepare, run", "there already", TWO),
+        ("prepare", "no call runs", "prepare, run"),
+        ("prepare, run stream=64", "64 or more", "prepare, run stream=63"),
+        ("prepare call=3, run", "there are 3 calls", "prepare call=2, run"),
+        ("prepare, run call=1", "run has no call", "prepare call=1, run"),
+        ("need a workspace", "not a part", "prepare, run"),
+        # of streams
+        (f"{TWO}, {AGAIN} stream=2", "call 0 is in use on stream 1", f"{TWO}, synchronise, {AGAIN} stream=2"),
+        (f"{OTHER}, {AGAIN} stream=2 workspace=0", "workspace 0 is in use", f"{OTHER}, {AGAIN} workspace=0"),
+        (f"{COPIED}, record, wait, run", "call 0 is in use on stream 2", f"{COPIED}, record stream=2, wait, run"),
+        ("prepare, run, wait stream=2", "nothing recorded", "prepare, run, record, wait stream=2"),
+        ("prepare, run, record, record", "recorded before", "prepare, run, record, wait"),
+        # of executors
+        ("prepare, make_repeatable, run", "cache knows it", f"{REPEATABLE}, run, run"),
+        ("prepare uncached, run, make_repeatable", "no such executor", f"{REPEATABLE}, run"),
+        ("prepare uncached, run", "keeps what was prepared", "prepare readdressed, run"),
+        (f"{REPEATABLE}, run, make_repeatable", "it ran before", f"{REPEATABLE}, run, synchronise, destroy"),
+        ("prepare, destroy asked, run", "no such executor", "prepare, destroy asked, prepare, run"),
+        ("prepare, destroy", "asked for where it never ran", "prepare, destroy asked, prepare, run"),
+        (f"{REPEATABLE}, run, destroy", "executor 0 is in use", f"{REPEATABLE}, run, synchronise, destroy"),
+        ("prepare, set_addresses call=1, run", "not repeatable", "prepare call=1, run"),
+        (f"{REPEATABLE}, {SET}=2, run", "differ in more than their data", f"{REPEATABLE}, {SET}=1, run"),
+        (f"{REPEATABLE}, run, {SET}=1, run", "executor 0 is in use", f"{REPEATABLE}, run, synchronise, {SET}=1, run"),
+        ("prepare, destroy_descriptors, run", "may still need", "prepare, run, destroy_descriptors"),
+        # of threads
+        ("prepare, run, end_thread thread=1", "no such thread", "prepare, run thread=1, end_thread thread=1"),
+        (f"{AT_ONCE}, run", "another, in another thread", f"{AT_ONCE}, prepare call=1 executor=1, run"),
+        ("prepare at_once, prepare executor=1, run", "a thread of its own", TWO),
+        ("prepare, run, prepare thread=1 at_once", "nothing begins", "prepare, run, prepare thread=1"),
+        # of data
+        ("fill inputs, prepare, run", "inputs are not there", "fill inputs, prepare, upload, run"),
+        ("prepare, run, fill outputs", "call 0 is in use", f"{DONE}, copy outputs, synchronise, fill outputs"),
+        (f"{DONE}, fill outputs", "are gone", "prepare, run, erase outputs, prepare, run"),
+        ("prepare, run, upload", "call 0 is in use", f"{DONE}, upload"),
+        ("copy inputs, prepare, run", "its inputs are there", "erase, copy inputs, prepare, run"),
+        ("copy outputs, prepare, run", "has no results", "prepare, run, copy outputs, erase outputs"),
+        ("refuse, prepare, run", "is asked for", "refuse asked, prepare, run"),
+    ],
+)
+def test_what_no_source_defines_is_illegal(illegal: str, reason: str, legal: str) -> None:
+    assert reason in why_illegal(told(illegal), KINDS)
+    assert not why_illegal(told(legal), KINDS)
+
+
+def test_what_sources_define_is_legal() -> None:
+    known = {**MODES, **HAZARDS, **{way.id: way.actions for way in SCENARIOS.values() if not way.expected}}
+    illegal = {name: reason for name, actions in known.items() if (reason := why_illegal(actions, (0, 0)))}
+    assert {name: reason.partition(": ")[2] or reason for name, reason in illegal.items()} == {
+        "with repeated executor": NOT_DRAWN,
+        "with two inputs in one memory": NOT_DRAWN,
+        "with two inputs in memory that overlaps": NOT_DRAWN,
+        "phase_two.workspace_unasked": NOT_DRAWN,
+        "phase_two.workspace_understated": NOT_DRAWN,
+        "executor.repeatable_from_cache": "make_repeatable has no asked",
+        "phase_one.two_threads": "the library's cache keeps what was prepared uncached and not made repeatable",
+    }
+
+
+@pytest.mark.parametrize("actions", [ACTIONS, torch_streams.ACTIONS, Scatter.actions], ids=["aclnn", "torch", "plain"])
+def test_drawn_sequences_are_legal_and_depend_on_the_seed_alone(actions: tuple[str, ...]) -> None:
+    first, again = (sequence_block(60, actions=actions).questions() for _ in range(2))
+    assert [question.to_line() for question in first] == [question.to_line() for question in again]
+    sequences = [question.sequence for question in first]
+    assert not any(sequence.why_illegal() for sequence in sequences)
+    assert set().union(*(abilities_for(sequence.actions) for sequence in sequences)) <= {*actions}
+    assert {len(sequence.cases) for sequence in sequences} == {1, 2, 3}
+    assert max(sum(action.do == "run" for action in sequence.actions) for sequence in sequences) > 3
+
+
+def test_what_a_backend_lacks_is_not_drawn_and_no_line_of_it_conforms() -> None:
+    drawn = {has: sequence_block(200, index_dtypes=has).questions() for has in (("int32",), ("int32", "int64"))}
+    stored = {has: {case.index_dtype for each in asked for case in each.cases} for has, asked in drawn.items()}
+    assert stored == {has: {*has} for has in drawn}
+    lacking = type("Lacking", (Scatter,), {"unsupported": lambda *_: "no such indices"})()
+    row = drawn["int32",][0].judge(lacking)
+    assert (row["verdict"], row["reason"]) == (Verdict.NOT_SUPPORTED, "no such indices")
+
+
+@pytest.mark.parametrize("product", ["A2", "950"])
+def test_a_right_library_is_not_accused(tmp_path: Path, product: str) -> None:
+    block = sequence_block(150, "MaxPool3dWithArgmaxBackward", product=PRODUCTS[product])
+    rows = judged_by(f"emulator-{product.lower()}", block.questions(), tmp_path)
+    right = (Verdict.CONFORMS, Verdict.REFUSED)
+    assert not [(row["reason"], row["case"]) for row in rows if row["verdict"] not in right]
+    assert sum(bool(row["checks_judged"]) for row in rows) > 120
+
+
+def test_a_sequence_whose_mask_no_forward_may_make_is_refused(tmp_path: Path) -> None:
+    """An honest acceptance run of an A2 was incomplete by six of them."""
+    operator = {"operator": "MaxPool2dWithMaskBackward", "index_dtype": "int8", "shape": [1, 1, 4, 4]}
+    calls = [operator | {"kernel_size": [1, 1], "dilation": [length, length]} for length in (1, 2)]
+    line = json.dumps({"sequence": ["prepare", "prepare call=1 executor=1", "run"], "calls": calls})
+    (row,) = judged_by("emulator-a2", [line_question(line, None)], tmp_path)
+    assert (row["verdict"], row["reason"][:27]) == ("refused as documented", "the forward does not make a")
+
+
+def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -> None:
+    """Of a defect that a run on the third stream shows behind a refusal, whatever lies between."""
+    defect, block = Defect("refuse", "", None, ("stream", 2), same=False), sequence_block(200)
+    with closing(Sandbox("emulator-950", tmp_path, "sequences", timeout=60.0)) as sandbox:
+        sandbox.start()
+        spoilt = Spoilt(sandbox.backend_within(60.0), defect)
+
+        def fails(question: Question) -> bool:
+            return question.judge(spoilt)["checks_violated"] == ["phase_values"]  # type: ignore[arg-type]
+
+        found = next(each for each in block.questions() if defect.spoils(each.scenario.actions) and fails(each))
+        smallest = block.smaller(found, fails, 60.0)
+        assert smallest is not None
+        row = smallest.judge(spoilt)  # type: ignore[arg-type]
+    record = json.loads(row["case"])
+    assert record["sequence"] == ["refuse call=1 asked", "prepare", "run stream=2"]
+    assert [call["shape"] for call in record["calls"]] == [[1, 1, 1], [1, 1, 2]]
+    place = "grad_input[0, 0, 0] of call 0, behind action 3 of 3 (run stream=2)"
+    assert row["reason"].startswith(f"{place}: got 2, expected "), row["reason"]
+
+
+def test_a_status_is_told_with_its_action() -> None:
+    """Those that are asked for may be any."""
+    asked = line_question(f'{{"sequence":["refuse asked","prepare","run"],"calls":[{CALL}]}}', None)
+
+    def row(*statuses: int) -> dict[str, object]:
+        result = SequenceResult(statuses, "no such stream", (0,) * (len(statuses) == 3))
+        return asked.judge(type("Ended", (Scatter,), {"actions": ACTIONS, "run_sequence": lambda *_: result})())
+
+    assert row(161002, 0, 507000)["reason"] == (
+        "the status of action 3 of 3 (run): got 507000, expected 0, Whatever was done before, a call gives what it "
+        "gives alone; its text is: no such stream"
+    )
+
+
+OF_A2 = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 1, 4, 4], "index_dtype": "int32"}
+
+
+@pytest.mark.parametrize("second", [[1, 1], [2, 2]])
+def test_whichever_call_of_a_sequence_is_refused_the_row_says_what_its_document_says(second: list[int]) -> None:
+    """A sequence was held to its first call alone, and honest runs with it did not stand."""
+    calls = [OF_A2 | {"kernel_size": [2, 2], "dilation": dilation} for dilation in ([1, 1], second)]
+    row = {"backend": "emulator-a2", "product": "A2", "model": None, "verdict": "refused as documented"}
+    row |= {"reason": "161002 in phase 1 by 2d-bwd.dilation.one: Every value of dilation is 1."}
+    row |= {"case": json.dumps({"sequence": ["prepare", "prepare call=1"], "calls": calls})}
+    assert bool(row_problem(row, {"backends": {}})) is (second == [1, 1])

@@ -1,14 +1,30 @@
-"""What a case is as a question: the columns that describe it, its time limit, and the calls that judging it makes."""
+"""What a case is as a question: the columns that describe it and its data, the time and memory that it may take.
+
+What is said of data is so of what recipes made, and not of the recipes.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from poolproof.reports.rows.verdicts import Verdict
+from places import SUPPORT
+from poolproof.backends.registry import create
+from poolproof.reports.rows.features import DATA
+from poolproof.reports.rows.verdicts import BadInput, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.varying import auxiliary_cases, producers
+from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
+from poolproof.suites.judging import budget, case_question
 from poolproof.suites.judging.budget import needed_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.judging.measure import MOST_LOOKED_AT, look_at_data
+from poolproof.suites.judging.question import not_survived
+from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
 from scatter import Scatter
 
 LINE = (
@@ -64,13 +80,157 @@ def test_memory_that_judging_takes_is_what_its_parts_add_up_to() -> None:
     assert needed_memory(PLAIN, 3, ()) - needed_memory(PLAIN, 1, ()) == 2 * cells
 
 
-def test_what_the_suite_raises_is_told_with_its_notes() -> None:
-    def fails() -> None:
+def test_what_the_suite_raises_is_told_with_its_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
         error = ValueError("no such cell")
         error.add_note("while it was looked for")
         raise error
 
-    row = answer(CaseQuestion(PLAIN, CASE_ASPECTS["values"]), Scatter(), fails)  # type: ignore[arg-type]
+    monkeypatch.setattr(case_question, "run_checks", fails)
+    row = answer(CaseQuestion(PLAIN, CASE_ASPECTS["values"]), Scatter())
     assert row["verdict"] == Verdict.SUITE_ERROR
     assert row["checks_judged"] == row["checks_violated"] == []
     assert row["reason"].startswith("the suite itself raised ValueError: no such cell; while it was looked for (test_q")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("8GiB", 8 << 30), ("500 MB", 500 * 10**6), ("1.5TiB", 3 << 39), ("7b", 7), ("2 kib", 2048)]
+)
+def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
+    assert budget.parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8", "GiB", "-1GiB", "0B", "0.2B", "8 apples", "1e3GiB", "infGiB", "9" * 400 + "TiB"]
+)
+def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(BadInput, match="a size is a number above 0 and a unit, such as 8GiB"):
+        budget.parse_size(text)
+
+
+def test_a_case_beyond_the_budget_is_not_run_and_says_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.VARIABLE, str(budget.needed_memory(PLAIN, EVERYTHING.repeats) - 1))
+    monkeypatch.setattr("poolproof.suites.judging.case_question.Trial", None)
+    row = CaseQuestion(PLAIN, EVERYTHING).judge(create("scatter_backends:honest"))
+    assert row["verdict"] == "not run"
+    assert " GiB of tensors, about " in row["reason"]
+
+
+def test_workers_share_what_a_run_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(budget.VARIABLE, "1")
+    budget.share(4 * budget.needed_memory(PLAIN), 4)
+    assert budget.too_large(PLAIN) == ""
+    budget.share(4 * budget.needed_memory(PLAIN), 5)
+    assert "beyond the memory budget" in budget.too_large(PLAIN)
+
+
+def test_without_a_budget_it_is_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(budget.VARIABLE, raising=False)
+    assert budget.free_memory() > 0
+    assert budget.too_large(PLAIN) == ""
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("5000\n")
+    (tmp_path / "memory.stat").write_text("file 3000\ninactive_file 2000\n")
+    monkeypatch.setattr(budget, "_GROUP", tmp_path)
+    assert budget.free_memory() > 1000
+    (tmp_path / "memory.max").write_text("6000\n")
+    assert budget.free_memory() == 6000 - (5000 - 2000)  # what is cached of files is no memory that is taken
+    monkeypatch.setattr(budget, "free_memory", lambda: 1)
+    assert budget.too_large(PLAIN)
+
+
+def test_the_estimate_holds_and_a_failing_case_takes_little_more_than_a_passing_one() -> None:
+    """And of a tensor of many planes no more than six times its tensors: measured in some large cases."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the most that a process held can be measured on Linux alone")
+    pytest.importorskip("torch")
+    program = [sys.executable, str(SUPPORT / "peaks.py")]
+    ended = subprocess.run(program, capture_output=True, text=True, check=True)
+    peaks = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [each["verdict"] for each in peaks] == ["conforms", "violates"] * (len(peaks) // 2)
+    for each in peaks:
+        assert 1.0 < each["needed"] / each["peak"] < 2.0, each
+    for passing, failing in zip(peaks[::2], peaks[1::2], strict=True):
+        assert failing["peak"] < 1.25 * passing["peak"], failing
+        assert failing["planes"] == 1 or failing["peak"] < 6 * failing["tensors"], failing
+
+
+NAN, INF = float("nan"), float("inf")
+
+FORWARD, BACKWARD = "MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"
+SELF, GRADIENTS = tuple(map(float, range(1, 10))), (1.0, 2.0, 3.0, 4.0)
+NOTHING: dict[str, dict[str, tuple[float, ...]]] = {
+    FORWARD: {"self": SELF},
+    BACKWARD: {"self": SELF, "grad_output": GRADIENTS, "indices": (4, 5, 7, 8)},
+}
+"""A plane of 3 x 3 with four windows of 2 x 2, of which nothing is to be said."""
+
+
+def said(operator: str, *planes: dict[str, tuple[float, ...]]) -> set[str]:
+    """Look at planes that have other literals than `NOTHING` each."""
+    made = {name: sum((({**NOTHING[operator], **plane})[name] for plane in planes), ()) for name in NOTHING[operator]}
+    about: dict[str, Any] = {"operator": operator, "shape": [len(planes), 3, 3], "kernel_size": [2], "stride": [1]}
+    return set(look_at_data(make_operands(Case.from_record(about | {"literals": made})))["data"])
+
+
+def numbers(tensor: str, plain: tuple[float, ...], word: str) -> list[tuple[dict[str, tuple[float, ...]], str]]:
+    given = {"{} with NaN": NAN, "{} with infinities": -INF, "{} with -0.0": -0.0, "subnormal {}": 1e-40}
+    return [({tensor: (number, *plain[1:])}, name.format(word)) for name, number in given.items()]
+
+
+OPPOSITE = {"indices": (4, 4, 7, 8), "grad_output": (INF, -INF, 1.0, 1.0)}
+OF_SELF = [*numbers("self", SELF, "values"), ({"self": (2.0, *SELF[1:])}, "equal values")]
+OF_BACKWARD = [
+    *numbers("grad_output", GRADIENTS, "gradients"),
+    ({"indices": (4, 4, 7, 8)}, "several windows on one cell, indices other than the forward's"),
+    (OPPOSITE, "opposite infinities in one cell, gradients with infinities, several windows on one cell"),
+    ({"indices": (4, 4, 4, 4), "grad_output": (1.0, 2.0**-30, 0.0, 1.0)}, "inexact sums, several windows on one cell"),
+]
+TIED = {"self": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 9.0, 8.0)}
+
+
+@pytest.mark.parametrize("operator", NOTHING)
+def test_nothing_is_said_of_what_is_not_there(operator: str) -> None:
+    assert said(operator, {}) == set()
+
+
+@pytest.mark.parametrize(("literals", "words"), OF_BACKWARD)
+def test_gradients_and_indices(literals: dict[str, tuple[float, ...]], words: str) -> None:
+    assert set(words.split(", ")) <= said(BACKWARD, literals) <= {*DATA["backward"]}
+
+
+@pytest.mark.parametrize(("literals", "words"), OF_SELF)
+def test_values(literals: dict[str, tuple[float, ...]], words: str) -> None:
+    assert said(FORWARD, literals) == {words}
+
+
+def test_ties_and_the_largest_index() -> None:
+    assert said(FORWARD, {"self": (1, 2, 3, 4, 5, 6, 9, 8, 9)}) == {"equal values"}
+    assert said(FORWARD, TIED) == {"equal values", "ties"}
+    past = Case.of(BACKWARD, shape=(1, 300, 300), kernel_size=(2,), indices="last")
+    assert {"an index past 2^15", "an index past 2^16"} <= set(look_at_data(make_operands(past))["data"])
+
+
+@pytest.mark.parametrize("cells", [9, 18, 1 << 15])
+@pytest.mark.parametrize("place", range(3))
+def test_a_plane_says_the_same_wherever_it_lies(monkeypatch: pytest.MonkeyPatch, place: int, cells: int) -> None:
+    """Planes are looked at so many ``cells`` at a time."""
+    monkeypatch.setattr("poolproof.suites.judging.measure.PART", cells)
+    for operator, special in (
+        *((FORWARD, literals) for literals in (TIED, *(literals for literals, _ in OF_SELF))),
+        *((BACKWARD, literals) for literals, _ in OF_BACKWARD),
+    ):
+        planes = [special if number == place else {} for number in range(3)]
+        assert said(operator, *planes) == said(operator, special)
+
+
+def test_large_data_are_not_looked_at() -> None:
+    large = Case.of(FORWARD, shape=(1, 1, MOST_LOOKED_AT + 2), kernel_size=(1, 2))
+    assert look_at_data(make_operands(large)) == {} == CaseQuestion(large, EVERYTHING).describe_data()
+
+
+@pytest.mark.parametrize("operator", [*NOTHING, "MaxPool2dWithMaskBackward"])
+def test_who_dies_of_a_case_leaves_what_its_data_were(operator: str) -> None:
+    case = Case.of(operator, shape=(1, 4, 4), kernel_size=(2,), gradient="special", values="nan")
+    made = {} if needs_producer(case) else look_at_data(make_operands(case))
+    assert not_survived(CaseQuestion(case, EVERYTHING), Verdict.CRASHED, "gone").get("data") == made.get("data")

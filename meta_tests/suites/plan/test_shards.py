@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.merging import CannotMerge
@@ -24,10 +22,9 @@ from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import Shard, balance, mandatory
-from poolproof.suites.rerun import REDRAW
 from poolproof.suites.rerun import merge as command
 from sessions import run_session
-from shared_runs import made_once
+from shared_runs import made_once, verified
 
 ASKED = [
     *("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--dtype", "float64", "--no-shrink"),
@@ -137,9 +134,7 @@ def test_a_merged_run_ends_is_packed_and_goes_on_like_another(runs: Path, tmp_pa
     assert (ended.exit_code, (tmp_path / "run" / "index.html").exists()) == (Overall.VIOLATES, True), ended.output
     assert ended.output.splitlines()[-1].startswith("VIOLATES (exit status 1): ")
     for folder in (tmp_path / "run", runs / "2"):
-        package(folder, tmp_path / "bundle.zip")
-        checked = verify(tmp_path / "bundle.zip", draw=REDRAW)
-        assert [problem for step in checked.steps for problem in step.problems] == []
+        verified(folder, tmp_path)
     before = outcomes(tmp_path / "run")
     again = run_session(tmp_path / "run", BACKEND, "--resume", asked=ASKED)
     assert (again.status, outcomes(tmp_path / "run")) == (Overall.VIOLATES, before), again.output

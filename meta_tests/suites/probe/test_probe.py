@@ -74,30 +74,32 @@ def test_an_accumulator_narrower_than_its_output_is_told_with_its_bits(accumulat
     assert "no model admits this accumulation: too narrow" in found.disagreements
 
 
+FLUSHING, CAST_FLUSHES = {"flushes_subnormals": True}, {"cast_flushes": True}
+SATURATING = AccumulationModel("acc32", saturates=True)
+
+
+@pytest.mark.parametrize("operator", (ADAPTIVE, WINDOWED))
 @pytest.mark.parametrize(
-    ("dtype", "kind", "flags", "found"),
+    ("dtype", "switches", "trait", "told"),
     [
-        ("float32", "acc32", {"flushes_subnormals": True}, "flushed"),
-        ("bfloat16", "native", {"flushes_subnormals": True}, "flushed"),
-        ("bfloat16", "acc32", {"flushes_subnormals": True}, "flushed"),
-        ("float16", "acc32", {"cast_flushes": True}, "flushed by the cast"),
-        ("bfloat16", "acc32", {"cast_flushes": True}, "flushed by the cast"),
-        ("float16", "acc32", {}, "kept"),
+        ("float32", Switches(AccumulationModel("acc32", **FLUSHING)), "subnormals", "flushed"),
+        ("bfloat16", Switches(AccumulationModel("native", **FLUSHING)), "subnormals", "flushed"),
+        ("bfloat16", Switches(AccumulationModel("acc32", **FLUSHING)), "subnormals", "flushed"),
+        ("float16", Switches(AccumulationModel("acc32", **CAST_FLUSHES)), "subnormals", "flushed by the cast"),
+        ("bfloat16", Switches(AccumulationModel("acc32", **CAST_FLUSHES)), "subnormals", "flushed by the cast"),
+        ("float16", Switches(), "subnormals", "kept"),
+        *((dtype, Switches(SATURATING), "overflow", "saturates") for dtype in ("float16", "bfloat16")),
+        *((dtype, Switches(), "overflow", "infinity") for dtype in ("float16", "bfloat16")),
+        *((dtype, Switches(), "-0", "becomes +0") for dtype in ("float16", "bfloat16")),
+        *((dtype, Switches(keeps_negative_zero=True), "-0", "kept") for dtype in ("float16", "bfloat16")),
     ],
 )
-def test_flushing_is_told_apart(dtype: str, kind: str, flags: dict[str, bool], found: str) -> None:
-    model = AccumulationModel(kind, **flags)
-    seen = account(Switches(model), dtype, ADAPTIVE)
-    assert (seen.found("subnormals"), seen.model, seen.disagreements) == (found, str(model), ())
-
-
-@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
-def test_saturation_and_negative_zeros_are_seen(dtype: str) -> None:
-    model = AccumulationModel("acc32", saturates=True)
-    found, usual = account(Switches(model), dtype), account(Switches(), dtype)
-    assert (found.found("overflow"), found.model) == ("saturates", str(model))
-    assert (usual.found("overflow"), usual.found("-0")) == ("infinity", "becomes +0")
-    assert account(Switches(keeps_negative_zero=True), dtype).found("-0") == "kept"
+def test_a_trait_is_the_one_that_is_switched_on(
+    dtype: str, switches: Switches, trait: str, told: str, operator: str
+) -> None:
+    found = account(switches, dtype, operator)
+    assert (found.found(trait), found.model) == (told, str(switches.model))
+    assert not found.disagreements or switches.model == SATURATING, "which it does to infinities of its inputs, too"
 
 
 def test_a_wrong_declaration_is_told_with_what_it_rejects() -> None:

@@ -17,8 +17,6 @@ import forked
 from contract_calls import MP2, made
 from places import SUPPORT
 from poolproof.backends.emulator.build import library
-from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.pages.publishing import publish
@@ -31,11 +29,11 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run.repetition import ENOUGH, MOST, repeat
 from poolproof.suites.run.runner import Runner
 from reports_made_up import Recipe, made_up_record, made_up_rows, shown, write_rows
 from sessions import replay_pasted, surroundings, words
+from shared_runs import verified
 
 CASE = Case.of("MaxPool2dWithIndicesBackward", index_dtype="int32", shape=(1, 4, 4), kernel_size=(2, 2))
 
@@ -106,9 +104,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     assert [name for name, text in texts.items() if sentence not in html.unescape(text)] == []
     (row,) = tables.load(tmp_path / "out").to_dict("records")
     assert json.loads(row["findings"])[0]["message"] == row["reason"]
-    package(tmp_path / "out", tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
-    assert [problem for step in found.steps for problem in step.problems] == []
+    verified(tmp_path / "out", tmp_path)
 
 
 Flaky = tuple[Runner, list[Row], Path]

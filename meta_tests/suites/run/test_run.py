@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 from poolproof.reports.figures import tables
-from poolproof.reports.rows.store import finished_blocks, read_run
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites import plugin
 from sessions import begin, replay, replay_pasted, run, run_session, wait_until
@@ -39,16 +38,6 @@ def stopped(here: Path, words: str, number: int, is_due: Callable[[Path], object
     process.join()
     assert process.exitcode == (-number if number == signal.SIGKILL else 2), (here / "printed").read_text()
     return tables.load(here / "out")
-
-
-def test_a_conforming_run_ends_well_and_leaves_rows_and_a_page(tmp_path: Path) -> None:
-    said, rows = judged(tmp_path, f"--backend scatter_backends:honest --cases 5 {SMALL}", 0)
-    record = read_run(tmp_path / "out")
-    assert set(rows["verdict"]) == {Verdict.CONFORMS, Verdict.REFUSED}
-    assert set(rows.loc[rows["verdict"] == Verdict.REFUSED, "aspect"]) == {"empty_windows"}
-    assert (record["plan"], record["seed"], record["finished"] is not None) == ("smoke", 0, True)
-    assert "MaxPool2dWithIndicesBackward" in (tmp_path / "out" / "index.html").read_text().replace("<wbr>", "")
-    assert "cases judged" in said
 
 
 def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
@@ -81,17 +70,6 @@ def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_i
     assert "expected" in again.stdout or "was in memory before the call" in again.stdout
     assert len(min(json.loads(case)["shape"] for case in rows["shrunk"].dropna())) in (3, 4)
     assert line in again.stdout
-
-
-def test_killed_runs_keep_their_rows_and_can_be_resumed(tmp_path: Path) -> None:
-    words = f"--backend scatter_backends:honest --cases 15 -n 2 --operator AdaptiveMaxPool2dBackward {ASPECTS}"
-    before = stopped(tmp_path, words, signal.SIGKILL, lambda out: out.exists() and len(finished_blocks(out)) >= 2)
-    assert len(before) > 0
-    assert set(before["verdict"]) <= {Verdict.CONFORMS, Verdict.NOT_SUPPORTED}
-    (_, after), (_, whole) = (judged(tmp_path, f"{words} --resume", 0), judged(tmp_path, words, 0, "whole"))
-    ids = [set(rows.loc[rows["verdict"] == Verdict.CONFORMS, "case_id"]) for rows in (after, whole)]
-    assert ids[0] == ids[1]
-    assert len(after) > len(before)
 
 
 def has_a_row(out: Path, files: str = "*") -> bool:

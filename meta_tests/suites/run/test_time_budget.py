@@ -16,16 +16,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
-import numpy as np
 import pytest
 
 from places import ROOT
 from poolproof.backends.aclnn.sequences import ACTIONS
-from poolproof.backends.base import Call
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows, read_run
@@ -38,12 +34,12 @@ from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block, extend, root_of
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import mandatory, redraw_questions
-from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run import time_budget
 from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.time_budget import Allotment, Budget, Portion, cheapest_first, parse_time
-from scatter import Scatter
+from scatter_backends import stores
 from sessions import run_session
+from shared_runs import verified
 
 
 @dataclass(frozen=True)
@@ -270,20 +266,11 @@ def test_a_part_of_a_block_is_part_of_a_larger_one(block: Block) -> None:
             assert sum(all(row.get(name, "npu") == value for name, value in group) for row in described) == count
 
 
-class Stores(Scatter):
-    """Stores where it should add, as an unpooling does: wrong where two windows take the same cell."""
-
-    def accumulate(self, call: Call, cells: np.ndarray, terms: np.ndarray, size: int) -> np.ndarray:
-        sums = np.zeros(size, terms.dtype)
-        sums[cells] = terms
-        return sums
-
-
 def test_the_first_case_of_a_block_is_none_that_shows_nothing() -> None:
     subject = Subject("stores", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", index_dtypes=("int64",))
     for name in ("values", "precision", "special_values"):
         (block,) = CASE_ASPECTS[name].blocks(subject, PLANS["smoke"], 0)
-        assert block.prefix(1)[0].judge(Stores())["verdict"] == Verdict.VIOLATES
+        assert block.prefix(1)[0].judge(stores())["verdict"] == Verdict.VIOLATES
         drawn = generate(cases(subject.operator, "float32", "int64", block.aspect.profile), block.count, block.seed)
         assert Counter(asked.case for asked in block.questions()) == Counter(drawn)
 
@@ -314,10 +301,7 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
 
 
 def test_what_was_asked_is_drawn_again(spent: Path, tmp_path: Path) -> None:
-    package(spent, tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
-    assert found.overall is Overall.CONFORMS, found.steps
-    assert "s of a budget of 2 s" in found.verdict
+    assert "s of a budget of 2 s" in verified(spent, tmp_path).verdict
 
 
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
@@ -391,9 +375,7 @@ def test_a_run_says_what_it_asked_beyond_its_plan(extended: Path) -> None:
 
 
 def test_what_was_asked_beyond_a_plan_is_drawn_again_and_can_be_merged(extended: Path, tmp_path: Path) -> None:
-    package(extended, tmp_path / "bundle.zip")
-    found = verify(tmp_path / "bundle.zip", draw=REDRAW)
-    assert found.overall is Overall.CONFORMS, found.steps
+    verified(extended, tmp_path)
     join([extended, Path(shutil.copytree(extended, tmp_path / "again"))], tmp_path / "run", mandatory)
     was, merged = read_run(extended), read_run(tmp_path / "run")
     assert merged["mandatory"] == was["mandatory"]
