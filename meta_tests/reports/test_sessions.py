@@ -14,6 +14,7 @@ from places import ROOT
 from poolproof.reports.recorder import CannotOpen, require_same_run
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cases.case import Case
 from sessions import ASKED, run_session, waiver
 
 LOSSY = 'backend = "reports_backends:Lossy"'
@@ -54,6 +55,13 @@ def test_the_end_of_a_run_is_that_of_its_page_and_of_its_files(
     assert ("\n::error title=" in ended.output) == ("--ci" in options), "annotations as the service obeys them"
     failures = ElementTree.parse(ended.folder / "junit.xml").getroot().get("failures")
     assert (failures != "0") == (status is Overall.VIOLATES) == bool([*ended.folder.glob("evidence/*.npz")])
+
+
+def test_a_single_case_that_memory_does_not_hold_leaves_a_run_unfinished(tmp_path: Path) -> None:
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 4000, 4000), kernel_size=(2,)).to_json()
+    ended = run_session(tmp_path / "run", "torch-cpu", "--memory-budget", "1MiB", asked=("--case", case))
+    assert ended.status == Overall.INCOMPLETE, ended.output
+    assert "| torch-cpu case | 1 | 1 | beyond the memory budget" in (ended.folder / "summary.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("options", [("-k", "values and float32"), ("-k", "float32", "-n", "1"), ()])
