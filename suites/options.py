@@ -15,11 +15,11 @@ import pytest
 from click.shell_completion import CompletionItem
 
 from poolproof.backends.registry import KERNELS, canonical, names
-from poolproof.references.operators import OPERATORS
+from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
 from poolproof.suites.cases.lists import FORMATS
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels, set_libraries
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_time
@@ -250,26 +250,33 @@ class KnownName(click.ParamType):
     def __init__(self, known: Callable[[], Iterable[str]], spelled: Callable[[str], str] = str) -> None:
         self._known, self._spelled = known, spelled
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
-        return self._spelled(value)
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return self._spelled(value)
+        except KeyError as error:
+            self.fail(error.args[0], param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         return [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
 
 
-BACKEND, OPERATOR, DTYPE = KnownName(names, canonical), KnownName(lambda: OPERATORS), KnownName(lambda: DTYPES)
+BACKEND, DTYPE = KnownName(names, canonical), KnownName(lambda: DTYPES)
 FORMAT = KnownName(lambda: FORMATS)
 """Built-in formats alone: those of packages are not loaded for completion."""
 
 
 def operator_option(command: _Command) -> _Command:
     """Add to a command of click the option that chooses operators."""
-    add = partial(click.option, multiple=True, type=OPERATOR, help="Only this operator, repeatable.")
+    operator = KnownName(lambda: OPERATORS, lambda name: find_operator(name).name)
+    add = partial(click.option, multiple=True, type=operator, help="Only this operator, repeatable.")
     return add("--operator", "operators")(command)
 
 
-def kernel_options(command: _Command) -> _Command:
-    """Add to a command of click the options that say where sources of kernels lie, and what they run on."""
+def library_options(command: _Command) -> _Command:
+    """Add to a command of click the options that say where implementations are."""
     add = partial(click.option, expose_value=False)
+    sources = add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)
     model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_kernels(model=given[2]), help=_MODEL)
-    return model(add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)(command))
+    add = partial(add, multiple=True, callback=lambda *given: set_libraries(given[2]))
+    library = add("--aclnn-library", metavar="PATH", help="As for pytest; repeatable.")
+    return library(model(sources(command)))

@@ -44,12 +44,11 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, V
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
-from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
-from poolproof.suites.options import BACKEND, kernel_options
+from poolproof.suites.options import BACKEND, library_options
 from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
@@ -184,14 +183,11 @@ def _difference(before: Row, now: Row) -> str:
     if _is_of_another(before, now) and before["model"] != now["model"]:
         return ""
     for name in _SAME_BITS:
-        if not _is_close(before[name], now.get(name)):
-            return f"{name} is {before[name]} in the bundle, {now.get(name)} here, of the same bits"
+        was, is_now = before[name], now.get(name)
+        are_real = isinstance(was, float) and isinstance(is_now, float)
+        if was != is_now and not (are_real and isclose(was, is_now, rel_tol=1e-6)):
+            return f"{name} is {was} in the bundle, {is_now} here, of the same bits"
     return ""
-
-
-def _is_close(before: Any, now: Any) -> bool:
-    are_real = isinstance(before, float) and isinstance(now, float)
-    return before == now or (are_real and isclose(before, now, rel_tol=1e-6))
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
@@ -226,20 +222,16 @@ def _verdict_text(row: Row) -> str:
 @click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", type=BACKEND, help="Backend to judge on [default: those that the run names].")
-@click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
-@kernel_options
+@library_options
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
-def rerun(
-    bundle: Path, number: int, backend: str | None, libraries: tuple[str, ...], seed: int | None, timeout: float
-) -> None:
+def rerun(bundle: Path, number: int, backend: str | None, seed: int | None, timeout: float) -> None:
     """Draw cases of a BUNDLE at random and judge them again on this machine.
 
     Exits with 0 when all verdicts agree, with 1 when one does not, with 2 when some could not be judged here. Backends
     of modules and files are judged only where --backend names them.
     """
     allow_free_memory()
-    set_libraries(libraries)
     others: list[str] = []
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:

@@ -24,7 +24,8 @@ from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.layouts import AXES, CONTIGUOUS, PLANES, Form, MemoryLayout, storage_form
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF
+from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.cases.recipes.gradients import GRADIENTS
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.values import VALUES
@@ -36,7 +37,7 @@ _MAX_SCALE = 2100
 """Powers of two between the smallest and the largest number of the widest format, and some."""
 
 
-class CaseError(ValueError):
+class CaseError(BadInput, ValueError):
     """A case that cannot be: the text says which field is wrong and what it should be."""
 
 
@@ -351,7 +352,7 @@ def _record_type(windows: type[Windows]) -> type[msgspec.Struct]:
 _WORDS: Mapping[str, Collection[str]] = {
     "dtype": FORMATS,
     "index_dtype": INDEX_DTYPES,
-    "gradient": GRADIENTS | OF_SELF,
+    "gradient": GRADIENTS,
     "indices": INDICES,
     "values": VALUES,
 }
