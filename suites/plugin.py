@@ -108,7 +108,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
     """End a session over the tests of a clone while another copy of the suite is installed: they could not run."""
     for path in _paths(config):
         for folder in (path, path.parent):
-            if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/case_question.py")):
+            if all((folder / name).exists() for name in ("plugin.py", "judging/case_question.py")):
                 how = "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
                 stop(f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: {how}")
 
