@@ -92,8 +92,8 @@ def _comparable(row: Any) -> str:
     return json.dumps(kept, sort_keys=True, default=list)
 
 
-def inexpressible_feature(case: Case) -> str:
-    """Name what no list of others has a word for in a case; empty if nothing."""
+def check_expressible(case: Case) -> None:
+    """Raise `NotExpressible` for a case with something that no list of others has a word for."""
     is_backward = case.api.is_backward
     features = {
         "data that are spelled out": case.literals,
@@ -104,4 +104,6 @@ def inexpressible_feature(case: Case) -> str:
         f"indices of the recipe {case.indices}: the tool makes those of a forward": is_backward
         and case.indices != "forward",
     }
-    return next((feature for feature, is_there in features.items() if is_there), "")
+    for feature, is_there in features.items():
+        if is_there:
+            raise NotExpressible(feature)

@@ -26,9 +26,6 @@ class Lines(ListFormat):
     def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
         return str(number)
 
-    def carried(self, row: Any) -> None:
-        """Carry nothing beside the case itself."""
-
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:  # noqa: ARG002
         try:
             return Case.from_json(row), OwnStandard()
@@ -39,9 +36,7 @@ class Lines(ListFormat):
         return case.to_json()
 
     def carrying(self, row: Any, case: Case) -> Any:  # noqa: ARG002
-        return row
-
-    def without_case(self, row: Any) -> Any:
+        """Add nothing: the row is the case."""
         return row
 
     def document(self, rows: Sequence[Any]) -> str:

@@ -117,10 +117,18 @@ class Landing:
 Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]
 """Gradients for a landing, flat, in float64 or in the format's own dtype."""
 
+GRADIENTS: dict[str, Recipe] = {}
+
+
+def _recipe(make: Recipe) -> Recipe:
+    GRADIENTS[make.__name__] = make
+    return make
+
 
 def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) -> Recipe:
     """Make a recipe of ``draw``, which draws any number of gradients, each by itself."""
 
+    @_recipe
     @wraps(draw)
     def recipe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
         return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream))
@@ -139,6 +147,7 @@ def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream
     return _integers(landing, size, fmt, stream)
 
 
+@_recipe
 def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw zeros but for one gradient: whatever else appears came from the wrong place."""
     gradient = np.zeros(landing.gradients)
@@ -148,6 +157,7 @@ def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64
     return gradient
 
 
+@_recipe
 def ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     return np.ones(landing.gradients)
 
@@ -173,12 +183,14 @@ def wide(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) ->
     return fmt.round(np.ldexp(1.0 + stream.uniform(size), exponent) * stream.signs(size))
 
 
+@_recipe
 def big_among_ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Put one 2**precision among ones in each cell: a float32 sum keeps the ones, a native one may lose them."""
     big = np.where(landing.cells % 2 == 0, 1.0, -1.0) * fmt.largest_exact_integer
     return np.where(landing.place == 0, big, 1.0)
 
 
+@_recipe
 def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Put a one among large values that cancel in pairs: an accumulator that is too short loses the one.
 
@@ -197,6 +209,7 @@ def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Fl
     return np.where(place == 0, 1.0, gradient)
 
 
+@_recipe
 def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Make pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
 
@@ -246,6 +259,7 @@ def signed_zeros(landing: Landing, size: int, fmt: FloatFormat, stream: RandomSt
     return 0.0 * stream.signs(size)
 
 
+@_recipe
 def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Give windows that cannot meet their number, and others zero, plane by plane: a wrong value names its window.
 
@@ -261,11 +275,13 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Floa
     return np.where(is_shown, numbers + 1.0, 0.0).ravel()
 
 
+@_recipe
 def binary_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Give windows that can meet different powers of two: the digits of a sum are the windows that arrived."""
     return _weights(landing, fmt, stream, 1)
 
 
+@_recipe
 def base_four_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Give windows that can meet different powers of four: a digit counts how often its window came, up to three."""
     return _weights(landing, fmt, stream, 2)
@@ -289,42 +305,21 @@ def backpropagated(landing: Landing, size: int, fmt: FloatFormat, stream: Random
     return fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
 
 
-GRADIENTS: dict[str, Recipe] = {
-    recipe.__name__: recipe
-    for recipe in (
-        integers,
-        one_hot,
-        ones,
-        uniform,
-        positive,
-        wide,
-        big_among_ones,
-        cancellation,
-        rounding_probe,
-        subnormal,
-        near_overflow,
-        special,
-        signed_zeros,
-        colour_ids,
-        binary_weights,
-        base_four_weights,
-        backpropagated,
-    )
-}
-
-
+@_recipe
 def pointed(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
-    """Take the value of self that each index points at: with the indices of a forward, that forward's output."""
+    """Take the value of self that each index points at: with the indices of a forward, that forward's output.
+
+    Tools of others fill gradients so; nothing here draws it.
+    """
     assert landing.values is not None
     planes = landing.values.reshape(len(landing.indices), landing.plane_size)
     return np.take_along_axis(planes, landing.indices, axis=1).ravel()
 
 
-OF_SELF: dict[str, Recipe] = {pointed.__name__: pointed}
-"""Recipes that look at self, as tools of others fill gradients; nothing here draws them."""
-
-
 def gradient_recipe(name: str) -> Recipe:
     """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
-    spread = parse_spread(name)
-    return _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream)) if spread else (GRADIENTS | OF_SELF)[name]
+    if (spread := parse_spread(name)) is None:
+        return GRADIENTS[name]
+    return lambda landing, fmt, stream: draw_bulk(
+        landing.gradients, fmt.dtype, stream, lambda count: spread.draw(count, fmt, stream)
+    )
