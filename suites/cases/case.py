@@ -45,25 +45,13 @@ class CaseError(BadInput, ValueError):
 class Case:
     """One call of one operator and the recipe of its data.
 
-    operator
-        Name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings.
-    shape
-        Shape of ``self``: ``([N,] C, *spatial)``.
-
-    ``attributes``
-        The windows, as passed to the API; in JSON their fields stand here.
-    gradient, indices, values
-        Recipes (`poolproof.suites.cases.recipes`) of grad_output, indices and self.
-    scale
-        Exponent of the power of two that multiplies the recipe's gradient.
-    layouts
-        (tensor, layout) pairs for tensors that are not contiguous, sorted by tensor.
-    deterministic
-        Whether the call demands the deterministic mode.
-    seed
-        Everything random in the data derives from it.
-    literals
-        (tensor, values in row-major order) for inputs that are spelled out instead of made by a recipe.
+    ``operator`` is a name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings. ``shape``
+    is that of ``self``, ([N,] C, *spatial); ``attributes`` are the windows, as passed to the API, whose fields stand
+    beside the others in JSON. ``gradient``, ``indices`` and ``values`` are recipes (`poolproof.suites.cases.recipes`)
+    of grad_output, indices and self; all that is random in them derives from ``seed``, and a gradient is multiplied by
+    2**``scale``. ``layouts`` are (tensor, layout) for tensors that are not contiguous, ``literals`` (tensor, values in
+    row-major order) for inputs that are spelled out instead of made by a recipe, both sorted by tensor.
+    ``deterministic``: the call demands the deterministic mode.
     """
 
     operator: str
@@ -190,9 +178,12 @@ class Case:
         recipes = {"grad_output": self.gradient, "indices": self.indices, "self": self.values}
         return recipes[tensor] if tensor in self.api.inputs else ""
 
+    @cached_property
+    def _laid_out(self) -> dict[str, MemoryLayout]:
+        return {tensor: MemoryLayout.parse(layout) for tensor, layout in self.layouts}
+
     def layout(self, tensor: str) -> MemoryLayout:
-        spelled = dict(self.layouts).get(tensor)
-        return MemoryLayout.parse(spelled) if spelled else CONTIGUOUS
+        return self._laid_out.get(tensor, CONTIGUOUS)
 
     def sharing(self, tensor: str) -> str:
         """Name the axes along which elements of a tensor may share memory.
@@ -210,7 +201,7 @@ class Case:
     @cached_property
     def forms(self) -> dict[str, Form]:
         """How each of ``api.tensors`` lies in its storage."""
-        return self.forms_in({name: MemoryLayout.parse(layout) for name, layout in self.layouts}, self.index_dtype)
+        return self.forms_in(self._laid_out, self.index_dtype)
 
     def forms_in(self, layouts: Mapping[str, MemoryLayout], index_dtype: str) -> dict[str, Form]:
         """Place the tensors in these layouts, with indices of that dtype; tensors not named are contiguous."""
@@ -298,7 +289,7 @@ class Case:
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
-            laid_out = MemoryLayout.parse(layout)
+            laid_out = self.layout(tensor)
             if not laid_out.shares_along(self.sharing(tensor)):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: its elements there may not share memory")
             if not laid_out.suits(self.tensor_shape(tensor), api.spatial_rank):

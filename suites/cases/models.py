@@ -44,10 +44,9 @@ def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     for layer in LAYERS if dtype in DTYPES else ():
         if layer.is_run_by(scope.operator):
             name = f"{layer.network}, {layer.name}"
+            fields = {"shape": layer.shape, "attributes": layer.windows.passed(), "values": layer.values}
             plan_cases = 0 if prod(layer.shape) < SMALL else ACCEPTANCE
-            data = {"shape": layer.shape, "values": layer.values, "gradient": gradient}
-            windows = layer.windows.passed()
-            found.append(target(scope.operator, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
+            found.append(target(scope, dtype, index_dtype, name, gradient=gradient, plan_cases=plan_cases, **fields))
     return found
 
 

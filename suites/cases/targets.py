@@ -32,10 +32,10 @@ class Target:
 
 
 def target(
-    operator: Operator, dtype: str, index_dtype: str, name: str, repeats: int = 1, plan_cases: int = 0, **fields: Any
+    scope: Scope, dtype: str, index_dtype: str, name: str, repeats: int = 1, plan_cases: int = 0, **fields: Any
 ) -> Target:
     """Name the case of these fields."""
-    case = Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
+    case = Case(operator=scope.operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
     return Target(name, case, repeats, plan_cases)
 
 
@@ -84,12 +84,12 @@ ACCEPTANCE = 800
 def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the example of the operator's own page, in any pair of dtypes."""
     printed = _EXAMPLES.get(scope.operator.name, ())
-    return [target(scope.operator, dtype, index_dtype, "page example", **fields) for fields in printed]
+    return [target(scope, dtype, index_dtype, "page example", **fields) for fields in printed]
 
 
 def targets(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the targets that apply to an operator."""
-    return [target(scope.operator, dtype, index_dtype, name, **fields) for name, fields in _targets_of(scope.operator)]
+    return [target(scope, dtype, index_dtype, name, **fields) for name, fields in _targets_of(scope.operator)]
 
 
 _PLANAR_SELF = (0.0850, -0.5147, -0.0212, -0.5654, -0.3222, 0.5847, 1.7510, 0.9954, 0.1842, 0.8392, 0.4835, 0.9213)
@@ -123,14 +123,23 @@ def _targets_of(operator: Operator) -> Named:
     given = {"indices": "in_window"} if operator.is_backward else {}
     for name, fields in anywhere(rank):
         yield name, {**fields, **given}
-    yield "strides of axes of length 1 that mean nothing", _odd_units(operator)
+    spatial = (2, *(1,) * (rank - 1))
+    unit = {"shape": (1, *spatial), "attributes": operator.windows.tiling(spatial, 1)}
+    odd = {**unit, "layouts": ((operator.inputs[0], "odd_units"),)}
+    yield "strides of axes of length 1 that mean nothing", odd
     if operator.is_backward:
         backward, overlapping = _BACKWARD[operator.windows]
         yield from backward(rank)
         yield from _tagged(operator) if operator.takes_tags else ()
-        yield from _everywhere({"shape": (1, 2, *(7,) * rank), "attributes": overlapping(rank)})
+        usual = {"shape": (1, 2, *(7,) * rank), "attributes": overlapping(rank)}
+        yield "gaps in grad_input", {**usual, "layouts": (("grad_input", "sliced"),)}
+        yield "sums near the largest number", {**usual, "gradient": "near_overflow", "indices": "crowded"}
+        yield "infinities, NaN and negative zeros", {**usual, "gradient": "special", "indices": "in_window"}
     else:
-        yield "nothing but negative infinities, channels last", _all_minus_infinity(operator)
+        spatial, layouts = (4,) * rank, tuple((name, "channels_last") for name in sorted(operator.strided))
+        lost = {"attributes": operator.windows.tiling(spatial, 2), "values": "negative_infinity", "layouts": layouts}
+        # more channels than a vector register holds, so that its tail takes part too
+        yield "nothing but negative infinities, channels last", {"shape": (1, 33, *spatial), **lost}
         yield from _tagged_forward(operator) if operator.takes_tags else ()
 
 
@@ -252,23 +261,3 @@ _BACKWARD: Mapping[type[Windows], tuple[Callable[[int], Named], Callable[[int], 
     },
 )
 """The targets of backwards alone, and windows that overlap on a plane of 7 cells along each axis."""
-
-
-def _odd_units(operator: Operator) -> dict[str, Any]:
-    spatial = (2, *(1,) * (operator.spatial_rank - 1))
-    windows = operator.windows.tiling(spatial, 1)
-    return {"shape": (1, *spatial), "attributes": windows, "layouts": ((operator.inputs[0], "odd_units"),)}
-
-
-def _all_minus_infinity(operator: Operator) -> dict[str, Any]:
-    """Fill more channels than a vector register holds, so that its tail takes part too."""
-    spatial = (4,) * operator.spatial_rank
-    layouts = tuple((name, "channels_last") for name in sorted(operator.strided))
-    windows = operator.windows.tiling(spatial, 2)
-    return {"shape": (1, 33, *spatial), "attributes": windows, "values": "negative_infinity", "layouts": layouts}
-
-
-def _everywhere(geometry: dict[str, Any]) -> Named:
-    yield "gaps in grad_input", {**geometry, "layouts": (("grad_input", "sliced"),)}
-    yield "sums near the largest number", {**geometry, "gradient": "near_overflow", "indices": "crowded"}
-    yield "infinities, NaN and negative zeros", {**geometry, "gradient": "special", "indices": "in_window"}
