@@ -120,7 +120,6 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
     )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
     add = group("what is kept")
-    add_repeatable = partial(add, action="append")
     add(
         "--report",
         type=_named,
@@ -128,8 +127,9 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
     )
     add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
-    add_repeatable(
+    add(
         "--waivers",
+        action="append",
         metavar="FILE",
         help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
     )
@@ -139,9 +139,9 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
     )
     add = group("where implementations are")
-    add_repeatable = partial(add, action="append")
-    add_repeatable(
+    add(
         "--aclnn-library",
+        action="append",
         metavar="PATH",
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",
@@ -235,13 +235,6 @@ def _folder(text: str) -> str:
     return text
 
 
-def _take_sources(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    try:
-        set_kernels(None if value is None else _folder(value))
-    except argparse.ArgumentTypeError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 class KnownName(click.ParamType):
     """A name, completed to one that is ``known``; any may be given, and is converted to how it is ``spelled``."""
 
@@ -275,7 +268,8 @@ def operator_option(command: _Command) -> _Command:
 def library_options(command: _Command) -> _Command:
     """Add to a command of click the options that say where implementations are."""
     add = partial(click.option, expose_value=False)
-    sources = add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)
+    folder = click.Path(exists=True, file_okay=False)
+    sources = add("--sources", metavar="DIR", type=folder, callback=lambda *given: set_kernels(given[2]), help=_SOURCES)
     model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_kernels(model=given[2]), help=_MODEL)
     add = partial(add, multiple=True, callback=lambda *given: set_libraries(given[2]))
     library = add("--aclnn-library", metavar="PATH", help="As for pytest; repeatable.")

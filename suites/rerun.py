@@ -19,6 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from math import isclose
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -61,6 +62,7 @@ merge = merge_with(mandatory)
 verify = verify_with(REDRAW)
 
 _KEY = ("backend", "block", "case_id")
+_key = itemgetter(*_KEY)
 _COMPARED = (
     "product",
     "operator",
@@ -183,10 +185,10 @@ def _difference(before: Row, now: Row) -> str:
     if _is_of_another(before, now) and before["model"] != now["model"]:
         return ""
     for name in _SAME_BITS:
-        was, is_now = before[name], now.get(name)
-        are_real = isinstance(was, float) and isinstance(is_now, float)
-        if was != is_now and not (are_real and isclose(was, is_now, rel_tol=1e-6)):
-            return f"{name} is {was} in the bundle, {is_now} here, of the same bits"
+        was, here_is = before[name], now.get(name)
+        are_close = isinstance(was, float) and isinstance(here_is, float) and isclose(was, here_is, rel_tol=1e-6)
+        if was != here_is and not are_close:
+            return f"{name} is {was} in the bundle, {here_is} here, of the same bits"
     return ""
 
 
@@ -201,10 +203,6 @@ def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
         if _key(row) not in found:
             raise BadInput(f"case {row['case_id']} is not part of the plan that the run names")
     return [found[_key(row)] for row in rows]
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(row[name] for name in _KEY)
 
 
 def _has_other_bits(before: Row, now: Row) -> bool:

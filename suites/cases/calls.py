@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import combinations
-from typing import TypeVar
 
 from poolproof.references.contract.call import Change, Changes, ContractCall, changed
 from poolproof.references.contract.changes import (
@@ -31,7 +30,7 @@ from poolproof.references.contract.expectation import all_clauses, expectations,
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
-from poolproof.suites.cases.generation import Draws, derive_seed, generate
+from poolproof.suites.cases.generation import Draws, T, derive_seed, generate
 
 CALLS_PER_PART = 1000
 """Most calls in one part that varies or draws: small enough to spread over workers."""
@@ -132,7 +131,6 @@ def _listed(kind: str, product: Product, api: str) -> tuple[ClauseCall, ...]:
 
 
 MAX_PERTURBATIONS = 3
-T = TypeVar("T")
 
 
 def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[ContractCall]:

@@ -170,7 +170,6 @@ class Case:
         return prod(axis.windows for axis in self.axes)
 
     def tensor_shape(self, tensor: str) -> tuple[int, ...]:
-        """Return the shape of one of ``api.tensors``."""
         return self.api.tensor_shapes(self.shape, self.axes)[tensor]
 
     def recipe(self, tensor: str) -> str:
@@ -179,11 +178,12 @@ class Case:
         return recipes[tensor] if tensor in self.api.inputs else ""
 
     @cached_property
-    def _laid_out(self) -> dict[str, MemoryLayout]:
+    def laid_out(self) -> dict[str, MemoryLayout]:
+        """The layouts of the tensors that are not contiguous."""
         return {tensor: MemoryLayout.parse(layout) for tensor, layout in self.layouts}
 
     def layout(self, tensor: str) -> MemoryLayout:
-        return self._laid_out.get(tensor, CONTIGUOUS)
+        return self.laid_out.get(tensor, CONTIGUOUS)
 
     def sharing(self, tensor: str) -> str:
         """Name the axes along which elements of a tensor may share memory.
@@ -201,7 +201,7 @@ class Case:
     @cached_property
     def forms(self) -> dict[str, Form]:
         """How each of ``api.tensors`` lies in its storage."""
-        return self.forms_in(self._laid_out, self.index_dtype)
+        return self.forms_in(self.laid_out, self.index_dtype)
 
     def forms_in(self, layouts: Mapping[str, MemoryLayout], index_dtype: str) -> dict[str, Form]:
         """Place the tensors in these layouts, with indices of that dtype; tensors not named are contiguous."""
@@ -289,10 +289,9 @@ class Case:
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
-            laid_out = self.layout(tensor)
-            if not laid_out.shares_along(self.sharing(tensor)):
+            if not self.layout(tensor).shares_along(self.sharing(tensor)):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: its elements there may not share memory")
-            if not laid_out.suits(self.tensor_shape(tensor), api.spatial_rank):
+            if not self.layout(tensor).suits(self.tensor_shape(tensor), api.spatial_rank):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: it has no such axis of more than one element")
         tags = {self.layout(tensor).tag for tensor in api.tensors}
         if len(tags) > 1:

@@ -44,9 +44,10 @@ def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     for layer in LAYERS if dtype in DTYPES else ():
         if layer.is_run_by(scope.operator):
             name = f"{layer.network}, {layer.name}"
-            fields = {"shape": layer.shape, "attributes": layer.windows.passed(), "values": layer.values}
+            data = {"shape": layer.shape, "values": layer.values, "gradient": gradient}
             plan_cases = 0 if prod(layer.shape) < SMALL else ACCEPTANCE
-            found.append(target(scope, dtype, index_dtype, name, gradient=gradient, plan_cases=plan_cases, **fields))
+            windows = layer.windows.passed()
+            found.append(target(scope, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
     return found
 
 

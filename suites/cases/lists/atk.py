@@ -43,8 +43,6 @@ Item = Mapping[str, Any]
 
 
 class Atk(ListFormat):
-    """ATK JSON."""
-
     name = "atk"
 
     def recognises(self, text: str) -> bool:

@@ -22,8 +22,6 @@ class NotExpressible(Exception):
 
 
 class ListFormat(ABC):
-    """One format."""
-
     name: ClassVar[str]
 
     @abstractmethod

@@ -11,8 +11,6 @@ from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError
 
 
 class Lines(ListFormat):
-    """JSON lines."""
-
     name = "json"
 
     def recognises(self, text: str) -> bool:

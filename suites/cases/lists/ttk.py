@@ -85,8 +85,6 @@ _ATOL = 1e-08
 
 
 class Ttk(ListFormat):
-    """TTK CSV."""
-
     name = "ttk"
 
     def recognises(self, text: str) -> bool:
