@@ -454,7 +454,7 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, **plan_
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
 
 
-def _given_cases(lines: Iterable[str], lists: Iterable[Path]) -> Iterator[Case]:
+def _given_cases(lines: Iterable[str], lists: Sequence[Path]) -> Iterator[Case]:
     """Yield the cases of lines of JSON and of lists; `BadInput` at the first line or row that is not a case."""
     yield from map(Case.from_json, lines)
     for entry in read_lists(lists):

@@ -304,8 +304,7 @@ def shortened(windows: Windowed) -> Windowed:
 def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
     """Draw layouts: one tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.strided
-    alone = draw.flip()
-    chosen = [draw.choose(tensors)] if alone else list(tensors)
+    chosen = (draw.choose(tensors),) if draw.flip() else tensors
     layouts = {name: _layout(draw, case, name, profile.layouts, name) for name in chosen}
     return replace(case, layouts=tuple(sorted(own for own in layouts.items() if own[1] != "contiguous")))
 

@@ -32,9 +32,9 @@ class ListFormat(ABC):
     def entries(self, text: str, label: str) -> Iterator[Entry]:
         """Read the rows of a file, those that cannot be read with what is wrong; ValueError where no row can be."""
 
-    @abstractmethod
-    def name_of(self, row: Any, number: int) -> str:
-        """Return what the list calls its row."""
+    def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
+        """Return what the list calls its row, its number where it has no name."""
+        return str(number)
 
     @abstractmethod
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:

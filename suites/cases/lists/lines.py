@@ -21,9 +21,6 @@ class Lines(ListFormat):
             if line.strip() and not line.startswith("#"):
                 yield self.entry(line, label, number)
 
-    def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
-        return str(number)
-
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:  # noqa: ARG002
         try:
             return Case.from_json(row), OwnStandard()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -117,37 +117,20 @@ class Landing:
 Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]
 """Gradients for a landing, flat, in float64 or in the format's own dtype."""
 
-GRADIENTS: dict[str, Recipe] = {}
-
-
-def _recipe(make: Recipe) -> Recipe:
-    GRADIENTS[make.__name__] = make
-    return make
-
 
 def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) -> Recipe:
     """Make a recipe of ``draw``, which draws any number of gradients, each by itself."""
-
-    @_recipe
-    @wraps(draw)
-    def recipe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
-        return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream))
-
-    return recipe
+    return lambda landing, fmt, stream: draw_bulk(
+        landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream)
+    )
 
 
-def _integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Draw non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
     bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
     return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
 
 
-@_each
-def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
-    return _integers(landing, size, fmt, stream)
-
-
-@_recipe
 def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw zeros but for one gradient: whatever else appears came from the wrong place."""
     gradient = np.zeros(landing.gradients)
@@ -157,24 +140,6 @@ def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64
     return gradient
 
 
-@_recipe
-def ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    return np.ones(landing.gradients)
-
-
-@_each
-def uniform(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw uniformly from [-5, 5), the operator library's own test data."""
-    return fmt.round(10.0 * stream.uniform(size) - 5.0)
-
-
-@_each
-def positive(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw uniformly from [1, 2): without cancellation sums grow, and stall in a narrow accumulator."""
-    return fmt.round(1.0 + stream.uniform(size))
-
-
-@_each
 def wide(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw exponents over most of the format's range, so that the order of additions matters most."""
     top = min(fmt.max_exponent - 1, 200) - landing.largest_multiplicity.bit_length()
@@ -183,14 +148,12 @@ def wide(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) ->
     return fmt.round(np.ldexp(1.0 + stream.uniform(size), exponent) * stream.signs(size))
 
 
-@_recipe
 def big_among_ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Put one 2**precision among ones in each cell: a float32 sum keeps the ones, a native one may lose them."""
     big = np.where(landing.cells % 2 == 0, 1.0, -1.0) * fmt.largest_exact_integer
     return np.where(landing.place == 0, big, 1.0)
 
 
-@_recipe
 def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Put a one among large values that cancel in pairs: an accumulator that is too short loses the one.
 
@@ -209,7 +172,6 @@ def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Fl
     return np.where(place == 0, 1.0, gradient)
 
 
-@_recipe
 def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Make pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
 
@@ -224,14 +186,12 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> 
     return sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
 
 
-@_each
 def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw subnormals and the smallest normals: exact sums, zero for a kernel that flushes."""
     steps = 1.0 + stream.below(2 ** min(fmt.precision, 30), size)
     return steps * stream.signs(size) * fmt.smallest_subnormal
 
 
-@_each
 def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw values of the largest binade with both signs: sums overflow in some orders, or barely do not.
 
@@ -243,23 +203,15 @@ def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: RandomS
     return np.where(stream.below(3, size) == 0, small, value) * stream.signs(size)
 
 
-@_each
 def special(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw integers, and in one place of six NaN, infinities, signed zeros, the largest or the smallest value."""
     placed = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, fmt.max, -fmt.max, fmt.smallest_subnormal])
     if fmt is FLOAT64:
         placed[5:7] = 2.0**900, -(2.0**900)
-    plain = _integers(landing, size, fmt, stream)
+    plain = integers(landing, size, fmt, stream)
     return np.where(stream.below(6, size) == 0, placed[stream.below(len(placed), size)], plain)
 
 
-@_each
-def signed_zeros(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw zeros of both signs."""
-    return 0.0 * stream.signs(size)
-
-
-@_recipe
 def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Give windows that cannot meet their number, and others zero, plane by plane: a wrong value names its window.
 
@@ -275,20 +227,11 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Floa
     return np.where(is_shown, numbers + 1.0, 0.0).ravel()
 
 
-@_recipe
-def binary_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Give windows that can meet different powers of two: the digits of a sum are the windows that arrived."""
-    return _weights(landing, fmt, stream, 1)
-
-
-@_recipe
-def base_four_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Give windows that can meet different powers of four: a digit counts how often its window came, up to three."""
-    return _weights(landing, fmt, stream, 2)
-
-
 def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int) -> Float64:
-    """Make digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
+    """Give windows that can meet different powers of 2**bits, whose digits in a sum are the windows that arrived.
+
+    As many windows as fit into the precision, the others in further planes.
+    """
     digits = fmt.precision // bits
     groups = -(-landing.residues // digits)
     planes = np.arange(len(landing.indices))[:, None]
@@ -296,30 +239,44 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int
     return np.ldexp(np.where((digit >= 0) & (digit < digits), 1.0, 0.0), bits * digit).ravel()
 
 
-@_each
-def backpropagated(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw what comes back to a layer far from a mean loss: normal values, most of them tiny.
-
-    They lie in twelve binades from 2**-4 down, the last of which are subnormal in float16.
-    """
-    return fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
-
-
-@_recipe
 def pointed(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
-    """Take the value of self that each index points at: with the indices of a forward, that forward's output.
-
-    Tools of others fill gradients so; nothing here draws it.
-    """
+    """Take the value of self that each index points at: with the indices of a forward, that forward's output."""
     assert landing.values is not None
     planes = landing.values.reshape(len(landing.indices), landing.plane_size)
     return np.take_along_axis(planes, landing.indices, axis=1).ravel()
 
 
+GRADIENTS: dict[str, Recipe] = {
+    "integers": _each(integers),
+    "one_hot": one_hot,
+    "ones": lambda landing, fmt, stream: np.ones(landing.gradients),
+    # from [-5, 5), the operator library's own test data
+    "uniform": _each(lambda _, size, fmt, stream: fmt.round(10.0 * stream.uniform(size) - 5.0)),
+    # from [1, 2): without cancellation sums grow, and stall in a narrow accumulator
+    "positive": _each(lambda _, size, fmt, stream: fmt.round(1.0 + stream.uniform(size))),
+    "wide": _each(wide),
+    "big_among_ones": big_among_ones,
+    "cancellation": cancellation,
+    "rounding_probe": rounding_probe,
+    "subnormal": _each(subnormal),
+    "near_overflow": _each(near_overflow),
+    "special": _each(special),
+    "signed_zeros": _each(lambda _, size, fmt, stream: 0.0 * stream.signs(size)),
+    "colour_ids": colour_ids,
+    "binary_weights": lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=1),
+    # a digit counts how often its window came, up to three
+    "base_four_weights": lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=2),
+    # what comes back to a layer far from a mean loss: normal values in twelve binades from 2**-4 down, of which
+    # the last are subnormal in float16
+    "backpropagated": _each(
+        lambda _, size, fmt, stream: fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
+    ),
+    # as tools of others fill gradients; nothing here draws it
+    "pointed": pointed,
+}
+
+
 def gradient_recipe(name: str) -> Recipe:
     """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
-    if (spread := parse_spread(name)) is None:
-        return GRADIENTS[name]
-    return lambda landing, fmt, stream: draw_bulk(
-        landing.gradients, fmt.dtype, stream, lambda count: spread.draw(count, fmt, stream)
-    )
+    spread = parse_spread(name)
+    return _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream)) if spread else GRADIENTS[name]
