@@ -63,20 +63,9 @@ verify = verify_with(REDRAW)
 
 _KEY = ("backend", "block", "case_id")
 _key = itemgetter(*_KEY)
-_COMPARED = (
-    "product",
-    "operator",
-    "aspect",
-    "case",
-    "verdict",
-    "reason",
-    "checks_judged",
-    "checks_violated",
-    "output_digest",
-)
 _SINGLE = [column.name for column in COLUMNS if not column.kind.is_list]
 _SAME_BITS = ("model", *_SINGLE[_SINGLE.index("n") : _SINGLE.index("output_digest")])
-"""Columns that identify a row, those that are looked at, and those that follow from equal bits."""
+"""Columns that identify a row, those of one value, and of these those that follow from equal bits."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +83,7 @@ class Rejudged:
 
 def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     """Draw so many of the rows of cases, or all if there are fewer, uniformly; ordered by block."""
-    rows = read_rows(digest.folder, [*_KEY, *_COMPARED, *_SAME_BITS], pc.field("block") != "")
+    rows = read_rows(digest.folder, [*_SINGLE, "checks_judged", "checks_violated"], pc.field("block") != "")
     if not rows.num_rows:
         raise BadInput("the run in the bundle has no case")
     chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))

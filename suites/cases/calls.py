@@ -176,7 +176,6 @@ def _single_changes(product: Product, api: str) -> tuple[Changes, ...]:
 
 
 def _any_change(draw: Draws, api: str) -> Change:
-    """Draw any shape of a tensor, or any list."""
     signature = SIGNATURES[api]
     if signature.lists and draw.flip():
         return Change(_one_of(draw, signature.lists), "values", _any_list(draw, LENGTHS[-1], 0.7767857142857144))

@@ -73,7 +73,6 @@ KNOWN_GEOMETRIES = (
 
 
 def known_geometries(rank: int) -> list[KnownGeometry]:
-    """List those of ``rank`` spatial dimensions."""
     return [geometry for geometry in KNOWN_GEOMETRIES if len(geometry.spatial) == rank]
 
 
@@ -88,7 +87,6 @@ def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
 
 
 def targets(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
-    """List the targets that apply to an operator."""
     return [target(scope, dtype, index_dtype, name, **fields) for name, fields in _targets_of(scope.operator)]
 
 

@@ -199,7 +199,6 @@ def needs_producer(case: Case) -> bool:
 
 
 def auxiliary_cases(case: Case) -> list[Case]:
-    """List the neighbours, and the pair."""
     return [*neighbours(case), *(other for other in pair(case) if other != case)]
 
 
