@@ -96,11 +96,8 @@ def plugins() -> None:
 def _fault_of_backend(plugin: Plugin) -> str:
     if plugin.name in BUILT_IN:
         return "there is another backend of that name, which comes with the suite"
-    try:
-        survey(plugin.name)
-    except (BackendUnavailable, UnknownBackend) as error:
-        return str(error)
-    return ""
+    ((_, found),) = surveys([plugin.name])
+    return "" if isinstance(found, Survey) else str(found)
 
 
 LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {

@@ -82,8 +82,8 @@ ACCEPTANCE = 800
 
 def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the example of the operator's own page, in any pair of dtypes."""
-    printed = _EXAMPLES.get(scope.operator.name, ())
-    return [target(scope, dtype, index_dtype, "page example", **fields) for fields in printed]
+    printed = _EXAMPLES.get(scope.operator.name)
+    return [target(scope, dtype, index_dtype, "page example", **printed)] if printed else []
 
 
 def targets(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
@@ -95,19 +95,17 @@ _PAIR = ("grad_output", (0.4757, 0.1726))
 _SINGLE = ("grad_output", (0.4757,))
 _PLANAR = {"shape": (1, 1, 4, 3), "attributes": Windowed((2, 2), (2, 2), (0, 0))}
 _VOLUME = {"shape": (1, 1, 2, 2, 2), "attributes": Windowed((2, 2, 2), (2, 2, 2), (0, 0, 0))}
+_ADAPTIVE_PLANE = {"shape": (1, 1, 2, 2), "attributes": Adaptive((1, 1))}
+_ADAPTIVE_VOLUME = {"shape": (1, 1, 2, 2, 2), "attributes": Adaptive((1, 1, 1))}
 
-_EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
-    "MaxPool3dWithArgmaxBackward": ({**_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},),
-    "MaxPool2dWithIndicesBackward": ({**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},),
+_EXAMPLES: dict[str, dict[str, Any]] = {
+    "MaxPool3dWithArgmaxBackward": {**_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},
+    "MaxPool2dWithIndicesBackward": {**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},
     # The page's mask is all ones, an index of -1; the indices of the page above stand in for it.
-    "MaxPool2dWithMaskBackward": ({**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},),
+    "MaxPool2dWithMaskBackward": {**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},
     # The page's index is 6, in a plane of four cells.
-    "AdaptiveMaxPool2dBackward": (
-        {"shape": (1, 1, 2, 2), "attributes": Adaptive((1, 1)), "literals": (_SINGLE, ("indices", (3,)))},
-    ),
-    "AdaptiveMaxPool3dBackward": (
-        {"shape": (1, 1, 2, 2, 2), "attributes": Adaptive((1, 1, 1)), "literals": (_SINGLE, ("indices", (6,)))},
-    ),
+    "AdaptiveMaxPool2dBackward": {**_ADAPTIVE_PLANE, "literals": (_SINGLE, ("indices", (3,)))},
+    "AdaptiveMaxPool3dBackward": {**_ADAPTIVE_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},
 }
 """The pages print no more digits than these. Tags are those that this suite gives all tensors, not the pages' ND."""
 
