@@ -16,8 +16,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_814,
     "backends": 5_381,
-    "suites": 15_721,
-    "suites/cases": 4_817,
+    "suites": 15_471,
+    "suites/cases": 4_630,
     "suites/judging": 3_406,
     "suites/plan": 1_548,
     "suites/isolation": 1_551,
