@@ -41,12 +41,7 @@ def cases(
     if abilities is not None:
         profile = profile.within(abilities)
     make = strategies.cases(find_operator(operator), dtype, index_dtype, profile)
-
-    @st.composite
-    def drawn(draw: st.DrawFn) -> Case:
-        return make(_Drawn(draw))
-
-    return drawn()
+    return st.composite(lambda draw: make(_Drawn(draw)))()
 
 
 class _Drawn(Draws):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import code
 import sys
-import tempfile
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import wraps
+from functools import reduce
 from itertools import islice, pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -26,7 +26,7 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator import library
 from poolproof.backends.registry import BUILT_IN, UnknownBackend, names
 from poolproof.references.contract.call import ContractError
-from poolproof.references.operators import OPERATORS, find_operator
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
 from poolproof.reports.rows.environment import library_of
@@ -43,16 +43,16 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, 
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugins import choose
-from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders, set_libraries
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
 from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.measure import plugged
-from poolproof.suites.options import BACKEND, FORMAT, OneSentence, add_options, kernel_options, operator_option
+from poolproof.suites.options import BACKEND, FORMAT, OneSentence, add_options, library_options, operator_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
@@ -96,11 +96,8 @@ def plugins() -> None:
 def _fault_of_backend(plugin: Plugin) -> str:
     if plugin.name in BUILT_IN:
         return "there is another backend of that name, which comes with the suite"
-    try:
-        survey(plugin.name)
-    except (BackendUnavailable, UnknownBackend) as error:
-        return str(error)
-    return ""
+    ((_, found),) = surveys([plugin.name])
+    return "" if isinstance(found, Survey) else str(found)
 
 
 LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {
@@ -113,25 +110,22 @@ LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {
 
 
 @click.command(name="list")
-@kernel_options
+@library_options
 @click.option("--backend", default="torch-cpu", show_default=True, type=BACKEND, help="Backend to plan for.")
 @click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
 def list_blocks(backend: str, plan_name: str) -> None:
     """Show what a plan would run on a backend, and what it would not and why."""
     surveyed = _survey_or_exit(backend)
-    by_operator: Counter[str] = Counter()
-    by_aspect: Counter[str] = Counter()
+    by_operator, by_aspect = Counter[str](), Counter[str]()
     for block in blocks(surveyed.subjects, ASPECTS.values(), PLANS[plan_name], seed=0):
         by_operator[block.subject.operator.name] += block.count
         by_aspect[block.aspect.id] += block.count
     _console.print(f"{by_aspect.total():,} cases of plan {plan_name} on {backend}", style="bold")
-    supported = [subject for subject in surveyed.subjects if not subject.unsupported]
     table = _table("operator", "dtypes", "indices", counts="cases")
-    for operator in dict.fromkeys(subject.operator.name for subject in surveyed.subjects):
-        own = [subject for subject in supported if subject.operator.name == operator]
+    for operator, count in by_operator.items():
+        own = [each for each in surveyed.subjects if each.operator.name == operator and not each.unsupported]
         dtypes, indices = ({getattr(each, name): 0 for each in own} for name in ("dtype", "index_dtype"))
-        if by_operator[operator]:
-            table.add_row(operator, ", ".join(dtypes), ", ".join(indices), f"{by_operator[operator]:,}")
+        table.add_row(operator, ", ".join(dtypes), ", ".join(indices), f"{count:,}")
     _console.print(table)
     table = _table("aspect", "what it claims", counts="cases")
     for aspect in ASPECTS.values():
@@ -168,8 +162,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     type=BACKEND,
     help="Backend to judge, repeatable.",
 )
-@click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
-@kernel_options
+@library_options
 @click.option(
     "--pythonpath",
     "folders",
@@ -200,7 +193,6 @@ def _table(*headings: str, counts: str = "") -> Table:
 def replay(
     case: str,
     backend_names: tuple[str, ...],
-    libraries: tuple[str, ...],
     folders: tuple[str, ...],
     timeout: float,
     repeat: int,
@@ -209,9 +201,8 @@ def replay(
 ) -> None:
     """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
     if interactive and folder is None:
-        folder = Path(click.get_current_context().with_resource(tempfile.TemporaryDirectory()))
+        folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
     allow_free_memory()
-    set_libraries(libraries)
     set_import_folders(folders)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -248,23 +239,20 @@ def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path 
 
     Return each time its row, that of an auxiliary call blamed instead, and those of deaths between calls.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        sandbox = Sandbox(backend, Path(scratch), "replay", timeout)
-        try:
-            parse_line(case)
+    try:
+        parse_line(case)
+        with TemporaryDirectory() as scratch, closing(Sandbox(backend, Path(scratch), "replay", timeout)) as sandbox:
             question = line_question(case, sandbox.start().product)
             if isinstance(question, CaseQuestion):  # what the standards of others say is not printed, and costs most
                 question = replace(question, aspect=replace(question.aspect, standards=False))
-            evidence = EvidenceFolder(folder, backend) if folder else None
-            question = question.with_evidence_dir(evidence) if evidence else question
+            if folder:
+                question = question.with_evidence_dir(EvidenceFolder(folder, backend))
             return [
                 (*attribute(question, sandbox.judge_alone(question), sandbox.judge_alone), *sandbox.unplanned)
                 for _ in range(repeat)
             ]
-        except (BackendUnavailable, UnknownBackend, CaseError, ContractError) as error:
-            give_up(str(error))
-        finally:
-            sandbox.close()
+    except (BackendUnavailable, UnknownBackend, ContractError) as error:
+        give_up(str(error))
 
 
 def _print_row(row: Row) -> None:
@@ -312,7 +300,7 @@ _PLAN_OPTIONS = (
         type=BACKEND,
         help="Backend whose plan it is: what it has is drawn.",
     ),
-    kernel_options,
+    library_options,
     click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True),
     click.option("--cases", "number", type=click.IntRange(1), help="Per operator, dtypes and aspect, as for pytest."),
     click.option("--seed", type=int, default=0, show_default=True),
@@ -330,7 +318,7 @@ _PLAN_OPTIONS = (
 
 @dataclass(frozen=True)
 class _PlanChoice:
-    """The values of `_PLAN_OPTIONS`, by which a plan's cases on a backend are chosen."""
+    """The values of `_plan_options`, by which a plan's cases on a backend are chosen."""
 
     backend: str
     plan_name: str
@@ -341,9 +329,11 @@ class _PlanChoice:
     aspects: tuple[str, ...]
 
     def subjects(self) -> list[Subject]:
-        wanted, kept = _operator_names(self.operators), self.dtypes or DTYPES
         found = _survey_or_exit(self.backend).subjects
-        return [subject for subject in found if subject.operator.name in wanted and subject.dtype in kept]
+        return [subject for subject in found if self.has(subject.operator.name, subject.dtype)]
+
+    def has(self, operator: str, dtype: str) -> bool:
+        return operator in (self.operators or OPERATORS) and dtype in (self.dtypes or DTYPES)
 
     def cases(self, subjects: Sequence[Subject]) -> list[Case]:
         plan, aspects = PLANS[self.plan_name], [CASE_ASPECTS[name] for name in self.aspects or CASE_ASPECTS]
@@ -353,15 +343,8 @@ class _PlanChoice:
 
 
 def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose the cases of a plan, and give the command their values as its ``plan``."""
-
-    @wraps(command)
-    def with_plan(**given: Any) -> None:
-        command(plan=_PlanChoice(**{field.name: given.pop(field.name) for field in fields(_PlanChoice)}), **given)
-
-    for option in reversed(_PLAN_OPTIONS):
-        with_plan = option(with_plan)
-    return with_plan
+    """Add the options that choose the cases of a plan; their values make a `_PlanChoice`."""
+    return reduce(lambda added, option: option(added), reversed(_PLAN_OPTIONS), command)
 
 
 @click.command()
@@ -376,14 +359,14 @@ def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
 @_plan_options
 @click.option("--case", "lines", multiple=True, metavar="JSON", help="This case instead of a plan, repeatable.")
 @click.option("--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="Rows of this list, repeatable.")
-def export(name: str, path: Path, plan: _PlanChoice, lines: tuple[str, ...], lists: tuple[Path, ...]) -> None:
+def export(name: str, path: Path, lines: tuple[str, ...], lists: tuple[Path, ...], **plan_values: Any) -> None:
     """Write cases as a list for another tool, those that its format has words for.
 
     Read again by --case-list, each row is the case that was written, with its id. The other cases are counted with the
     reason.
     """
     check_replaceable(path)
-    chosen = format_named(name)
+    chosen, plan = format_named(name), _PlanChoice(**plan_values)
     cases = list(_given_cases(lines, lists)) if lines or lists else plan.cases(plan.subjects())
     with format_errors(name):
         rows, left_out = export_rows(chosen, cases)
@@ -397,8 +380,12 @@ def export(name: str, path: Path, plan: _PlanChoice, lines: tuple[str, ...], lis
     click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
 
 
-def _show_coverage(covered: Mapping[tuple[str, str, str], FactorCoverage], missing: int) -> None:
-    """Print what is visited by backend or list, operator and dtype, and so many pairs that are not."""
+_CallsOf = tuple[str, str, str]
+"""Backend or list, operator and dtype."""
+
+
+def _show_coverage(covered: Mapping[_CallsOf, FactorCoverage], missing: int) -> None:
+    """Print what is visited, and so many pairs that are not."""
     table = _table("of", "operator", "dtype", "pairs visited", "triples visited", counts="calls")
     for key, own in covered.items():
         table.add_row(*key, *(str(own.meetings(size)) for size in TOGETHER), f"{own.calls:,}")
@@ -412,14 +399,13 @@ def _show_coverage(covered: Mapping[tuple[str, str, str], FactorCoverage], missi
 
 def _case_coverage(
     name: str, cases: Iterable[Case], subjects: Sequence[Subject] = ()
-) -> dict[tuple[str, str, str], FactorCoverage]:
+) -> dict[_CallsOf, FactorCoverage]:
     """Return what cases visit of the calls of these subjects; of all calls where there are none."""
-    covered: dict[tuple[str, str, str], FactorCoverage] = {}
+    covered: dict[_CallsOf, FactorCoverage] = {}
     for case in cases:
         key = name, case.operator, case.dtype
         if key not in covered:
-            alike = (each for each in subjects if (each.operator.name, each.dtype) == key[1:])
-            scopes = map(scope_of, alike)
+            scopes = (scope_of(each) for each in subjects if (each.operator.name, each.dtype) == key[1:])
             covered[key] = FactorCoverage(next(scopes, Scope(case.api, case.api.indices.dtypes)))
         covered[key].add(row_of(case))
     return covered
@@ -430,7 +416,7 @@ def _case_coverage(
 @_plan_options
 @click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
 @click.option("--complete", "output", type=PATH, help="Write cases that visit them to this file, for --case-list.")
-def coverage(given: tuple[Path, ...], plan: _PlanChoice, missing: int, output: Path | None) -> None:
+def coverage(given: tuple[Path, ...], missing: int, output: Path | None, **plan_values: Any) -> None:
     """Tell which classes of the factors that kernels branch on meet in a plan, or in a REPORT's calls or a LIST's rows.
 
     Counts pairs of all factors and triples of those that matter most, of those that can be: for a plan on its backend,
@@ -438,8 +424,9 @@ def coverage(given: tuple[Path, ...], plan: _PlanChoice, missing: int, output: P
     """
     if output:
         check_replaceable(output)
-    covered: dict[tuple[str, str, str], FactorCoverage] = {}
-    for report in (path for path in given if path.is_dir()):
+    plan = _PlanChoice(**plan_values)
+    covered: dict[_CallsOf, FactorCoverage] = {}
+    for report in filter(Path.is_dir, given):
         covered |= factor_coverage(report, read_run(report))
     lists = [path for path in given if not path.is_dir()]
     if not given:
@@ -452,8 +439,7 @@ def coverage(given: tuple[Path, ...], plan: _PlanChoice, missing: int, output: P
         if unread := [entry.fault for entry in entries if not entry.case]:
             rows = f"{len(unread):,} of {len(entries):,} rows"
             _console.print(f"{rows} are no cases, the first: {unread[0]}", style="yellow")
-    wanted, dtypes = _operator_names(plan.operators), plan.dtypes
-    covered = {key: own for key, own in covered.items() if key[1] in wanted and (not dtypes or key[2] in dtypes)}
+    covered = {key: own for key, own in covered.items() if plan.has(*key[1:])}
     if not covered:
         raise BadInput("no call of these operators and dtypes has classes to count")
     _show_coverage(covered, missing)
@@ -465,24 +451,13 @@ def coverage(given: tuple[Path, ...], plan: _PlanChoice, missing: int, output: P
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
 
 
-def _given_cases(lines: Iterable[str], lists: Iterable[Path]) -> Iterator[Case]:
+def _given_cases(lines: Iterable[str], lists: Sequence[Path]) -> Iterator[Case]:
     """Yield the cases of lines of JSON and of lists; `BadInput` at the first line or row that is not a case."""
-    try:
-        yield from map(Case.from_json, lines)
-    except CaseError as error:
-        raise BadInput(str(error)) from error
+    yield from map(Case.from_json, lines)
     for entry in read_lists(lists):
         if entry.case is None:
             raise BadInput(entry.fault)
         yield entry.case
-
-
-def _operator_names(given: Iterable[str]) -> set[str]:
-    """Return the operators that are meant, all where none is given."""
-    try:
-        return {find_operator(name).name for name in given} or set(OPERATORS)
-    except KeyError as error:
-        give_up(error.args[0])
 
 
 _PYTESTS = "Options of pytest serve too: -n N for N processes, -k EXPRESSION for some blocks; pytest --help has all."

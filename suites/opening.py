@@ -27,7 +27,6 @@ from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms
 from poolproof.reports.waivers.plugins import choose
-from poolproof.suites.cases.case import CaseError
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
 from poolproof.suites.isolation.sandbox import Sandbox, say, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
@@ -42,7 +41,7 @@ from poolproof.suites.run.time_budget import Budget
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
 
-CANNOT_START = (BackendUnavailable, UnknownBackend, BadInput, CaseError, ContractError, KeyError)
+CANNOT_START = (BackendUnavailable, UnknownBackend, BadInput, ContractError, KeyError)
 """Errors that stop a run before it starts, each with a sentence that says why."""
 
 

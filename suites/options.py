@@ -15,11 +15,11 @@ import pytest
 from click.shell_completion import CompletionItem
 
 from poolproof.backends.registry import KERNELS, canonical, names
-from poolproof.references.operators import OPERATORS
+from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
 from poolproof.suites.cases.lists import FORMATS
-from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels, set_libraries
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
 from poolproof.suites.run.time_budget import Budget, parse_time
@@ -120,7 +120,6 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
     )
     add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
     add = group("what is kept")
-    add_repeatable = partial(add, action="append")
     add(
         "--report",
         type=_named,
@@ -128,8 +127,9 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
     )
     add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
-    add_repeatable(
+    add(
         "--waivers",
+        action="append",
         metavar="FILE",
         help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
     )
@@ -139,9 +139,9 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
     )
     add = group("where implementations are")
-    add_repeatable = partial(add, action="append")
-    add_repeatable(
+    add(
         "--aclnn-library",
+        action="append",
         metavar="PATH",
         help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
         "variables name",
@@ -235,13 +235,6 @@ def _folder(text: str) -> str:
     return text
 
 
-def _take_sources(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    try:
-        set_kernels(None if value is None else _folder(value))
-    except argparse.ArgumentTypeError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 class KnownName(click.ParamType):
     """A name, completed to one that is ``known``; any may be given, and is converted to how it is ``spelled``."""
 
@@ -250,26 +243,34 @@ class KnownName(click.ParamType):
     def __init__(self, known: Callable[[], Iterable[str]], spelled: Callable[[str], str] = str) -> None:
         self._known, self._spelled = known, spelled
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
-        return self._spelled(value)
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return self._spelled(value)
+        except KeyError as error:
+            self.fail(error.args[0], param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         return [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
 
 
-BACKEND, OPERATOR, DTYPE = KnownName(names, canonical), KnownName(lambda: OPERATORS), KnownName(lambda: DTYPES)
+BACKEND, DTYPE = KnownName(names, canonical), KnownName(lambda: DTYPES)
 FORMAT = KnownName(lambda: FORMATS)
 """Built-in formats alone: those of packages are not loaded for completion."""
 
 
 def operator_option(command: _Command) -> _Command:
     """Add to a command of click the option that chooses operators."""
-    add = partial(click.option, multiple=True, type=OPERATOR, help="Only this operator, repeatable.")
+    operator = KnownName(lambda: OPERATORS, lambda name: find_operator(name).name)
+    add = partial(click.option, multiple=True, type=operator, help="Only this operator, repeatable.")
     return add("--operator", "operators")(command)
 
 
-def kernel_options(command: _Command) -> _Command:
-    """Add to a command of click the options that say where sources of kernels lie, and what they run on."""
+def library_options(command: _Command) -> _Command:
+    """Add to a command of click the options that say where implementations are."""
     add = partial(click.option, expose_value=False)
+    folder = click.Path(exists=True, file_okay=False)
+    sources = add("--sources", metavar="DIR", type=folder, callback=lambda *given: set_kernels(given[2]), help=_SOURCES)
     model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_kernels(model=given[2]), help=_MODEL)
-    return model(add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)(command))
+    add = partial(add, multiple=True, callback=lambda *given: set_libraries(given[2]))
+    library = add("--aclnn-library", metavar="PATH", help="As for pytest; repeatable.")
+    return library(model(sources(command)))

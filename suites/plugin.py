@@ -108,7 +108,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
     """End a session over the tests of a clone while another copy of the suite is installed: they could not run."""
     for path in _paths(config):
         for folder in (path, path.parent):
-            if all((folder / name).exists() for name in ("plugin.py", "test_case.py", "judging/case_question.py")):
+            if all((folder / name).exists() for name in ("plugin.py", "judging/case_question.py")):
                 how = "judge with pytest --pyargs poolproof.suites, or install the clone with pip install -e"
                 stop(f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: {how}")
 
@@ -145,19 +145,16 @@ class JudgingPlugin:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         session, done, selection = self._session, self._session.done, self._session.selection
         to_do = [block for block in selection.blocks() if not block.is_done(done.blocks, done.recorded)]
-        if "block" in metafunc.fixturenames:
-            planned = [block for block in to_do if not isinstance(block, SingleBlock)]
-            planned = cheapest_first(planned) if session.budget else sorted(planned, key=lambda block: block.aspect.id)
-            metafunc.parametrize("block", planned, ids=[block.id for block in planned])
-        if "time_slice" in metafunc.fixturenames:
-            slices = session.budget.slices * self._workers if session.budget else 0
-            metafunc.parametrize("time_slice", range(slices))
-        if "single" in metafunc.fixturenames:
-            singles = [block for block in to_do if isinstance(block, SingleBlock)]
-            metafunc.parametrize("single", singles, ids=[single.id for single in singles])
-        if "unsupported" in metafunc.fixturenames:
-            missing = selection.unsupported()
-            metafunc.parametrize("unsupported", missing, ids=[subject.id for subject in missing])
+        planned = [block for block in to_do if not isinstance(block, SingleBlock)]
+        planned = cheapest_first(planned) if session.budget else sorted(planned, key=lambda block: block.aspect.id)
+        asked: dict[str, Sequence[Any]] = {
+            "block": planned,
+            "single": [block for block in to_do if isinstance(block, SingleBlock)],
+            "unsupported": selection.unsupported(),
+            "time_slice": range(session.budget.slices * self._workers if session.budget else 0),
+        }
+        for name in asked.keys() & metafunc.fixturenames:
+            metafunc.parametrize(name, asked[name], ids=[getattr(each, "id", each) for each in asked[name]])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
@@ -221,7 +218,6 @@ class BlockTest:
         self._conclude(result)
 
     def time_slice(self) -> None:
-        """Judge more of all blocks for a time slice of the budget."""
         assert self.allotment is not None
         with environment_errors():
             result = self.allotment.judge_slice(self.runner)
@@ -262,7 +258,6 @@ class ControllingPlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Pass the session to an xdist worker."""
         node.workerinput["poolproof"] = b64encode(pickle.dumps(self._session)).decode()
         node.workerinput["poolproof_controller"] = (os.getpid(), platform.node())
         self._nodes.append(node)
@@ -286,7 +281,6 @@ class ControllingPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Have a fleet judge, if there is one."""
         config, run, pool = self._config, self._session, self._pool
         if pool is None or config.option.collectonly or not session.items:
             return None

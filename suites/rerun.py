@@ -19,6 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from math import isclose
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,12 +45,11 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, V
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
-from poolproof.suites.isolation.environment import set_libraries
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
-from poolproof.suites.options import BACKEND, kernel_options
+from poolproof.suites.options import BACKEND, library_options
 from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
@@ -62,20 +62,10 @@ merge = merge_with(mandatory)
 verify = verify_with(REDRAW)
 
 _KEY = ("backend", "block", "case_id")
-_COMPARED = (
-    "product",
-    "operator",
-    "aspect",
-    "case",
-    "verdict",
-    "reason",
-    "checks_judged",
-    "checks_violated",
-    "output_digest",
-)
+_key = itemgetter(*_KEY)
 _SINGLE = [column.name for column in COLUMNS if not column.kind.is_list]
 _SAME_BITS = ("model", *_SINGLE[_SINGLE.index("n") : _SINGLE.index("output_digest")])
-"""Columns that identify a row, those that are looked at, and those that follow from equal bits."""
+"""Columns that identify a row, those of one value, and of these those that follow from equal bits."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +83,7 @@ class Rejudged:
 
 def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     """Draw so many of the rows of cases, or all if there are fewer, uniformly; ordered by block."""
-    rows = read_rows(digest.folder, [*_KEY, *_COMPARED, *_SAME_BITS], pc.field("block") != "")
+    rows = read_rows(digest.folder, [*_SINGLE, "checks_judged", "checks_violated"], pc.field("block") != "")
     if not rows.num_rows:
         raise BadInput("the run in the bundle has no case")
     chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
@@ -184,14 +174,11 @@ def _difference(before: Row, now: Row) -> str:
     if _is_of_another(before, now) and before["model"] != now["model"]:
         return ""
     for name in _SAME_BITS:
-        if not _is_close(before[name], now.get(name)):
-            return f"{name} is {before[name]} in the bundle, {now.get(name)} here, of the same bits"
+        was, here_is = before[name], now.get(name)
+        are_close = isinstance(was, float) and isinstance(here_is, float) and isclose(was, here_is, rel_tol=1e-6)
+        if was != here_is and not are_close:
+            return f"{name} is {was} in the bundle, {here_is} here, of the same bits"
     return ""
-
-
-def _is_close(before: Any, now: Any) -> bool:
-    are_real = isinstance(before, float) and isinstance(now, float)
-    return before == now or (are_real and isclose(before, now, rel_tol=1e-6))
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
@@ -205,10 +192,6 @@ def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
         if _key(row) not in found:
             raise BadInput(f"case {row['case_id']} is not part of the plan that the run names")
     return [found[_key(row)] for row in rows]
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(row[name] for name in _KEY)
 
 
 def _has_other_bits(before: Row, now: Row) -> bool:
@@ -226,20 +209,16 @@ def _verdict_text(row: Row) -> str:
 @click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", type=BACKEND, help="Backend to judge on [default: those that the run names].")
-@click.option("--aclnn-library", "libraries", multiple=True, metavar="PATH", help="As for pytest; repeatable.")
-@kernel_options
+@library_options
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
-def rerun(
-    bundle: Path, number: int, backend: str | None, libraries: tuple[str, ...], seed: int | None, timeout: float
-) -> None:
+def rerun(bundle: Path, number: int, backend: str | None, seed: int | None, timeout: float) -> None:
     """Draw cases of a BUNDLE at random and judge them again on this machine.
 
     Exits with 0 when all verdicts agree, with 1 when one does not, with 2 when some could not be judged here. Backends
     of modules and files are judged only where --backend names them.
     """
     allow_free_memory()
-    set_libraries(libraries)
     others: list[str] = []
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:

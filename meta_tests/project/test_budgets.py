@@ -16,8 +16,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_814,
     "backends": 5_381,
-    "suites": 15_542,
-    "suites/cases": 4_817,
+    "suites": 15_292,
+    "suites/cases": 4_630,
     "suites/judging": 3_335,
     "suites/plan": 1_524,
     "suites/isolation": 1_498,
@@ -25,7 +25,7 @@ LINES = {
     "suites/probe": 887,
     "suites/fleet": 499,
     "reports": 11_445,
-    "meta_tests": 23_851,
+    "meta_tests": 23_859,
 }
 
 CLASSES, FRAMES = 24, 15

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import combinations
-from typing import TypeVar
 
 from poolproof.references.contract.call import Change, Changes, ContractCall, changed
 from poolproof.references.contract.changes import (
@@ -31,7 +30,7 @@ from poolproof.references.contract.expectation import all_clauses, expectations,
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
-from poolproof.suites.cases.generation import Draws, derive_seed, generate
+from poolproof.suites.cases.generation import Draws, T, derive_seed, generate
 
 CALLS_PER_PART = 1000
 """Most calls in one part that varies or draws: small enough to spread over workers."""
@@ -62,9 +61,9 @@ class CallPart:
 
 def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[CallPart]:
     """Cut all that a plan of so many cases asks about an API into parts."""
-    for kind in KINDS:
-        listed = partial(_listed, kind, product, api)
-        yield CallPart(kind, len(listed()), listed, Counter(clause for clause, _, _ in listed()))
+    for kind, calls in _listed(product, api).items():
+        make = partial(_of_kind, product, api, kind)
+        yield CallPart(kind, len(calls), make, Counter(clause for clause, _, _ in calls))
     made = {legal: len(changes) for legal, changes in variations(product, api).items()}
     slices = ((legal, start) for legal, length in made.items() for start in range(0, length, CALLS_PER_PART))
     for number, (legal, start) in enumerate(slices):
@@ -84,7 +83,6 @@ def _varied(product: Product, api: str, legal: str, start: int, stop: int) -> li
 
 
 def drawn_part(product: Product, api: str, number: int, count: int, seed: int) -> CallPart:
-    """Make the ``number``-th part of legal calls with nought to three perturbations."""
     return CallPart(f"drawn-{number}", count, partial(_drawn, product, api, count, seed), at_once=DRAWN_AT_ONCE)
 
 
@@ -99,40 +97,27 @@ def clause_call(product: Product, call: ContractCall, of: str = "") -> ClauseCal
     return clause, find_clause(clause).statement if clause else f"Legal: {of}.", call
 
 
-def _broken_alone(product: Product, api: str) -> Iterator[ClauseCall]:
-    for clause in all_clauses(api):
-        if product in clause.products:
-            yield clause.id, clause.statement, violating_call(product, clause.id)
-
-
-def _broken_in_pairs(product: Product, api: str) -> Iterator[ClauseCall]:
-    ordered = [clause for clause in all_clauses(api) if product in clause.products]
-    for first, second in combinations(ordered, 2):
-        call = violating_pair(product, first.id, second.id)
-        if call is not None:
-            yield first.id, f"{first.statement} It comes before: {second.statement}", call
-
-
-def _legal(product: Product, api: str) -> Iterator[ClauseCall]:
-    for name, call in legal_calls(product, api).items():
-        yield "", f"Legal: {name}.", call
-
-
-KINDS: dict[str, Callable[[Product, str], Iterator[ClauseCall]]] = {
-    "clauses": _broken_alone,
-    "pairs": _broken_in_pairs,
-    "legal": _legal,
-}
-"""Each clause broken alone, two at once (which pins their order), and calls that are just legal."""
-
-
 @cache
-def _listed(kind: str, product: Product, api: str) -> tuple[ClauseCall, ...]:
-    return tuple(KINDS[kind](product, api))
+def _listed(product: Product, api: str) -> Mapping[str, list[ClauseCall]]:
+    """Break each clause alone, and two at once (which pins their order), and list calls that are just legal."""
+    held = [clause for clause in all_clauses(api) if product in clause.products]
+    pairs = ((first, second, violating_pair(product, first.id, second.id)) for first, second in combinations(held, 2))
+    return {
+        "clauses": [(clause.id, clause.statement, violating_call(product, clause.id)) for clause in held],
+        "pairs": [
+            (first.id, f"{first.statement} It comes before: {second.statement}", call)
+            for first, second, call in pairs
+            if call is not None
+        ],
+        "legal": [("", f"Legal: {name}.", call) for name, call in legal_calls(product, api).items()],
+    }
+
+
+def _of_kind(product: Product, api: str, kind: str) -> list[ClauseCall]:
+    return _listed(product, api)[kind]
 
 
 MAX_PERTURBATIONS = 3
-T = TypeVar("T")
 
 
 def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[ContractCall]:
@@ -191,7 +176,6 @@ def _single_changes(product: Product, api: str) -> tuple[Changes, ...]:
 
 
 def _any_change(draw: Draws, api: str) -> Change:
-    """Draw any shape of a tensor, or any list."""
     signature = SIGNATURES[api]
     if signature.lists and draw.flip():
         return Change(_one_of(draw, signature.lists), "values", _any_list(draw, LENGTHS[-1], 0.7767857142857144))

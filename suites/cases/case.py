@@ -24,7 +24,8 @@ from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.layouts import AXES, CONTIGUOUS, PLANES, Form, MemoryLayout, storage_form
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
-from poolproof.suites.cases.recipes.gradients import GRADIENTS, OF_SELF
+from poolproof.reports.rows.verdicts import BadInput
+from poolproof.suites.cases.recipes.gradients import GRADIENTS
 from poolproof.suites.cases.recipes.indices import INDICES
 from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.values import VALUES
@@ -36,7 +37,7 @@ _MAX_SCALE = 2100
 """Powers of two between the smallest and the largest number of the widest format, and some."""
 
 
-class CaseError(ValueError):
+class CaseError(BadInput, ValueError):
     """A case that cannot be: the text says which field is wrong and what it should be."""
 
 
@@ -44,25 +45,13 @@ class CaseError(ValueError):
 class Case:
     """One call of one operator and the recipe of its data.
 
-    operator
-        Name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings.
-    shape
-        Shape of ``self``: ``([N,] C, *spatial)``.
-
-    ``attributes``
-        The windows, as passed to the API; in JSON their fields stand here.
-    gradient, indices, values
-        Recipes (`poolproof.suites.cases.recipes`) of grad_output, indices and self.
-    scale
-        Exponent of the power of two that multiplies the recipe's gradient.
-    layouts
-        (tensor, layout) pairs for tensors that are not contiguous, sorted by tensor.
-    deterministic
-        Whether the call demands the deterministic mode.
-    seed
-        Everything random in the data derives from it.
-    literals
-        (tensor, values in row-major order) for inputs that are spelled out instead of made by a recipe.
+    ``operator`` is a name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings. ``shape``
+    is that of ``self``, ([N,] C, *spatial); ``attributes`` are the windows, as passed to the API, whose fields stand
+    beside the others in JSON. ``gradient``, ``indices`` and ``values`` are recipes (`poolproof.suites.cases.recipes`)
+    of grad_output, indices and self; all that is random in them derives from ``seed``, and a gradient is multiplied by
+    2**``scale``. ``layouts`` are (tensor, layout) for tensors that are not contiguous, ``literals`` (tensor, values in
+    row-major order) for inputs that are spelled out instead of made by a recipe, both sorted by tensor.
+    ``deterministic``: the call demands the deterministic mode.
     """
 
     operator: str
@@ -181,7 +170,6 @@ class Case:
         return prod(axis.windows for axis in self.axes)
 
     def tensor_shape(self, tensor: str) -> tuple[int, ...]:
-        """Return the shape of one of ``api.tensors``."""
         return self.api.tensor_shapes(self.shape, self.axes)[tensor]
 
     def recipe(self, tensor: str) -> str:
@@ -189,9 +177,13 @@ class Case:
         recipes = {"grad_output": self.gradient, "indices": self.indices, "self": self.values}
         return recipes[tensor] if tensor in self.api.inputs else ""
 
+    @cached_property
+    def laid_out(self) -> dict[str, MemoryLayout]:
+        """The layouts of the tensors that are not contiguous."""
+        return {tensor: MemoryLayout.parse(layout) for tensor, layout in self.layouts}
+
     def layout(self, tensor: str) -> MemoryLayout:
-        spelled = dict(self.layouts).get(tensor)
-        return MemoryLayout.parse(spelled) if spelled else CONTIGUOUS
+        return self.laid_out.get(tensor, CONTIGUOUS)
 
     def sharing(self, tensor: str) -> str:
         """Name the axes along which elements of a tensor may share memory.
@@ -209,7 +201,7 @@ class Case:
     @cached_property
     def forms(self) -> dict[str, Form]:
         """How each of ``api.tensors`` lies in its storage."""
-        return self.forms_in({name: MemoryLayout.parse(layout) for name, layout in self.layouts}, self.index_dtype)
+        return self.forms_in(self.laid_out, self.index_dtype)
 
     def forms_in(self, layouts: Mapping[str, MemoryLayout], index_dtype: str) -> dict[str, Form]:
         """Place the tensors in these layouts, with indices of that dtype; tensors not named are contiguous."""
@@ -297,10 +289,9 @@ class Case:
         for tensor, layout in self.layouts:
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
-            laid_out = MemoryLayout.parse(layout)
-            if not laid_out.shares_along(self.sharing(tensor)):
+            if not self.layout(tensor).shares_along(self.sharing(tensor)):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: its elements there may not share memory")
-            if not laid_out.suits(self.tensor_shape(tensor), api.spatial_rank):
+            if not self.layout(tensor).suits(self.tensor_shape(tensor), api.spatial_rank):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: it has no such axis of more than one element")
         tags = {self.layout(tensor).tag for tensor in api.tensors}
         if len(tags) > 1:
@@ -351,7 +342,7 @@ def _record_type(windows: type[Windows]) -> type[msgspec.Struct]:
 _WORDS: Mapping[str, Collection[str]] = {
     "dtype": FORMATS,
     "index_dtype": INDEX_DTYPES,
-    "gradient": GRADIENTS | OF_SELF,
+    "gradient": GRADIENTS,
     "indices": INDICES,
     "values": VALUES,
 }

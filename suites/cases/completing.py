@@ -8,7 +8,7 @@ hit exactly. Of the parts drawn those are taken by which most pairs meet for the
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import permutations
 from math import inf, prod
@@ -36,12 +36,10 @@ _AIMED = 16
 
 def row_of(case: Case) -> dict[str, Any]:
     """Return of a case what its features are read from."""
-    recipes = {name: case.recipe(tensor) for name, tensor in RECIPES.items()}
+    recipes = {"gradient": case.recipe("grad_output"), "indices": case.recipe("indices"), "values": case.recipe("self")}
     names = {name: getattr(case, name) for name in ("operator", "dtype", "index_dtype")}
     return {"case": case.to_json()} | names | recipes
 
-
-RECIPES = {"gradient": "grad_output", "indices": "indices", "values": "self"}
 
 _KERNELS = (1, 2, 3, 4, 6, 8, 9, 15, 25, 27, 64, 127, 128, 150, 255, 256, 257, 512, 1000, 1024, 2048, 4097, 5000)
 _COUNTS = (1, 2, 3, 4, 6, 9, 15, 16, 32, 64, 128, 250, 255, 256, 257, 264, 272, 288, 512)
@@ -79,7 +77,7 @@ _BEHIND = {"no cell behind it": 1, "as without ceil_mode": 1, "dropped in spite 
 """Below how many cells a plane is longer than its windows, for a class of the last of them."""
 
 
-def _windowed(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Windowed] | None:
+def _windowed(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Windows] | None:
     """Draw windows, and the plane that they cover; None where they are too many, or some miss it."""
     kernel = _factored(draw, draw.choose(_aimed("kernel cells", _KERNELS, wanted)), rank)
     if draw(4) == 0:
@@ -133,7 +131,7 @@ _STYLES = {
 """What an axis is for a class of the output against the input."""
 
 
-def _adaptive(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Adaptive] | None:
+def _adaptive(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Windows] | None:
     count = _factored(draw, draw.choose(_aimed("windows per plane", _COUNTS, wanted)), rank)
     cells = _factored(draw, draw.choose(_aimed("kernel cells", _KERNELS, wanted)), rank)
     if draw(3) == 0:
@@ -148,9 +146,7 @@ def _adaptive(draw: Draws, rank: int, wanted: Wanted) -> tuple[Lengths, Adaptive
     return None if prod(sizes) > (_AIMED if wanted else 1) * MAX_CELLS else (tuple(sizes), Adaptive(count))
 
 
-_MAKERS: Mapping[type[Windows], Callable[[Draws, int, Wanted], tuple[Lengths, Windows] | None]] = per_kind(
-    "way to be made with their plane", {Windowed: _windowed, Adaptive: _adaptive}
-)
+_MAKERS = per_kind("way to be made with their plane", {Windowed: _windowed, Adaptive: _adaptive})
 
 _LEADING = [
     (n, c) for n in (None, 0, 1, 2, 4, 8, 16, 32, 64, 65) for c in (1, 2, 3, 5, 8, 16, 32, 33, 34, 40, 48, 64, 65)
@@ -241,7 +237,10 @@ class Completion:
         self._impossible = self._impossible_pairs()
         fields = [({name}, [*self._words(name, field)]) for name, field in _FIELDS.items() if name in self._names]
         names = [factor.name for factor in LAYOUTS if factor.name in self._names]
-        layouts = [({name}, [*self._layouts(name)]) for name in names]
+        layouts = [
+            ({name}, [part for kind in BY_NAME[name].classes for part in self._part({name: kind}, {name: kind})])
+            for name in names
+        ]
         self._said_by_others = OF_PLANES | _FIELDS.keys() | {factor.name for factor in LAYOUTS}
         self._geometries: list[CasePart] = []
         self._having = defaultdict[tuple[str, str], list[CasePart]](list)
@@ -369,10 +368,6 @@ class Completion:
             classes = classes_of(features_of(row_of(replace(self._smallest, shape=(*leading, *spatial)))))
             kept = {name: classes[name] for name in OF_PLANES & classes.keys()}
             yield from self._part({"leading": leading}, kept, prod(max(length, 1) for length in leading))
-
-    def _layouts(self, factor: str) -> Iterator[CasePart]:
-        for kind in BY_NAME[factor].classes:
-            yield from self._part({factor: kind}, {factor: kind})
 
     def _words(self, factor: str, field: str) -> Iterator[CasePart]:
         words: Mapping[str, Sequence[Any]] = BY_NAME[factor].words or {"no": (False,), "yes": (True,)}

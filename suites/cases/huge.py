@@ -34,7 +34,7 @@ def huge(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     if operator.is_backward:
         data = {"values": "constant", "gradient": "integers", "indices": "in_window"}
     return [
-        target(operator, dtype, index_dtype, name, 1, plan_cases, shape=shape, attributes=windows.passed(), **data)
+        target(scope, dtype, index_dtype, name, 1, plan_cases, shape=shape, attributes=windows.passed(), **data)
         for name, plan_cases, shape, windows in _calls(operator, dtype)
     ]
 

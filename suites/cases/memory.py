@@ -73,10 +73,8 @@ def allocate(
     guard = GUARD_BYTES + shift * SHIFT_BYTES
     forms = case.forms
     if layouts is not None or index_dtype is not None:
-        own = {name: case.layout(name) for name in case.api.tensors}
-        forms = case.forms_in(own if layouts is None else layouts, index_dtype or case.index_dtype)
-    names = (*case.api.inputs, *case.api.outputs)
-    take = allocator if beyond else _in_one_piece([2 * guard + forms[name].nbytes for name in names])
+        forms = case.forms_in(case.laid_out if layouts is None else layouts, index_dtype or case.index_dtype)
+    take = allocator if beyond else _in_one_piece([2 * guard + form.nbytes for form in forms.values()])
     tensors = {name: _input(forms[name], operands, name, poison, guard, take) for name in case.api.inputs}
     if tempting and case.api.is_backward and not case.has_bit_mask and not beyond:
         _elements_behind(tensors["grad_output"])[...] = TEMPTING

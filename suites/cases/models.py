@@ -44,10 +44,10 @@ def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     for layer in LAYERS if dtype in DTYPES else ():
         if layer.is_run_by(scope.operator):
             name = f"{layer.network}, {layer.name}"
-            plan_cases = 0 if prod(layer.shape) < SMALL else ACCEPTANCE
             data = {"shape": layer.shape, "values": layer.values, "gradient": gradient}
+            plan_cases = 0 if prod(layer.shape) < SMALL else ACCEPTANCE
             windows = layer.windows.passed()
-            found.append(target(scope.operator, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
+            found.append(target(scope, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
     return found
 
 
@@ -58,7 +58,7 @@ _SPP_YOLO = "pjreddie/darknet, cfg/yolov3-spp.cfg"
 _SPP_NET = "arXiv 1406.4729, section 3.1: 256 maps of 13x13, pyramid of 6, 3, 2 and 1"
 _FAST = "arXiv 1504.08083: 7x7 of each region of conv5 of VGG-16"
 _VGG = f"{_TORCHVISION}/vgg.py, configuration D"
-_SAME_CEIL = Windowed((3,), (1,), (1,), ceil_mode=True)
+_NORMALISED = "batch_normalised"
 _PYRAMID = "torchvision/ops/feature_pyramid_network.py, LastLevelMaxPool"
 _POINTNET = "arXiv 1612.00593; charlesq34/pointnet, models/pointnet_cls.py"
 _SENTENCES = "arXiv 1408.5882; yoonkim/CNN_sentence, filters of 3 words"
@@ -67,8 +67,12 @@ _DGCNN = "arXiv 1801.07829; WangYueFt/dgcnn, model.py"
 _CBAM_RESNET = "luuuyi/CBAM.PyTorch, model/resnet_cbam.py"
 _AVA = "open-mmlab/mmaction2, BBoxHeadAVA with spatial_pool_type max"
 _S3D = f"{_TORCHVISION}/video/s3d.py"
+_EVERY_OTHER = Windowed((1,), (2,))
 _HALVED = Windowed((2,), (2,))
+_SAME = Windowed((3,), (1,), (1,))
+_SAME_CEIL = Windowed((3,), (1,), (1,), ceil_mode=True)
 _STEM = Windowed((3,), (2,), (1,))
+_FLAT_STEM = Windowed((1, 3, 3), (1, 2, 2), (0, 1, 1))
 _VALID = Windowed((3,), (2,))
 _CEIL = Windowed((3,), (2,), ceil_mode=True)
 
@@ -89,18 +93,11 @@ LAYERS = (
     Layer("AlexNet", "last pool", f"{_TORCHVISION}/alexnet.py", (128, 256, 13, 13), _VALID),
     Layer("U-Net", "first level", "arXiv 1505.04597, figure 1", (1, 64, 568, 568), _HALVED),
     Layer("U-Net", "fourth level", "arXiv 1505.04597, figure 1", (1, 512, 64, 64), _HALVED),
-    Layer("YOLOv3-SPP", "5x5", _SPP_YOLO, (16, 512, 13, 13), Windowed((5,), (1,), (2,)), "batch_normalised"),
-    Layer("YOLOv3-SPP", "9x9", _SPP_YOLO, (16, 512, 13, 13), Windowed((9,), (1,), (4,)), "batch_normalised"),
-    Layer("YOLOv3-SPP", "13x13", _SPP_YOLO, (4, 512, 13, 13), Windowed((13,), (1,), (6,)), "batch_normalised"),
-    Layer(
-        "Faster R-CNN",
-        "last level of the pyramid, 800x1344",
-        _PYRAMID,
-        (1, 256, 25, 42),
-        Windowed((1,), (2,)),
-        "batch_normalised",
-    ),
-    Layer("CBAM", "channel attention, 56x56", _CBAM, (4, 256, 56, 56), Windowed((56,), (56,)), "batch_normalised"),
+    Layer("YOLOv3-SPP", "5x5", _SPP_YOLO, (16, 512, 13, 13), Windowed((5,), (1,), (2,)), _NORMALISED),
+    Layer("YOLOv3-SPP", "9x9", _SPP_YOLO, (16, 512, 13, 13), Windowed((9,), (1,), (4,)), _NORMALISED),
+    Layer("YOLOv3-SPP", "13x13", _SPP_YOLO, (4, 512, 13, 13), Windowed((13,), (1,), (6,)), _NORMALISED),
+    Layer("Faster R-CNN", "last level of the pyramid, 800x1344", _PYRAMID, (1, 256, 25, 42), _EVERY_OTHER, _NORMALISED),
+    Layer("CBAM", "channel attention, 56x56", _CBAM, (4, 256, 56, 56), Windowed((56,), (56,)), _NORMALISED),
     Layer("CBAM", "channel attention, 7x7", _CBAM, (4, 2048, 7, 7), Windowed((7,), (7,)), "saturated"),
     Layer("PointNet", "1024 points", _POINTNET, (8, 1024, 1024, 1), Windowed((1024, 1), (1024, 1))),
     Layer("sentence CNN", "over time", _SENTENCES, (50, 100, 62, 1), Windowed((62, 1), (62, 1))),
@@ -110,16 +107,8 @@ LAYERS = (
     Layer("C3D", "pool5", _C3D, (8, 512, 2, 7, 7), Windowed((2, 2, 2), (2, 2, 2), (0, 1, 1))),
     Layer("3-D ResNet-18", "stem", "kenshohara/3D-ResNets-PyTorch, models/resnet.py", (4, 64, 16, 56, 56), _STEM),
     Layer("3-D U-Net", "second level", "arXiv 1606.06650, figure 2", (1, 128, 60, 60, 52), _HALVED),
-    Layer(
-        "S3D",
-        "first pool",
-        f"{_S3D}, 64 frames of 224x224",
-        (1, 64, 32, 112, 112),
-        Windowed((1, 3, 3), (1, 2, 2), (0, 1, 1)),
-    ),
-    Layer(
-        "S3D", "branch of the last block", f"{_S3D}, SepInceptionBlock3D", (1, 832, 8, 7, 7), Windowed((3,), (1,), (1,))
-    ),
+    Layer("S3D", "first pool", f"{_S3D}, 64 frames of 224x224", (1, 64, 32, 112, 112), _FLAT_STEM),
+    Layer("S3D", "branch of the last block", f"{_S3D}, SepInceptionBlock3D", (1, 832, 8, 7, 7), _SAME),
     Layer("SPP-net", "6x6, training batch", _SPP_NET, (128, 256, 13, 13), Adaptive((6, 6))),
     Layer("SPP-net", "6x6", _SPP_NET, (4, 256, 13, 13), Adaptive((6, 6))),
     Layer("SPP-net", "3x3", _SPP_NET, (4, 256, 13, 13), Adaptive((3, 3))),
@@ -127,7 +116,7 @@ LAYERS = (
     Layer("SPP-net", "1x1", _SPP_NET, (4, 256, 13, 13), Adaptive((1, 1))),
     Layer("Fast R-CNN", "region of 23x14", _FAST, (1, 512, 23, 14), Adaptive((7, 7))),
     Layer("Fast R-CNN", "region of 5x3, smaller than its pool", _FAST, (1, 512, 5, 3), Adaptive((7, 7))),
-    Layer("DGCNN", "over 1024 points", _DGCNN, (8, 1024, 1, 1024), Adaptive((1, 1)), "batch_normalised"),
+    Layer("DGCNN", "over 1024 points", _DGCNN, (8, 1024, 1, 1024), Adaptive((1, 1)), _NORMALISED),
     Layer("ResNet-50 with CBAM", "attention behind the stem", _CBAM_RESNET, (4, 64, 112, 112), Adaptive((1, 1))),
     Layer("R-C3D", "segment of 96 frames", "arXiv 1703.07814, section 3.3", (1, 512, 12, 7, 7), Adaptive((1, 4, 4))),
     Layer("R-C3D", "segment of 768 frames", "arXiv 1703.07814, section 3.3", (1, 512, 96, 7, 7), Adaptive((1, 4, 4))),

@@ -64,7 +64,7 @@ class CaseOperands:
     @property
     def terms(self) -> Float64:
         """The gradients as float64, flat; backward operators only."""
-        return self.gradient.ravel().astype(np.float64)
+        return _float64(self.gradient)
 
     @cached_property
     def sums(self) -> ExactSums:

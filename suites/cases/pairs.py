@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
@@ -33,16 +33,6 @@ In every dtype they would take half of the time of all; without them the others 
 _PLACES = {size: places_of(factor for factor in FACTORS if size < max(TOGETHER) or factor.matters) for size in TOGETHER}
 
 
-def pairs(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
-    """List the cases of a scope in a dtype of indices: each is in one of those that the scope has."""
-    return _targets(2, scope, dtype, index_dtype)
-
-
-def triples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
-    """List likewise what besides those of pairs visits a triple."""
-    return _targets(3, scope, dtype, index_dtype)
-
-
 def stored(operator: Operator, size: int) -> Iterator[Case]:
     lines = gzip.decompress(file_of(operator, size).read_bytes()).decode().splitlines()
     return map(Case.from_json, lines)
@@ -53,6 +43,7 @@ def file_of(operator: Operator, size: int) -> Path:
 
 
 def _targets(size: int, scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
+    """List the cases of a scope in a dtype of indices: each is in one of those that the scope has."""
     return [
         Target(
             TOGETHER[size],
@@ -62,6 +53,10 @@ def _targets(size: int, scope: Scope, dtype: str, index_dtype: str) -> list[Targ
         for case in _visiting(scope, size)
         if case.index_dtype == index_dtype
     ]
+
+
+pairs, triples = partial(_targets, 2), partial(_targets, 3)
+"""Of triples what visits one besides the cases of pairs."""
 
 
 @cache

@@ -7,7 +7,6 @@ limits where kernels switch to another route.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
@@ -53,17 +52,8 @@ LONG_STRIDES = _beside(16, 32, 64)
 MANY_PLANES = _beside(256, 512, 1024, 2560, 3072, 4096)
 """N * C around multiples of lanes * cores and the limits of the library's templates."""
 
-INDICES = (
-    "in_window",
-    "forward",
-    "crowded",
-    "shared",
-    *["lattice"] * 2,
-    "first",
-    "last",
-    "plane_edges",
-    "tile_borders",
-)
+_AT_ENDS = ("first", "last", "plane_edges", "tile_borders")
+INDICES = ("in_window", "forward", "crowded", "shared", "lattice", "lattice", *_AT_ENDS)
 
 
 @dataclass(frozen=True)
@@ -181,13 +171,11 @@ def _divisors(number: int) -> tuple[int, ...]:
     return tuple(divisor for divisor in range(1, number + 1) if number % divisor == 0)
 
 
-def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Adaptive]:
+def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windows]:
     if profile.huge:
-        windows_wanted = [draw.between(30, 60) for _ in range(2)]
-        return _huge_plane(draw, rank), Adaptive((*(1,) * (rank - 2), *windows_wanted))
-    sizes: list[int] = []
-    outputs: list[int] = []
-    windows = 4 * remaining
+        wanted = [draw.between(30, 60) for _ in range(2)]
+        return _huge_plane(draw, rank), Adaptive((*(1,) * (rank - 2), *wanted))
+    sizes, outputs, windows = list[int](), list[int](), 4 * remaining
     for _ in range(rank):
         size = draw.choose(_up_to(remaining, profile.lengths))
         output = min(_adaptive_output(draw, size), max(windows, 1))
@@ -211,7 +199,7 @@ def _adaptive_output(draw: Draws, size: int) -> int:
     return draw.between(1, size)
 
 
-def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windowed]:
+def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windows]:
     if profile.huge:
         kernel, stride = draw.between(2, 7), draw.between(100, 200)
         return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
@@ -240,9 +228,7 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
     return sizes, shortened(windows) if draw.flip() else windows
 
 
-_GEOMETRIES: Mapping[type[Windows], Callable[[Draws, int, int, Profile], tuple[Lengths, Windows]]] = per_kind(
-    "strategy", {Windowed: _windowed_geometry, Adaptive: _adaptive_geometry}
-)
+_GEOMETRIES = per_kind("strategy", {Windowed: _windowed_geometry, Adaptive: _adaptive_geometry})
 """How the lengths of a plane and its windows are drawn together."""
 
 _SMALL_STYLES = ("unit", "tiling", "sparse", *["overlapping"] * 3)
@@ -318,8 +304,7 @@ def shortened(windows: Windowed) -> Windowed:
 def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
     """Draw layouts: one tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.strided
-    alone = draw.flip()
-    chosen = [draw.choose(tensors)] if alone else list(tensors)
+    chosen = (draw.choose(tensors),) if draw.flip() else tensors
     layouts = {name: _layout(draw, case, name, profile.layouts, name) for name in chosen}
     return replace(case, layouts=tuple(sorted(own for own in layouts.items() if own[1] != "contiguous")))
 

@@ -7,12 +7,12 @@ layers of networks (`models`) and the sizes at which offsets overflow (`huge`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple
 
-from poolproof.references.operators import Direction, Operator
+from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.case import Case
@@ -32,10 +32,10 @@ class Target:
 
 
 def target(
-    operator: Operator, dtype: str, index_dtype: str, name: str, repeats: int = 1, plan_cases: int = 0, **fields: Any
+    scope: Scope, dtype: str, index_dtype: str, name: str, repeats: int = 1, plan_cases: int = 0, **fields: Any
 ) -> Target:
     """Name the case of these fields."""
-    case = Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
+    case = Case(operator=scope.operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
     return Target(name, case, repeats, plan_cases)
 
 
@@ -73,7 +73,6 @@ KNOWN_GEOMETRIES = (
 
 
 def known_geometries(rank: int) -> list[KnownGeometry]:
-    """List those of ``rank`` spatial dimensions."""
     return [geometry for geometry in KNOWN_GEOMETRIES if len(geometry.spatial) == rank]
 
 
@@ -83,16 +82,12 @@ ACCEPTANCE = 800
 
 def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the example of the operator's own page, in any pair of dtypes."""
-    printed = _EXAMPLES.get(scope.operator.name, ())
-    return [target(scope.operator, dtype, index_dtype, "page example", **fields) for fields in printed]
+    printed = _EXAMPLES.get(scope.operator.name)
+    return [target(scope, dtype, index_dtype, "page example", **printed)] if printed else []
 
 
 def targets(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
-    """List the targets that apply to an operator."""
-    return [
-        target(scope.operator, dtype, index_dtype, name, repeats, **fields)
-        for name, repeats, fields in _targets_of(scope.operator)
-    ]
+    return [target(scope, dtype, index_dtype, name, **fields) for name, fields in _targets_of(scope.operator)]
 
 
 _PLANAR_SELF = (0.0850, -0.5147, -0.0212, -0.5654, -0.3222, 0.5847, 1.7510, 0.9954, 0.1842, 0.8392, 0.4835, 0.9213)
@@ -100,99 +95,105 @@ _PAIR = ("grad_output", (0.4757, 0.1726))
 _SINGLE = ("grad_output", (0.4757,))
 _PLANAR = {"shape": (1, 1, 4, 3), "attributes": Windowed((2, 2), (2, 2), (0, 0))}
 _VOLUME = {"shape": (1, 1, 2, 2, 2), "attributes": Windowed((2, 2, 2), (2, 2, 2), (0, 0, 0))}
+_ADAPTIVE_PLANE = {"shape": (1, 1, 2, 2), "attributes": Adaptive((1, 1))}
+_ADAPTIVE_VOLUME = {"shape": (1, 1, 2, 2, 2), "attributes": Adaptive((1, 1, 1))}
 
-_EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
-    "MaxPool3dWithArgmaxBackward": ({**_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},),
-    "MaxPool2dWithIndicesBackward": ({**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},),
+_EXAMPLES: dict[str, dict[str, Any]] = {
+    "MaxPool3dWithArgmaxBackward": {**_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},
+    "MaxPool2dWithIndicesBackward": {**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},
     # The page's mask is all ones, an index of -1; the indices of the page above stand in for it.
-    "MaxPool2dWithMaskBackward": ({**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},),
+    "MaxPool2dWithMaskBackward": {**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},
     # The page's index is 6, in a plane of four cells.
-    "AdaptiveMaxPool2dBackward": (
-        {"shape": (1, 1, 2, 2), "attributes": Adaptive((1, 1)), "literals": (_SINGLE, ("indices", (3,)))},
-    ),
-    "AdaptiveMaxPool3dBackward": (
-        {"shape": (1, 1, 2, 2, 2), "attributes": Adaptive((1, 1, 1)), "literals": (_SINGLE, ("indices", (6,)))},
-    ),
+    "AdaptiveMaxPool2dBackward": {**_ADAPTIVE_PLANE, "literals": (_SINGLE, ("indices", (3,)))},
+    "AdaptiveMaxPool3dBackward": {**_ADAPTIVE_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},
 }
 """The pages print no more digits than these. Tags are those that this suite gives all tensors, not the pages' ND."""
 
 
-def _targets_of(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    rank = operator.spatial_rank
-    own = _OWN[operator.windows]
-    given = {"indices": "in_window"} if "indices" in operator.inputs else {}
-    for name, fields in own.anywhere(rank):
-        yield name, 1, {**fields, **given}
-    yield "strides of axes of length 1 that mean nothing", 1, _odd_units(operator)
-    match operator.direction:
-        case Direction.FORWARD:
-            yield "nothing but negative infinities, channels last", 1, _all_minus_infinity(operator)
-            if operator.takes_tags:
-                yield from _tagged_forward(operator)
-        case Direction.BACKWARD:
-            yield from own.backward(rank)
-            if operator.takes_tags:
-                yield from _tagged(operator)
-            yield from _everywhere({"shape": (1, 2, *(7,) * rank), "attributes": own.overlapping(rank)})
-        case other:
-            assert_never(other)
+Named = Iterator[tuple[str, dict[str, Any]]]
+"""Names with the fields of a case, and ``repeats``."""
 
 
-def _planes() -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _targets_of(operator: Operator) -> Named:
+    rank, anywhere = operator.spatial_rank, _ANYWHERE[operator.windows]
+    given = {"indices": "in_window"} if operator.is_backward else {}
+    for name, fields in anywhere(rank):
+        yield name, {**fields, **given}
+    spatial = (2, *(1,) * (rank - 1))
+    unit = {"shape": (1, *spatial), "attributes": operator.windows.tiling(spatial, 1)}
+    odd = {**unit, "layouts": ((operator.inputs[0], "odd_units"),)}
+    yield "strides of axes of length 1 that mean nothing", odd
+    if operator.is_backward:
+        backward, overlapping = _BACKWARD[operator.windows]
+        yield from backward(rank)
+        yield from _tagged(operator) if operator.takes_tags else ()
+        usual = {"shape": (1, 2, *(7,) * rank), "attributes": overlapping(rank)}
+        yield "gaps in grad_input", {**usual, "layouts": (("grad_input", "sliced"),)}
+        yield "sums near the largest number", {**usual, "gradient": "near_overflow", "indices": "crowded"}
+        yield "infinities, NaN and negative zeros", {**usual, "gradient": "special", "indices": "in_window"}
+    else:
+        spatial, layouts = (4,) * rank, tuple((name, "channels_last") for name in sorted(operator.strided))
+        lost = {"attributes": operator.windows.tiling(spatial, 2), "values": "negative_infinity", "layouts": layouts}
+        # more channels than a vector register holds, so that its tail takes part too
+        yield "nothing but negative infinities, channels last", {"shape": (1, 33, *spatial), **lost}
+        yield from _tagged_forward(operator) if operator.takes_tags else ()
+
+
+def _planes() -> Named:
     for dilation in (2, 3):
         spread = {"shape": (1, 2, 64, 64), "attributes": Windowed((2, 2), (2, 2), dilation=(dilation,))}
-        yield f"dilated kernel longer than the stride, {dilation}", 1, {**spread, "indices": "crowded"}
+        yield f"dilated kernel longer than the stride, {dilation}", {**spread, "indices": "crowded"}
     rows = {"shape": (1, 1, 12, 6000), "attributes": Windowed((3, 3), (1, 1), (1, 1))}
-    order = {"gradient": "wide", "indices": "crowded", "deterministic": True}
-    yield "rows cut across cores, deterministic", 50, {**rows, **order}
+    order = {"gradient": "wide", "indices": "crowded", "deterministic": True, "repeats": 50}
+    yield "rows cut across cores, deterministic", {**rows, **order}
     plane = {"shape": (2, 3, 64, 64), "attributes": Windowed((64, 64), (64, 64))}
-    yield "one window over a plane, again and again", 200, {**plane, "gradient": "uniform"}
+    yield "one window over a plane, again and again", {**plane, "gradient": "uniform", "repeats": 200}
     usual = {"shape": (1, 1, 33, 33), "attributes": Windowed((3, 3), (2, 2), (1, 1), (2, 2))}
-    yield "dilated kernel of a usual layer", 1, {**usual, "indices": "crowded"}
+    yield "dilated kernel of a usual layer", {**usual, "indices": "crowded"}
     cut = {"shape": (1, 1, 300, 300), "attributes": Windowed((180, 180), (60, 60))}
-    yield "large windows over a plane cut along its rows", 1, {**cut, "indices": "in_window", "deterministic": True}
+    yield "large windows over a plane cut along its rows", {**cut, "indices": "in_window", "deterministic": True}
     steps = {"shape": (1, 2, 32, 32), "attributes": Windowed((3, 3), (1, 1), (1, 1))}
-    yield "vectors that follow each other, again and again", 50, {**steps, **order}
+    yield "vectors that follow each other, again and again", {**steps, **order}
 
 
-def _tagged(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _tagged(operator: Operator) -> Named:
     layouts = tuple((name, "nhwc") for name in sorted(operator.tensors))
     few = {"shape": (1, 2, 4, 4), "attributes": Windowed((2, 2), (2, 2))}
-    yield "two channels, tagged as last", 1, {**few, "layouts": layouts, "indices": "in_window"}
+    yield "two channels, tagged as last", {**few, "layouts": layouts, "indices": "in_window"}
     spread = {"shape": (1, 40, 3, 1), "attributes": Windowed((2, 1), (1, 1), dilation=(2, 1))}
-    yield "dilated kernel over a plane cut along its rows, tagged", 1, {**spread, "layouts": layouts, "indices": "last"}
+    yield "dilated kernel over a plane cut along its rows, tagged", {**spread, "layouts": layouts, "indices": "last"}
 
 
-def _tagged_forward(operator: Operator) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _tagged_forward(operator: Operator) -> Named:
     flat = (1,) * (operator.spatial_rank - 2)
     many = {"layouts": tuple((name, "nhwc") for name in sorted(operator.tensors))}
     padded = Windowed((*flat, 1, 5), (1,), (*(0,) * len(flat), 0, 2))
-    yield "padding larger than the stride, tagged", 1, {**many, "shape": (1, 33, *flat, 64, 3), "attributes": padded}
+    yield "padding larger than the stride, tagged", {**many, "shape": (1, 33, *flat, 64, 3), "attributes": padded}
     large = {**many, "shape": (1, 33, *flat, 40, 40), "attributes": Windowed((*flat, 30, 30), (*flat, 10, 10))}
-    yield "large windows of negative infinities, tagged", 1, {**large, "values": "negative_infinity"}
+    yield "large windows of negative infinities, tagged", {**large, "values": "negative_infinity"}
 
 
-def _volumes() -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _volumes() -> Named:
     spread = {"shape": (1, 2, 9, 9, 9), "attributes": Windowed((2,), (2,), dilation=(2,))}
-    yield "dilated kernel longer than the stride", 1, {**spread, "indices": "shared"}
+    yield "dilated kernel longer than the stride", {**spread, "indices": "shared"}
     slices = {"shape": (1, 1, 8, 40, 40), "attributes": Windowed((3, 3, 3), (1,), (1,))}
-    order = {"gradient": "wide", "indices": "crowded", "deterministic": True}
-    yield "slices cut across cores, deterministic", 50, {**slices, **order}
+    order = {"gradient": "wide", "indices": "crowded", "deterministic": True, "repeats": 50}
+    yield "slices cut across cores, deterministic", {**slices, **order}
     ragged = {"shape": (1, 1, 33, 65, 66), "attributes": Windowed((2, 4, 8), ceil_mode=True)}
-    yield "ragged last windows that do not overlap", 1, {**ragged, "indices": "last"}
+    yield "ragged last windows that do not overlap", {**ragged, "indices": "last"}
     for kernel in ((6, 6, 6), (5, 7, 7), (4, 8, 8), (6, 6, 8)):
         volume = {"shape": (1, 2, 8, 16, 16), "indices": "in_window"}
         side_by_side, overlapping = Windowed(kernel), Windowed(kernel, (1, 2, 2))
-        yield f"kernel of {prod(kernel)} cells, side by side", 1, {**volume, "attributes": side_by_side}
-        yield f"kernel of {prod(kernel)} cells, overlapping", 1, {**volume, "attributes": overlapping}
+        yield f"kernel of {prod(kernel)} cells, side by side", {**volume, "attributes": side_by_side}
+        yield f"kernel of {prod(kernel)} cells, overlapping", {**volume, "attributes": overlapping}
     for length in (24_573, 32_763):
         row = {"shape": (1, 1, 1, 1, length), "attributes": Windowed((1,), (1,), dilation=(1, 1, 2))}
-        yield f"row of {length:,} windows", 1, {**row, "indices": "in_window"}
+        yield f"row of {length:,} windows", {**row, "indices": "in_window"}
     cut = {"shape": (1, 1, 5, 66, 132), "attributes": Windowed((5, 1, 6), (8, 13, 18)), "indices": "in_window"}
-    yield "cut kernel, gradients near the largest number", 1, {**cut, "gradient": "near_overflow"}
+    yield "cut kernel, gradients near the largest number", {**cut, "gradient": "near_overflow"}
 
 
-def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _windowed_anywhere(rank: int) -> Named:
     for geometry in known_geometries(rank):
         yield geometry.branch, {"shape": (1, 2, *geometry.spatial), "attributes": geometry.windows.passed()}
     yield from _long_kernels(rank)
@@ -207,7 +208,7 @@ def _windowed_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "a window of negative infinities, taken in parts", parts
 
 
-def _long_planes(rank: int, rows: Windows, columns: Windows, windows: Windows) -> Iterator[tuple[str, dict[str, Any]]]:
+def _long_planes(rank: int, rows: Windows, columns: Windows, windows: Windows) -> Named:
     """Yield planes that are long along one axis: past what 12, 15 and 16 bits count of windows, rows and cells."""
     flat = (1,) * (rank - 2)
     yield "rows of 32,770 windows, past 2^16 cells", {"shape": (1, 1, *flat, 3, 32_772), "attributes": rows}
@@ -216,7 +217,7 @@ def _long_planes(rank: int, rows: Windows, columns: Windows, windows: Windows) -
     yield "windows of more than 2^12 cells", long
 
 
-def _adaptive_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _adaptive_anywhere(rank: int) -> Named:
     flat = (1,) * (rank - 2)
     yield from _long_planes(rank, *(Adaptive((*flat, *out)) for out in ((3, 32_770), (2050, 5), (1, 2))))
     deep = {"shape": (1, 1, *(3,) * (rank - 2), 3, 16), "attributes": Adaptive((*flat, 2, 16)), "values": "all_nan"}
@@ -225,7 +226,7 @@ def _adaptive_anywhere(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "windows of which one of as many planes as lanes fills a buffer", wide
 
 
-def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _long_kernels(rank: int) -> Named:
     """Yield kernels that fields of 7, 8 and 10 bits cannot count, along each axis in turn."""
     for axis in range(rank):
         for length in (128, 256, 1024):
@@ -235,55 +236,24 @@ def _long_kernels(rank: int) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"kernel of {length} cells along axis {axis}", fields
 
 
-def _adaptive_backward(rank: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _adaptive_backward(rank: int) -> Named:
     for size, windows in ((1, 300), (2, 3000), (4, 300)):
         line = (*(1,) * (rank - 1), windows)
         many = {"shape": (1, 1, *(1,) * (rank - 1), size), "attributes": Adaptive(line), "indices": "first"}
         for gradient in ("ones", "uniform"):
-            yield f"{windows} windows on {size} cells, {gradient}", 1, {**many, "gradient": gradient}
+            yield f"{windows} windows on {size} cells, {gradient}", {**many, "gradient": gradient}
     uneven = {"shape": (2, 3, *(7,) * rank), "attributes": Adaptive((5,) * rank), "indices": "crowded"}
-    yield "windows that do not divide the plane", 1, {**uneven, "gradient": "integers"}
+    yield "windows that do not divide the plane", {**uneven, "gradient": "integers"}
 
 
-@dataclass(frozen=True)
-class _Own:
-    """The targets of one kind of windows, for a number of spatial axes.
+_ANYWHERE = per_kind("targets", {Windowed: _windowed_anywhere, Adaptive: _adaptive_anywhere})
+"""The targets of forwards and backwards, for a number of spatial axes."""
 
-    ``anywhere`` are those of forwards and backwards, ``backward`` of backwards alone; ``overlapping`` windows are for
-    a plane of 7 cells along each axis.
-    """
-
-    anywhere: Callable[[int], Iterable[tuple[str, dict[str, Any]]]]
-    backward: Callable[[int], Iterable[tuple[str, int, dict[str, Any]]]]
-    overlapping: Callable[[int], Windows]
-
-
-_OWN = per_kind(
-    "targets",
+_BACKWARD: Mapping[type[Windows], tuple[Callable[[int], Named], Callable[[int], Windows]]] = per_kind(
+    "targets of backwards",
     {
-        Windowed: _Own(
-            _windowed_anywhere, lambda rank: _volumes() if rank == 3 else _planes(), lambda _: Windowed((3,), (1,))
-        ),
-        Adaptive: _Own(_adaptive_anywhere, _adaptive_backward, lambda rank: Adaptive((9,) * rank)),
+        Windowed: (lambda rank: _volumes() if rank == 3 else _planes(), lambda _: Windowed((3,), (1,))),
+        Adaptive: (_adaptive_backward, lambda rank: Adaptive((9,) * rank)),
     },
 )
-
-
-def _odd_units(operator: Operator) -> dict[str, Any]:
-    spatial = (2, *(1,) * (operator.spatial_rank - 1))
-    windows = operator.windows.tiling(spatial, 1)
-    return {"shape": (1, *spatial), "attributes": windows, "layouts": ((operator.inputs[0], "odd_units"),)}
-
-
-def _all_minus_infinity(operator: Operator) -> dict[str, Any]:
-    """Fill more channels than a vector register holds, so that its tail takes part too."""
-    spatial = (4,) * operator.spatial_rank
-    layouts = tuple((name, "channels_last") for name in sorted(operator.strided))
-    windows = operator.windows.tiling(spatial, 2)
-    return {"shape": (1, 33, *spatial), "attributes": windows, "values": "negative_infinity", "layouts": layouts}
-
-
-def _everywhere(geometry: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    yield "gaps in grad_input", 1, {**geometry, "layouts": (("grad_input", "sliced"),)}
-    yield "sums near the largest number", 1, {**geometry, "gradient": "near_overflow", "indices": "crowded"}
-    yield "infinities, NaN and negative zeros", 1, {**geometry, "gradient": "special", "indices": "in_window"}
+"""The targets of backwards alone, and windows that overlap on a plane of 7 cells along each axis."""

@@ -52,7 +52,7 @@ class Parameter:
 
 
 def parameters(case: Case) -> list[Parameter]:
-    """List the integers of a case that can change: its lengths, its windows, and the exponent of its gradients."""
+    """List the integers of a case that can change: its lengths and those of its windows."""
     rank, shape = case.api.spatial_rank, case.shape
     leading = len(shape) - rank
     most = [MAX_ELEMENTS] * leading + [_MAX_LENGTH] * rank
@@ -199,7 +199,6 @@ def needs_producer(case: Case) -> bool:
 
 
 def auxiliary_cases(case: Case) -> list[Case]:
-    """List the neighbours, and the pair."""
     return [*neighbours(case), *(other for other in pair(case) if other != case)]
 
 

@@ -17,7 +17,7 @@ from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.options import BACKEND, DTYPE, kernel_options, operator_option
+from poolproof.suites.options import BACKEND, DTYPE, library_options, operator_option
 from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 
@@ -48,7 +48,7 @@ def all_accounts(name: str) -> list[Account]:
 
 @click.command()
 @click.option("--backend", "name", default="torch-cpu", show_default=True, type=BACKEND, help="Backend to probe.")
-@kernel_options
+@library_options
 @operator_option
 @click.option("--dtype", "dtypes", multiple=True, type=DTYPE, help="Only this dtype, repeatable.")
 @click.option(

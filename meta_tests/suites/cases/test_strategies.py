@@ -174,7 +174,7 @@ def crowd(k_max: int) -> Landing:
     return Landing(np.random.default_rng(0).permutation(cells)[None], k_max * 8, (axis,))
 
 
-@pytest.mark.parametrize("recipe", GRADIENTS)
+@pytest.mark.parametrize("recipe", [name for name in GRADIENTS if name != "pointed"])
 @pytest.mark.parametrize("fmt", FMTS, ids=lambda fmt: fmt.name)
 def test_gradients_are_representable_and_repeatable(fmt: FloatFormat, recipe: str) -> None:
     landing = crowd(9)

@@ -6,7 +6,7 @@ A format is an object in `FORMATS`; which of them a file has, its content says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -48,16 +48,12 @@ def format_named(name: str) -> ListFormat:
     raise ListError("; ".join((f"unknown format {name!r}: choose from {known}", *faults)))
 
 
-def read_lists(paths: Iterable[Path]) -> list[Entry]:
+def read_lists(paths: Sequence[Path]) -> list[Entry]:
     """Read the rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
-    entries: list[Entry] = []
-    labels: set[str] = set()
-    for path in paths:
-        if path.name in labels:
-            raise ListError(f"two case lists are called {path.name}: rows are told by it, so rename one")
-        labels.add(path.name)
-        entries += _read(path)
-    return entries
+    for name, count in Counter(path.name for path in paths).items():
+        if count > 1:
+            raise ListError(f"two case lists are called {name}: rows are told by it, so rename one")
+    return [entry for path in paths for entry in _read(path)]
 
 
 def _read(path: Path) -> list[Entry]:

@@ -14,7 +14,7 @@ from typing import Any
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import Adaptive
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, inexpressible_feature
+from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, check_expressible
 from poolproof.suites.cases.lists.entry import (
     API_ATTRIBUTES,
     Entry,
@@ -34,6 +34,7 @@ _SPELLED = {dtype: name for name, dtype in DTYPES.items()}
 TENSORS = {"gradOutput": "grad_output", "self": "self", "indices": "indices"}
 _ATTRIBUTES = API_ATTRIBUTES | {"output_size": "output_size"}
 _NAMES = TENSORS | _ATTRIBUTES
+_THEIRS = {ours: name for name, ours in _NAMES.items()}
 
 _STANDARDS = {"single_bm": "atk-single"}
 """What ATK's names of standards mean; what "default" means, nobody has published."""
@@ -42,8 +43,6 @@ Item = Mapping[str, Any]
 
 
 class Atk(ListFormat):
-    """ATK JSON."""
-
     name = "atk"
 
     def recognises(self, text: str) -> bool:
@@ -82,20 +81,19 @@ class Atk(ListFormat):
         return case, own
 
     def write(self, case: Case, number: int) -> dict[str, Any]:
-        reason = inexpressible_feature(case)
-        if reason:
-            raise NotExpressible(reason)
+        check_expressible(case)
         if case.index_dtype != case.api.indices.dtypes[0]:
             raise NotExpressible("ATK's executors make int32 indices, not int64")
         if case.dtype not in _SPELLED:
             raise NotExpressible(f"ATK has no dtype {case.dtype}")
-        tensors = [tensor for tensor in case.api.inputs if tensor != "grad_output"]
-        tensors = ["grad_output", *tensors] if case.api.is_backward else tensors
-        inputs: list[Any] = [_tensor(case, tensor) for tensor in tensors]
-        inputs += _written_attributes(case)
-        aclnn = f"aclnn{case.operator}"
-        standard = {"acc": "single_bm", "perf": "not_key"}
-        return {"id": number, "name": aclnn, "aclnn_name": case.operator, "standard": standard, "inputs": inputs}
+        gradient_first = sorted(case.api.inputs, key=lambda tensor: tensor != "grad_output")
+        return {
+            "id": number,
+            "name": f"aclnn{case.operator}",
+            "aclnn_name": case.operator,
+            "standard": {"acc": "single_bm", "perf": "not_key"},
+            "inputs": [*(_tensor(case, tensor) for tensor in gradient_first), *_written_attributes(case)],
+        }
 
     def document(self, rows: Sequence[Any]) -> str:
         return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
@@ -219,8 +217,7 @@ def _range(recipe: str) -> Any:
 
 
 def _tensor(case: Case, tensor: str) -> dict[str, Any]:
-    shape = list(case.tensor_shape(tensor))
-    name = next(theirs for theirs, ours in TENSORS.items() if ours == tensor)
+    name, shape = _THEIRS[tensor], list(case.tensor_shape(tensor))
     if tensor == "indices":
         return _item(name, "tensor", case.index_dtype, shape, [0, max(case.plane_size - 1, 0)])
     if tensor == "grad_output" and issubclass(case.api.windows, Adaptive):
@@ -233,10 +230,9 @@ def _tensor(case: Case, tensor: str) -> dict[str, Any]:
 
 
 def _written_attributes(case: Case) -> Iterator[Any]:
-    theirs = {ours: name for name, ours in _ATTRIBUTES.items()}
     kind = "attr_tuple" if isinstance(case.attributes, Adaptive) else "attrs"
     for attribute in case.api.windows.attributes():
-        name, value = theirs[attribute.name], getattr(case.attributes.passed(), attribute.name)
+        name, value = _THEIRS[attribute.name], getattr(case.attributes.passed(), attribute.name)
         if isinstance(value, bool):
             yield _item(name, "attr", "bool", None, value)
         else:

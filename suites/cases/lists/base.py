@@ -22,8 +22,6 @@ class NotExpressible(Exception):
 
 
 class ListFormat(ABC):
-    """One format."""
-
     name: ClassVar[str]
 
     @abstractmethod
@@ -34,9 +32,9 @@ class ListFormat(ABC):
     def entries(self, text: str, label: str) -> Iterator[Entry]:
         """Read the rows of a file, those that cannot be read with what is wrong; ValueError where no row can be."""
 
-    @abstractmethod
-    def name_of(self, row: Any, number: int) -> str:
-        """Return what the list calls its row."""
+    def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
+        """Return what the list calls its row, its number where it has no name."""
+        return str(number)
 
     @abstractmethod
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
@@ -92,8 +90,8 @@ def _comparable(row: Any) -> str:
     return json.dumps(kept, sort_keys=True, default=list)
 
 
-def inexpressible_feature(case: Case) -> str:
-    """Name what no list of others has a word for in a case; empty if nothing."""
+def check_expressible(case: Case) -> None:
+    """Raise `NotExpressible` for a case with something that no list of others has a word for."""
     is_backward = case.api.is_backward
     features = {
         "data that are spelled out": case.literals,
@@ -104,4 +102,6 @@ def inexpressible_feature(case: Case) -> str:
         f"indices of the recipe {case.indices}: the tool makes those of a forward": is_backward
         and case.indices != "forward",
     }
-    return next((feature for feature, is_there in features.items() if is_there), "")
+    for feature, is_there in features.items():
+        if is_there:
+            raise NotExpressible(feature)

@@ -11,8 +11,6 @@ from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError
 
 
 class Lines(ListFormat):
-    """JSON lines."""
-
     name = "json"
 
     def recognises(self, text: str) -> bool:
@@ -22,12 +20,6 @@ class Lines(ListFormat):
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip() and not line.startswith("#"):
                 yield self.entry(line, label, number)
-
-    def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
-        return str(number)
-
-    def carried(self, row: Any) -> None:
-        """Carry nothing beside the case itself."""
 
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:  # noqa: ARG002
         try:
@@ -39,9 +31,7 @@ class Lines(ListFormat):
         return case.to_json()
 
     def carrying(self, row: Any, case: Case) -> Any:  # noqa: ARG002
-        return row
-
-    def without_case(self, row: Any) -> Any:
+        """Add nothing: the row is the case."""
         return row
 
     def document(self, rows: Sequence[Any]) -> str:

@@ -19,7 +19,7 @@ from poolproof.references.layouts import TAGS
 from poolproof.references.operators import OPERATORS, Operator, find_operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, inexpressible_feature
+from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, check_expressible
 from poolproof.suites.cases.lists.entry import (
     API_ATTRIBUTES,
     Entry,
@@ -85,8 +85,6 @@ _ATOL = 1e-08
 
 
 class Ttk(ListFormat):
-    """TTK CSV."""
-
     name = "ttk"
 
     def recognises(self, text: str) -> bool:
@@ -138,9 +136,7 @@ class Ttk(ListFormat):
         if case.operator != KERNELS[_WRITTEN]:
             raise NotExpressible(f"rows of TTK are written for the kernel {_WRITTEN} alone, not for {case.operator}")
         channels_last = case.layouts == tagged_layouts(case)
-        reason = inexpressible_feature(replace(case, layouts=() if channels_last else case.layouts))
-        if reason:
-            raise NotExpressible(reason)
+        check_expressible(replace(case, layouts=() if channels_last else case.layouts))
         if len(case.shape) != 4:
             raise NotExpressible("TTK's kernel takes batched tensors alone")
         if case.dtype not in _DTYPES or case.index_dtype not in _INDEX_DTYPES.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -120,23 +120,15 @@ Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]
 
 def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) -> Recipe:
     """Make a recipe of ``draw``, which draws any number of gradients, each by itself."""
-
-    @wraps(draw)
-    def recipe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
-        return draw_bulk(landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream))
-
-    return recipe
+    return lambda landing, fmt, stream: draw_bulk(
+        landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream)
+    )
 
 
-def _integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
-    return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
-
-
-@_each
 def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
-    return _integers(landing, size, fmt, stream)
+    bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
+    return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
 
 
 def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
@@ -148,23 +140,6 @@ def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64
     return gradient
 
 
-def ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    return np.ones(landing.gradients)
-
-
-@_each
-def uniform(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw uniformly from [-5, 5), the operator library's own test data."""
-    return fmt.round(10.0 * stream.uniform(size) - 5.0)
-
-
-@_each
-def positive(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw uniformly from [1, 2): without cancellation sums grow, and stall in a narrow accumulator."""
-    return fmt.round(1.0 + stream.uniform(size))
-
-
-@_each
 def wide(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw exponents over most of the format's range, so that the order of additions matters most."""
     top = min(fmt.max_exponent - 1, 200) - landing.largest_multiplicity.bit_length()
@@ -211,14 +186,12 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> 
     return sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
 
 
-@_each
 def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw subnormals and the smallest normals: exact sums, zero for a kernel that flushes."""
     steps = 1.0 + stream.below(2 ** min(fmt.precision, 30), size)
     return steps * stream.signs(size) * fmt.smallest_subnormal
 
 
-@_each
 def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw values of the largest binade with both signs: sums overflow in some orders, or barely do not.
 
@@ -230,20 +203,13 @@ def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: RandomS
     return np.where(stream.below(3, size) == 0, small, value) * stream.signs(size)
 
 
-@_each
 def special(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Draw integers, and in one place of six NaN, infinities, signed zeros, the largest or the smallest value."""
     placed = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, fmt.max, -fmt.max, fmt.smallest_subnormal])
     if fmt is FLOAT64:
         placed[5:7] = 2.0**900, -(2.0**900)
-    plain = _integers(landing, size, fmt, stream)
+    plain = integers(landing, size, fmt, stream)
     return np.where(stream.below(6, size) == 0, placed[stream.below(len(placed), size)], plain)
-
-
-@_each
-def signed_zeros(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw zeros of both signs."""
-    return 0.0 * stream.signs(size)
 
 
 def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
@@ -261,56 +227,16 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Floa
     return np.where(is_shown, numbers + 1.0, 0.0).ravel()
 
 
-def binary_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Give windows that can meet different powers of two: the digits of a sum are the windows that arrived."""
-    return _weights(landing, fmt, stream, 1)
-
-
-def base_four_weights(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Give windows that can meet different powers of four: a digit counts how often its window came, up to three."""
-    return _weights(landing, fmt, stream, 2)
-
-
 def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int) -> Float64:
-    """Make digits of ``bits`` bits: as many windows as fit into the precision, the others in further planes."""
+    """Give windows that can meet different powers of 2**bits, whose digits in a sum are the windows that arrived.
+
+    As many windows as fit into the precision, the others in further planes.
+    """
     digits = fmt.precision // bits
     groups = -(-landing.residues // digits)
     planes = np.arange(len(landing.indices))[:, None]
     digit = landing.residue() - (planes + stream.one_below(groups)) % groups * digits
     return np.ldexp(np.where((digit >= 0) & (digit < digits), 1.0, 0.0), bits * digit).ravel()
-
-
-@_each
-def backpropagated(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw what comes back to a layer far from a mean loss: normal values, most of them tiny.
-
-    They lie in twelve binades from 2**-4 down, the last of which are subnormal in float16.
-    """
-    return fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
-
-
-GRADIENTS: dict[str, Recipe] = {
-    recipe.__name__: recipe
-    for recipe in (
-        integers,
-        one_hot,
-        ones,
-        uniform,
-        positive,
-        wide,
-        big_among_ones,
-        cancellation,
-        rounding_probe,
-        subnormal,
-        near_overflow,
-        special,
-        signed_zeros,
-        colour_ids,
-        binary_weights,
-        base_four_weights,
-        backpropagated,
-    )
-}
 
 
 def pointed(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
@@ -320,11 +246,37 @@ def pointed(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray
     return np.take_along_axis(planes, landing.indices, axis=1).ravel()
 
 
-OF_SELF: dict[str, Recipe] = {pointed.__name__: pointed}
-"""Recipes that look at self, as tools of others fill gradients; nothing here draws them."""
+GRADIENTS: dict[str, Recipe] = {
+    "integers": _each(integers),
+    "one_hot": one_hot,
+    "ones": lambda landing, fmt, stream: np.ones(landing.gradients),
+    # from [-5, 5), the operator library's own test data
+    "uniform": _each(lambda _, size, fmt, stream: fmt.round(10.0 * stream.uniform(size) - 5.0)),
+    # from [1, 2): without cancellation sums grow, and stall in a narrow accumulator
+    "positive": _each(lambda _, size, fmt, stream: fmt.round(1.0 + stream.uniform(size))),
+    "wide": _each(wide),
+    "big_among_ones": big_among_ones,
+    "cancellation": cancellation,
+    "rounding_probe": rounding_probe,
+    "subnormal": _each(subnormal),
+    "near_overflow": _each(near_overflow),
+    "special": _each(special),
+    "signed_zeros": _each(lambda _, size, fmt, stream: 0.0 * stream.signs(size)),
+    "colour_ids": colour_ids,
+    "binary_weights": lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=1),
+    # a digit counts how often its window came, up to three
+    "base_four_weights": lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=2),
+    # what comes back to a layer far from a mean loss: normal values in twelve binades from 2**-4 down, of which
+    # the last are subnormal in float16
+    "backpropagated": _each(
+        lambda _, size, fmt, stream: fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
+    ),
+    # as tools of others fill gradients; nothing here draws it
+    "pointed": pointed,
+}
 
 
 def gradient_recipe(name: str) -> Recipe:
     """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
     spread = parse_spread(name)
-    return _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream)) if spread else (GRADIENTS | OF_SELF)[name]
+    return _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream)) if spread else GRADIENTS[name]

@@ -7,7 +7,7 @@ Any cell of its own window is a legal index (the library's pages demand no more)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, wraps
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -80,38 +80,9 @@ def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
     def best(axis: Axis) -> Int64:
         return _best(axis, score(axis))
 
-    @wraps(score)
-    def recipe(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
-        return _in_every_plane(axes, map(best, axes), len(values))
-
-    return recipe
+    return lambda axes, values, stream: _in_every_plane(axes, map(best, axes), len(values))
 
 
-@_by_place
-def crowded(axis: Axis) -> Int64:
-    """Send each window to its most visited cell: the highest multiplicities the geometry allows, all over the plane."""
-    return axis.coverage()
-
-
-@_by_place
-def first(axis: Axis) -> Int64:
-    """Send each window to its first cell: column 0 and row 0 of the plane included."""
-    return -np.arange(axis.size)
-
-
-@_by_place
-def last(axis: Axis) -> Int64:
-    """Send each window to its last cell: the plane's last row and column included."""
-    return np.arange(axis.size)
-
-
-@_by_place
-def plane_edges(axis: Axis) -> Int64:
-    """Send each window to its cell nearest to the plane's border along every axis."""
-    return np.abs(2 * np.arange(axis.size) - (axis.size - 1))
-
-
-@_by_place
 def tile_borders(axis: Axis) -> Int64:
     """Prefer cells on either side of multiples of 64, 32, 16 and 8, the usual places to cut a plane, in that order."""
     coordinate = np.arange(axis.size)
@@ -129,6 +100,16 @@ def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: 
 
 
 INDICES: dict[str, Recipe] = {
-    recipe.__name__: recipe
-    for recipe in (forward, in_window, shared, crowded, lattice, first, last, plane_edges, tile_borders)
+    "forward": forward,
+    "in_window": in_window,
+    "shared": shared,
+    # the most visited cell: the highest multiplicities that the geometry allows, all over the plane
+    "crowded": _by_place(lambda axis: axis.coverage()),
+    "lattice": lattice,
+    # column 0 and row 0 of the plane included, and its last ones
+    "first": _by_place(lambda axis: -np.arange(axis.size)),
+    "last": _by_place(lambda axis: np.arange(axis.size)),
+    # the cell nearest to the plane's border along every axis
+    "plane_edges": _by_place(lambda axis: np.abs(2 * np.arange(axis.size) - (axis.size - 1))),
+    "tile_borders": _by_place(tile_borders),
 }

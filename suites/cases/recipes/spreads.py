@@ -66,14 +66,10 @@ def _between(size: int, _: FloatFormat, stream: RandomStream, low: float, high: 
     return low * (1.0 - share) + high * share
 
 
-def _gaussian(size: int, fmt: FloatFormat, stream: RandomStream, mean: float, deviation: float) -> Float64:
-    return np.clip(mean + deviation * stream.normal(size), -fmt.max, fmt.max)
-
-
 _DRAWS: dict[str, Callable[..., Float64]] = {
     "between": _between,
     "whole": lambda size, _, stream, low, high: low + stream.below(int(high - low) + 1, size),
-    "gaussian": _gaussian,
+    "gaussian": lambda size, fmt, stream, mean, std: np.clip(mean + std * stream.normal(size), -fmt.max, fmt.max),
     "filled": lambda size, _, __, value: np.full(size, value),
 }
 
