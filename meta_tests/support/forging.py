@@ -6,7 +6,7 @@ verdict and hashes anew. `FORGERIES` are the edits by their titles; what catches
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -115,10 +115,6 @@ def _another_waiver(record: dict[str, Any]) -> None:
     record["waivers"].append(given)
 
 
-def _whole(record: dict[str, Any]) -> None:
-    record["plan_cases"] = sum(group["planned"] for group in record["mandatory"])
-
-
 def _budgeted(record: dict[str, Any]) -> None:
     """A budget that was enough for the first case of a block, with what the run then owes."""
     blocks = Selection.from_record(record["selection"]).blocks()
@@ -138,21 +134,8 @@ def _wholly_unsupported(record: dict[str, Any]) -> None:
             subject[3] = "not there"
 
 
-def _renamed(record: dict[str, Any]) -> None:
-    for environment in record["backends"].values():
-        environment |= dict.fromkeys(environment, '"another"')
-
-
 def _set(name: str, value: object) -> Forge:
     return _record(lambda record: record.update({name: value}))
-
-
-def _better(folder: Path) -> None:
-    def edit(rows: Rows) -> Rows:
-        next(row for row in rows if row["max_ulp"])["max_ulp"] = 0.0
-        return rows
-
-    rewrite(folder, edit)
 
 
 def _fewer_subjects(record: dict[str, Any]) -> None:
@@ -175,23 +158,18 @@ def _revived(record: dict[str, Any]) -> None:
     record["waivers_judged_on"] = "2026-01-31"
 
 
-def _libraries_of(record: dict[str, Any]) -> Iterator[tuple[dict[str, str], str]]:
-    for environment in record["backends"].values():
-        yield from ((environment, name) for name in list(environment) if name.startswith("library "))
+def _environments(edit: Callable[[dict[str, str]], dict[str, str]]) -> Forge:
+    return _record(lambda r: r.update(backends={name: edit(each) for name, each in r["backends"].items()}))
 
 
-def _unhashed(record: dict[str, Any]) -> None:
-    environment, name = next(_libraries_of(record))
-    environment[name] = "sha256:unknown, " + environment[name].partition(", ")[2]
+def _library(edit: Callable[[str, str], str]) -> Forge:
+    """The first library of each backend, of a hash and a place, told otherwise."""
 
+    def told(environment: dict[str, str]) -> dict[str, str]:
+        name = next(name for name in environment if name.startswith("library "))
+        return environment | {name: edit(*environment[name].split(", ", 1))}
 
-def _moved(record: dict[str, Any]) -> None:
-    environment, name = next(_libraries_of(record))
-    environment[name] = environment[name].partition(", ")[0] + ", /usr/lib/other.so"
-
-
-def _environment(name: str, value: str) -> Forge:
-    return _record(lambda record: [environment.update({name: value}) for environment in record["backends"].values()])
+    return _environments(told)
 
 
 def _evidence(**edits: Callable[[Any], Any]) -> Forge:
@@ -275,7 +253,9 @@ FORGERIES: dict[str, Forge] = {
     "fewer operators recorded": _selection("operators", lambda names: names[:1]),
     "an operator recorded as not supported": _record(_wholly_unsupported),
     "the seed of the run changed": _selection("seed", lambda _: 5),
-    "a part of the plan told as the whole": _record(_whole),
+    "a part of the plan told as the whole": _record(
+        lambda r: r.update(plan_cases=sum(group["planned"] for group in r["mandatory"]))
+    ),
     "options that left less told as others": _selection("options", lambda _: []),
     "a selection invented": _set("narrowed", {"selected": 1, "planned": 2, "tests": []}),
     "a budget invented, too small for what was judged": _record(_budgeted),
@@ -284,8 +264,10 @@ FORGERIES: dict[str, Forge] = {
     "the day of judging moved past the waivers": _set("waivers_judged_on", "2099-01-01"),
     "a run said to be unfinished": _set("finished", None),
     "another host": _record(lambda record: record["host"].update(cpu="another")),
-    "another environment of the judged library": _record(_renamed),
-    "better errors in the statistics": _better,
+    "another environment of the judged library": _environments(lambda each: dict.fromkeys(each, '"another"')),
+    "better errors in the statistics": _rows(
+        lambda rows: [row | {"max_ulp": 0.0} if row["max_ulp"] else row for row in rows]
+    ),
     "more exact cells than there are": _cell("n_bitexact", 1 << 40),
     "a time below 0": _cell("seconds", -1.0),
     "a case judged before the run": _cell("judged_at", 1.0),
@@ -304,9 +286,9 @@ FORGERIES: dict[str, Forge] = {
     ),
     "a waiver of the suite widened": _record(_widened),
     "waivers revived by another day": _record(_revived),
-    "a library without its hash": _record(_unhashed),
-    "a library that lies elsewhere": _record(_moved),
-    "another version of torch": _environment("torch", "1.0"),
+    "a library without its hash": _library(lambda _, place: f"sha256:unknown, {place}"),
+    "a library that lies elsewhere": _library(lambda hashed, _: f"{hashed}, /usr/lib/other.so"),
+    "another version of torch": _environments(lambda each: each | {"torch": "1.0"}),
     "intervals of the evidence widened": _evidence(high=lambda arrays: arrays["high"] + 1e-9),
     "exact sums of the evidence changed": _evidence(exact=lambda arrays: arrays["exact"] + 1.0),
     "inputs of the evidence changed": _evidence(gradient=lambda arrays: arrays["gradient"] * 2.0),
