@@ -47,16 +47,17 @@ _Asked = tuple[Case, int | None]
 class Round:
     """Questions for each product, in the order in which they are put, and the block that each of them came from."""
 
-    questions: dict[str, list[Question]]
+    questions: dict[str, list[Question]] = field(repr=False)
     blocks: dict[str, Block] = field(repr=False)
 
 
 def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> Iterator[Round]:
     """Yield the rounds of a plan on products, by the surveys of their backends."""
     aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values()]
-    phases = {product: list(blocks(survey.subjects, [PHASES], plan, seed)) for product, survey in surveys.items()}
-    planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
-    contract = {product: list(blocks(survey.subjects, [CONTRACT], plan, seed)) for product, survey in surveys.items()}
+    planned, phases, contract = (
+        {product: list(blocks(survey.subjects, chosen, plan, seed)) for product, survey in surveys.items()}
+        for chosen in (aspects, [PHASES], [CONTRACT])
+    )
     ways = {
         product: _in_turns(found, seed, lambda each: (each.cases[0].operator, each.scenario.id))
         for product, found in phases.items()
@@ -65,26 +66,15 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
         product: _in_turns([block for block in found if block.clauses], seed, lambda each: (each.block, each.clause))
         for product, found in contract.items()
     }
-    known: dict[str, Block] = {
-        block.id: block for made in (planned, contract, phases) for found in made.values() for block in found
-    }
+    known = {block.id: block for made in (planned, contract, phases) for found in made.values() for block in found}
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
-        yield Round(
-            {
-                product: _spread(
-                    [
-                        *_questions(planned[product], drawn),
-                        part.of_contract(low_level[product]),
-                        part.of_contract(ways[product]),
-                    ],
-                    seed,
-                )
-                for product in surveys
-            },
-            known,
-        )
+        asked = {}
+        for product in surveys:
+            beside = part.of_contract(low_level[product]), part.of_contract(ways[product])
+            asked[product] = _spread([*_questions(planned[product], drawn), *beside], seed)
+        yield Round(asked, known)
         if part.ends_first_rounds:
             yield from (Round(questions, known) for questions in _varied_rounds(contract, seed))
 
