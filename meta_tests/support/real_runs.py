@@ -38,16 +38,8 @@ class RealRun:
         return self.kind.replace(" ", "_")
 
 
-def _drawn(operator: str, dtype: str, aspect: str, cases: int) -> tuple[str, ...]:
-    return ("--operator", operator, "--dtype", dtype, "--aspect", aspect, "--cases", str(cases))
-
-
-def _adaptive(aspect: str, cases: int) -> tuple[str, ...]:
-    return _drawn("AdaptiveMaxPool2dBackward", "float32", aspect, cases)
-
-
-def _windowed(aspect: str, cases: int) -> tuple[str, ...]:
-    return _drawn("MaxPool3dWithArgmaxBackward", "float32", aspect, cases)
+def _drawn(operator: str, aspect: str, cases: int) -> tuple[str, ...]:
+    return ("--operator", operator, "--dtype", "float32", "--aspect", aspect, "--cases", str(cases))
 
 
 def _planar(dtype: str, planes: int) -> tuple[str, ...]:
@@ -57,22 +49,23 @@ def _planar(dtype: str, planes: int) -> tuple[str, ...]:
     return ("--case", json.dumps(case | {"shape": [planes, 1, 1, 4, 4]} | window))
 
 
-ADAPTIVE_3D = "AdaptiveMaxPool3dBackward"
+ADAPTIVE_2D, ADAPTIVE_3D = "AdaptiveMaxPool2dBackward", "AdaptiveMaxPool3dBackward"
+WINDOWED_3D = "MaxPool3dWithArgmaxBackward"
 CLAUSES = ("--operator", "MaxPool2dWithIndicesBackward", "--aspect", "contract", "-k", "contract-clauses")
-REPEATED = _drawn("MaxPool2dWithIndicesBackward", "float32", "determinism", 4)
+REPEATED = _drawn("MaxPool2dWithIndicesBackward", "determinism", 4)
 
 FAILING = (
-    RealRun("assign_not_accumulate", "value", _windowed("values", 6), "interval"),
-    RealRun("decode_by_output_width", "index", _adaptive("values", 4), "interval"),
-    RealRun("last_maximum_wins", "forward", _drawn("AdaptiveMaxPool3d", "float32", "values", 6), "index_rule"),
-    RealRun("nan_dropped", "special values", _windowed("special_values", 6), "interval"),
-    RealRun("gradient_strides_ignored", "layouts", _drawn(ADAPTIVE_3D, "float32", "layouts", 4), "layout_invariance"),
-    RealRun("write_past_output", "memory", _adaptive("values", 3), "memory_untouched"),
-    RealRun("leak_per_call", "leak", _adaptive("memory", 40), "memory_kept"),
-    RealRun("indices_made_global", "inputs", _drawn(ADAPTIVE_3D, "float32", "values", 4), "inputs_untouched"),
-    RealRun("output_address_kept", "state", _adaptive("state", 4), "modes"),
-    RealRun("inputs_read_at_the_call", "streams", _windowed("streams", 40), "streams"),
-    RealRun("null_executor_accepted", "phases", _adaptive("phases", 1), "phase_status"),
+    RealRun("assign_not_accumulate", "value", _drawn(WINDOWED_3D, "values", 6), "interval"),
+    RealRun("decode_by_output_width", "index", _drawn(ADAPTIVE_2D, "values", 4), "interval"),
+    RealRun("last_maximum_wins", "forward", _drawn("AdaptiveMaxPool3d", "values", 6), "index_rule"),
+    RealRun("nan_dropped", "special values", _drawn(WINDOWED_3D, "special_values", 6), "interval"),
+    RealRun("gradient_strides_ignored", "layouts", _drawn(ADAPTIVE_3D, "layouts", 4), "layout_invariance"),
+    RealRun("write_past_output", "memory", _drawn(ADAPTIVE_2D, "values", 3), "memory_untouched"),
+    RealRun("leak_per_call", "leak", _drawn(ADAPTIVE_2D, "memory", 40), "memory_kept"),
+    RealRun("indices_made_global", "inputs", _drawn(ADAPTIVE_3D, "values", 4), "inputs_untouched"),
+    RealRun("output_address_kept", "state", _drawn(ADAPTIVE_2D, "state", 4), "modes"),
+    RealRun("inputs_read_at_the_call", "streams", _drawn(WINDOWED_3D, "streams", 40), "streams"),
+    RealRun("null_executor_accepted", "phases", _drawn(ADAPTIVE_2D, "phases", 1), "phase_status"),
     RealRun("result_dtype_unchecked", "contract", CLAUSES, "status"),
     RealRun("crash_on_uneven_cores", "crash", _planar("float32", 49), "survival"),
     RealRun("hang_on_idle_core", "hang", (*_planar("float16", 1), "--case-timeout", "3"), "survival"),
