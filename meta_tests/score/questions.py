@@ -54,10 +54,9 @@ class Round:
 def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> Iterator[Round]:
     """Yield the rounds of a plan on products, by the surveys of their backends."""
     aspects = [replace(aspect, standards=False) for aspect in CASE_ASPECTS.values()]
-    planned, phases, contract = (
-        {product: list(blocks(survey.subjects, chosen, plan, seed)) for product, survey in surveys.items()}
-        for chosen in (aspects, [PHASES], [CONTRACT])
-    )
+    phases = {product: list(blocks(survey.subjects, [PHASES], plan, seed)) for product, survey in surveys.items()}
+    planned = {product: list(blocks(survey.subjects, aspects, plan, seed)) for product, survey in surveys.items()}
+    contract = {product: list(blocks(survey.subjects, [CONTRACT], plan, seed)) for product, survey in surveys.items()}
     ways = {
         product: _in_turns(found, seed, lambda each: (each.cases[0].operator, each.scenario.id))
         for product, found in phases.items()
@@ -66,7 +65,9 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
         product: _in_turns([block for block in found if block.clauses], seed, lambda each: (each.block, each.clause))
         for product, found in contract.items()
     }
-    known = {block.id: block for made in (planned, contract, phases) for found in made.values() for block in found}
+    known: dict[str, Block] = {
+        block.id: block for made in (planned, contract, phases) for found in made.values() for block in found
+    }
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
