@@ -16,11 +16,9 @@ from typing import Any
 from unittest.mock import Mock
 from zipfile import ZipFile
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from forging import CAUGHT, FORGERIES, UNTRACED, change_bundle
+from forging import CAUGHT, FORGERIES, UNTRACED, change_bundle, rewrite
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
 from poolproof.reports.bundle import packing, verification
@@ -266,10 +264,8 @@ def test_what_a_backend_was_given_is_shown_and_signed(tmp_path: Path) -> None:
     said = {"torch": "2.13.0", "library libc10.so": f"sha256:{64 * '0'}, /lib/libc10.so"}
     recipe = Recipe(record={"backends": {"torch-cpu": said}})
     folder, other = (make_run(tmp_path / name, recipe) for name in ("run", "other"))
-    (part,) = (folder / "rows").iterdir()
-    rows, words = pq.read_table(part), ["POOLPROOF_EMULATOR_TIES=last", "--aclnn-library", "/a b"]
-    given = pa.array([words] * rows.num_rows, rows.schema.field("given").type)
-    pq.write_table(rows.set_column(rows.column_names.index("given"), "given", given), part)
+    words = ["POOLPROOF_EMULATOR_TIES=last", "--aclnn-library", "/a b"]
+    rewrite(folder, lambda rows: [row | {"given": words} for row in rows])
     digest, text = read_digest(folder), "POOLPROOF_EMULATOR_TIES=last --aclnn-library '/a b'"
     assert account(digest)["backends"]["torch-cpu"]["given"] == [text], "which is signed"
     assert f"torch-cpu (library 000000000000, given {text})" in judged_line(digest)
