@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import forked
-import real_runs
+import shared_runs
 from places import SUPPORT
 from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.backends.host.server import mapped_libraries
@@ -68,9 +68,9 @@ def _no_emulator_in_this_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def run_of(tmp_path_factory: pytest.TempPathFactory) -> real_runs.RunOf:
-    """Makes a run of `real_runs` once, or finds it; to be read."""
-    return partial(real_runs.run_of, factory=tmp_path_factory)
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> shared_runs.RunOf:
+    """Makes a run of `shared_runs` once, or finds it; to be read."""
+    return partial(shared_runs.run_of, factory=tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -95,15 +95,6 @@ def test_what_is_seen_from_inside_is_held_against_a_kernel_and_its_replay_line_h
     assert (again.returncode, said in again.stdout) == (1, True), again.stdout + again.stderr
 
 
-def test_findings_name_element_core_and_call(kernel: Path) -> None:
-    changed(kernel / "scatter.cpp", ("DataCopyPad(y_[first], y, row)", "DataCopyPad(y_[first + 8], y, row)"))
-    row = judged(create("ascendc:scatter.toml"))
-    assert "sanitizer" in row["checks_violated"]
-    said = next(found["message"] for found in json.loads(row["findings"]) if found["check"] == "sanitizer")
-    place = "at byte 384 of grad_input, on core 5, in DataCopyPad (scatter.cpp:103)"
-    assert said == f"memcheck: store outside of every tensor, {place}"
-
-
 def test_cores_may_share_a_workspace_element_by_element(kernel: Path) -> None:
     store = """if (AscendC::GetBlockIdx() < 16) {
         AscendC::GlobalTensor<DTYPE_Y> shared;

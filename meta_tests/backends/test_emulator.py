@@ -14,8 +14,9 @@ import pytest
 
 from contract_calls import MP3
 from emulated_calls import prepared
-from emulator_driver import DEVICE_TO_HOST, HOST_TO_DEVICE, Emulator, fresh
+from emulator_driver import Emulator, fresh
 from places import SUPPORT
+from poolproof.backends.aclnn.prototypes import DEVICE_TO_HOST, HOST_TO_DEVICE
 from poolproof.backends.emulator import build, library
 
 

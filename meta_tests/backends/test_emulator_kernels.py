@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from emulated_calls import current_products, prepared_case
+from emulated_calls import prepared_case
 from emulator_driver import Emulator, dense, fresh
 from holding import holding, judged_by
 from places import ROOT
@@ -51,8 +51,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Judge
 
 @pytest.fixture(scope="module")
 def emulators() -> Iterator[dict[str, Emulator]]:
-    with current_products() as loaded:
-        yield loaded
+    """One for each of them, with the executor cache off."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(fresh(library(), name, DISABLE_L2_CACHE="1")) for name in PRODUCTS}
 
 
 def backward(operator: str, *shape: int, dtype: str = "float32", **windows: object) -> Case:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,8 +125,8 @@ class Module:
     def Stream(self) -> int:  # noqa: N802  (torch's name)
         return next(self._numbers)
 
-    def Event(self) -> "Mark":  # noqa: N802
-        return Mark(self)
+    def Event(self) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(record=partial(self.note, "recorded"), wait=partial(self.note, "waited"))
 
     @contextmanager
     def stream(self, stream: int) -> Iterator[None]:
@@ -134,19 +136,6 @@ class Module:
 
     def synchronize(self) -> None:
         self.note("synchronized")
-
-
-@dataclass
-class Mark:
-    """In place of an event of it."""
-
-    module: Module
-
-    def record(self) -> None:
-        self.module.note("recorded")
-
-    def wait(self) -> None:
-        self.module.note("waited")
 
 
 class Simulated(TorchEager):

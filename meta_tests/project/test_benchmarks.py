@@ -11,7 +11,10 @@ from places import ROOT
 
 pytest.importorskip("torch")
 
-BENCHMARKS = ROOT / "benchmarks"
+import replays
+from measuring import Figure, compared
+from small_cases import STAGES
+
 OPERATOR = "AdaptiveMaxPool2d"
 
 
@@ -20,7 +23,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """The figures of a few cases of one operator."""
     file = tmp_path_factory.mktemp("speed") / "speed.json"
     chosen = ["--part", "small", "--part", "stages", "--operator", OPERATOR, "--cases", "50", "--rounds", "1"]
-    paths = {"PYTHONPATH": str(BENCHMARKS)}
+    paths = {"PYTHONPATH": str(ROOT / "benchmarks")}
     ended = forked.run(forked.Command("speed", [*chosen, "--json", str(file)], file.parent, os.environ | paths))
     assert file.exists(), ended.stdout + ended.stderr
     return json.loads(file.read_text(encoding="utf-8")) | {"status": ended.returncode}
@@ -39,18 +42,12 @@ def test_figures_are_of_what_they_say_and_the_exit_status_says_whether_all_bound
     assert taken == f"{sum(stages.values()):,.0f} us"
 
 
-def test_every_place_of_a_stage_is_a_file_or_folder_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from small_cases import STAGES
-
+def test_every_place_of_a_stage_is_a_file_or_folder_of_the_suite() -> None:
     places = [place.partition(":")[0] for _, places in STAGES for place in places]
-    assert [place for place in places if not (BENCHMARKS.parent / place).exists()] == []
+    assert [place for place in places if not (ROOT / place).exists()] == []
 
 
-def test_a_bound_is_held_against_the_ratio_or_against_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from measuring import Figure, compared
-
+def test_a_bound_is_held_against_the_ratio_or_against_ours_alone() -> None:
     figure = compared("part", "what", "cases/s", [10.0, 30.0, 20.0], "the other", [5.0, 5.0, 5.0])
     assert (figure.ours, figure.other, figure.ratio) == (20.0, 5.0, 4.0)
     assert replace(figure, bound=">= 4").holds and not replace(figure, bound="<= 3").holds
@@ -61,9 +58,6 @@ def test_a_bound_is_held_against_the_ratio_or_against_ours_alone(monkeypatch: py
 
 def test_a_replay_of_a_wrong_cell_is_measured_beside_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each replay ends as is expected of its kind, or there are no figures."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import replays
-
     monkeypatch.setattr(replays, "KINDS", {"one wrong cell": replays.KINDS["one wrong cell"]})
     seconds, memory = replays.measure_replays([10**5], 1)
     assert (seconds.unit, memory.unit) == ("s", "MiB")

@@ -41,11 +41,6 @@ def sections(text: str) -> list[int]:
     return [len(re.findall(r"^\s*(?:- |\|)", part, re.MULTILINE)) for part in prose(text).split("\n## ")]
 
 
-@pytest.mark.parametrize("said", [blocks, spans, links, figures, sections])
-def test_both_say_the_same(said: Callable[[str], object]) -> None:
-    assert said(ENGLISH) == said(CHINESE)
-
-
 @pytest.mark.parametrize(
     ("said", "was", "becomes"),
     [
@@ -56,7 +51,10 @@ def test_both_say_the_same(said: Callable[[str], object]) -> None:
         (sections, "- 没有误报", "没有误报"),
     ],
 )
-def test_what_one_says_alone_is_seen(said: Callable[[str], object], was: str, becomes: str) -> None:
+def test_both_say_the_same_and_what_one_says_alone_is_seen(
+    said: Callable[[str], object], was: str, becomes: str
+) -> None:
+    assert said(ENGLISH) == said(CHINESE)
     assert was in CHINESE
     assert said(ENGLISH) != said(CHINESE.replace(was, becomes, 1))
 

@@ -125,12 +125,6 @@ def test_tiling_of_a_call_that_differs_in_one_parameter_is_found(a2: Survey, def
     assert hunt(defect, CaseQuestion(case, holding("maximum", "state"))).is_found
 
 
-def test_a_find_is_asked_again_only_where_that_is_wanted(a2: Survey) -> None:
-    result = Result("nan_dropped", "A2")
-    Hunts(2, 10.0, 0.0, lambda _: None, replays=False).run([result], Round({"A2": [WITH_NAN]}, {}))
-    assert (result.is_found, result.replays, result.shrunk) == (True, False, "")
-
-
 def test_a_question_without_an_answer_is_given_up(a2: Survey) -> None:
     windows = {"shape": (1, 1, 4, 4), "kernel_size": (1, 2, 2), "stride": (1,), "dilation": (2,)}
     case = Case.of("MaxPool3dWithArgmaxBackward", dtype="float16", index_dtype="int32", **windows)
@@ -147,7 +141,9 @@ def test_what_the_honest_emulator_shows_as_well_is_no_find(a2: Survey, monkeypat
     assert (result.is_found, result.disputed, result.cases) == (False, 1, 2)
 
 
-def test_the_honest_emulator_is_asked_a_question_once(a2: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_honest_emulator_is_asked_a_question_once_and_a_find_again_only_where_that_is_wanted(
+    a2: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
 
     def counted(product: str, defect: str, *others: Any) -> Iterator[Row]:
@@ -157,7 +153,7 @@ def test_the_honest_emulator_is_asked_a_question_once(a2: Survey, monkeypatch: p
     monkeypatch.setattr("poolproof.score.hunt.answers", counted)
     results = [Result(defect, "A2") for defect in ("nan_dropped", "nan_spreads")]
     Hunts(2, 10.0, 0.0, lambda _: None, replays=False).run(results, Round({"A2": [WITH_NAN]}, {}))
-    assert [result.is_found for result in results] == [True, True]
+    assert [(each.is_found, each.replays, each.shrunk) for each in results] == [(True, False, "")] * 2
     assert asked == [HONEST]
 
 
@@ -184,9 +180,11 @@ def test_a_fault_of_the_suite_itself_is_no_find(a2: Survey, monkeypatch: pytest.
             ask()
 
 
-def test_rounds_ask_everything_once(a2: Survey) -> None:
+def test_rounds_ask_everything_once_and_know_the_block_of_each_question(a2: Survey) -> None:
+    """Whatever is found is made smaller by its block, a low-level call included."""
     plan = Plan("tiny", 3, "")
-    first, *others = (part.questions["A2"] for part in rounds({"A2": a2}, plan, 0, 2))
+    asked = list(rounds({"A2": a2}, plan, 0, 2))
+    first, *others = (part.questions["A2"] for part in asked)
     again = next(rounds({"A2": a2}, plan, 0, 1)).questions["A2"]
     cases = [each for each in first if isinstance(each, CaseQuestion)]
     assert [each.id for each in first] == [each.id for each in again]
@@ -196,22 +194,16 @@ def test_rounds_ask_everything_once(a2: Survey) -> None:
     assert {each.aspect.id for each in first[:halves]} == {each.aspect.id for each in first[halves:]}
     contract = [each.block for part in (first, *others) for each in part if each.aspect.id == CONTRACT.id]
     assert Counter(contract) == {block.id: block.count for block in blocks(a2.subjects, [CONTRACT], plan, 0)}
+    assert {each.block for each in first} <= set(asked[0].blocks)
+    call = next(each for each in first if each.aspect.id == CONTRACT.id)
+    smaller = asked[0].blocks[call.block].smaller(call, lambda _: True, 1.0)
+    assert smaller is None or smaller.describe()["clause"] == call.describe()["clause"]
 
 
 def made_up() -> pd.DataFrame:
     found = Result("nan_dropped", "A2", {"checks_violated": ["interval", "written"], "reason": "<b>"}, 10, 1.0)
     alone = Result("leak_per_call", "A2", {"checks_violated": ["memory_kept"]}, 30, 3.0)
     return table_of([found, alone, Result("offset_ignored", "A2", cases=99)])
-
-
-def test_every_question_of_a_round_knows_its_block(a2: Survey) -> None:
-    """Whatever is found is made smaller by its block, a low-level call included."""
-    asked = next(rounds({"A2": a2}, Plan("two", 2, ""), seed=0, workers=1))
-    contract = [question for question in asked.questions["A2"] if question.aspect.id == "contract"]
-    assert contract
-    assert {question.block for question in asked.questions["A2"]} <= set(asked.blocks)
-    smaller = asked.blocks[contract[0].block].smaller(contract[0], lambda _: True, 1.0)
-    assert smaller is None or smaller.describe()["clause"] == contract[0].describe()["clause"]
 
 
 def test_the_table_says_what_each_check_is_good_for() -> None:

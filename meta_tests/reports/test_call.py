@@ -42,14 +42,8 @@ def evidence_of(case: Case, backend: str, folder: Path, made_by: str = "") -> Pa
     return evidence_path(folder, case.id, backend)
 
 
-def call_afresh(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the program beside the evidence in an interpreter of its own."""
-    command = [sys.executable, str(evidence.with_name("call.py")), str(evidence), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | environment)
-
-
 def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it in a child in which torch may be loaded and no module of this project can be imported."""
+    """Run the program beside the evidence in a child that has torch, and can import no module of this project."""
     command = [str(evidence.with_name("call.py")), str(evidence), *arguments]
     variables = os.environ | {"PYTHONPATH": str(evidence.parent)} | environment
     return forked.run(forked.Command("without the project", command, evidence.parent, variables, seconds=120.0))
@@ -74,7 +68,7 @@ ADAPTIVE = Case.of("AdaptiveMaxPool2d", shape=(2, 3, 4), dtype="float64", output
 
 def test_it_reads_a_result_through_the_tensor_that_torch_gave_other_strides(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    ended = call_afresh(evidence_of(STRIDED, "torch-cpu", tmp_path))
+    ended = call(evidence_of(STRIDED, "torch-cpu", tmp_path))
     assert ended.returncode == 1, ended.stderr
     assert ended.stdout.splitlines()[1:] == [
         "0 of 8 elements are not admissible",
@@ -199,6 +193,6 @@ def test_replay_leaves_the_call_of_a_crash(tmp_path: Path) -> None:
     assert "crash_on_uneven_cores " in line and f" python left/evidence/call.py left/evidence/{evidence.name} " in line
     assert replay_pasted(line, tmp_path).returncode == -signal.SIGSEGV
     assert read_evidence(evidence).rejected.all()
-    died = call_afresh(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS="crash_on_uneven_cores")
+    died = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_DEFECTS="crash_on_uneven_cores")
     assert died.returncode == -signal.SIGSEGV
-    assert call_afresh(evidence, "--library", str(library())).returncode == 0
+    assert call(evidence, "--library", str(library())).returncode == 0

@@ -17,9 +17,9 @@ from poolproof.reports.pages.run import cards, write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.store import read_rows
-from real_runs import FAILING, RunOf, honest
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
+from shared_runs import FAILING, RunOf, honest
 
 VALUE = next(real for real in FAILING if real.kind == "value")
 CRASH = next(real for real in FAILING if real.kind == "crash")

@@ -5,19 +5,17 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 
+from forging import rewrite
 from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import with_violated
 from poolproof.reports.pages.run import write_run_page, write_run_summary
-from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.failures import KIND, kind_of, replay_line, what_failed
-from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import BY_GRAVITY, FAILED, SKIPPED, Overall, Verdict, gravest
-from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, shown, write_rows
+from reports_made_up import Recipe, made_up_record, make_run, shown
 from sessions import poolproof
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
@@ -81,11 +79,12 @@ def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, wh
 
 def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path: Path) -> None:
     verdicts = ["refused undocumented", "conforms", "refused undocumented", "refused as documented"]
-    rows = made_up_rows(Recipe(verdicts={CELL: verdicts})).to_pandas()
-    in_cell = rows[["operator", "dtype", "aspect"]].eq(list(CELL)).all(axis=1)
-    rows.loc[in_cell, "classes"] = pd.Series([["padding"], ["dilation"], ["padding", "dilation"], ["ceil_mode"]]).array
-    write_rows(tmp_path, pa.Table.from_pandas(rows, SCHEMA))
-    write_run(tmp_path, made_up_record(Recipe()))
+    classes = iter([["padding"], ["dilation"], ["padding", "dilation"], ["ceil_mode"]])
+    make_run(tmp_path, Recipe(verdicts={CELL: verdicts}))
+    in_cell = {"operator": CELL[0], "dtype": CELL[1], "aspect": CELL[2]}.items()
+    rewrite(
+        tmp_path, lambda rows: [row | ({"classes": next(classes)} if in_cell <= row.items() else {}) for row in rows]
+    )
     digest = read_digest(tmp_path)
     assert digest.conclusion.overall is Overall.INCOMPLETE
     sentence = (

@@ -1,6 +1,5 @@
 """What a violation leaves behind: evidence that says the same as its row, in files that are read as written."""
 
-import os
 import re
 import subprocess
 import sys
@@ -9,12 +8,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-import forked
 from holding import holding, judged_by
 from poolproof.backends.base import Backend
 from poolproof.references.accumulation import ACC32
@@ -40,7 +38,6 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cli import main
 from poolproof.suites.judging import evidence
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.contract import contract_question
@@ -51,6 +48,7 @@ from poolproof.suites.plan.blocks import CaseBlock
 from poolproof.suites.plan.plans import Plan, Subject, blocks
 from poolproof.suites.run.runner import Runner
 from scatter_backends import FAULTS, refuses_dilation
+from sessions import poolproof
 
 BACKWARD, FORWARD = "MaxPool2dWithIndicesBackward", "MaxPool2dWithIndices"
 
@@ -85,7 +83,7 @@ def test_evidence_of_a_backward_says_what_its_row_says(tmp_path: Path, fault: st
 
 def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
     case = Case.of("MaxPool3dWithArgmaxBackward", shape=(2, 3, 4, 5, 6), kernel_size=(2,), padding=(1,))
-    judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
+    judged_lost(case, tmp_path)
     stored = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     arrays, element = stored.arrays, stored.meta["element"]
     indices, gradient = (arrays[name].reshape(2 * 3, -1) for name in ("indices", "gradient"))
@@ -101,12 +99,11 @@ def test_evidence_holds_what_went_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("fault", "status"), [("writes_past", 2), ("lost", 1)])
 def test_the_program_acquits_nobody_of_what_it_cannot_see(tmp_path: Path, fault: str, status: int) -> None:
     case = Case.of(BACKWARD, shape=(1, 1, 4, 6), kernel_size=(2,))
-    asked = CaseQuestion(case, holding("interval", "memory_untouched"), evidence=EvidenceFolder(tmp_path, "scatter"))
-    row = asked.judge(FAULTS[fault][0]())
+    row = asked_once(case, "interval", "memory_untouched", folder=tmp_path).judge(FAULTS[fault][0]())
     write_programs(tmp_path)
     path = evidence_path(tmp_path, case.id, "scatter")
     assert read_evidence(path).meta["checks"] == row["checks_violated"]
-    again = subprocess.run([sys.executable, path.with_name("rejudge.py"), path], capture_output=True, text=True)
+    again = ended_program("rejudge.py", path)
     assert (again.returncode, "violates memory_untouched" in again.stdout) == (status, status == 2)
 
 
@@ -123,15 +120,24 @@ def test_evidence_of_a_forward_is_the_output_that_deviates(tmp_path: Path, fault
     assert shown == {tensor}
 
 
-def judged_lost(case: Case, folder: EvidenceFolder, backend: Backend | None = None) -> Row:
-    return CaseQuestion(case, holding("interval"), evidence=folder).judge(backend or FAULTS["lost"][0]())
+def judged_lost(case: Case, folder: Path, backend: Backend | None = None) -> Row:
+    return asked_once(case, "interval", folder=folder).judge(backend or FAULTS["lost"][0]())
+
+
+def asked_once(case: Case, *checks: str, folder: Path) -> CaseQuestion:
+    return CaseQuestion(case, holding(*checks), evidence=EvidenceFolder(folder, "scatter"))
+
+
+def ended_program(name: str, evidence: Path) -> subprocess.CompletedProcess[str]:
+    """How a program that lies beside evidence ends."""
+    return subprocess.run([sys.executable, evidence.with_name(name), evidence], capture_output=True, text=True)
 
 
 def test_a_refused_call_leaves_the_memory_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend := refuses_dilation(), "accumulation", lambda _: ACC32)
     fields = {"dtype": "float16", "gradient": "positive", "indices": "crowded", "stride": (1,)}
     case = Case.of(BACKWARD, shape=(1, 1, 16, 16), kernel_size=(3,), dilation=(2,), **fields)
-    row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"), backend)
+    row = judged_lost(case, tmp_path, backend)
     assert row["checks_violated"] == ["refusal"]
     left = read_evidence(evidence_path(tmp_path, case.id, "scatter"))
     assert np.isnan(left.arrays["got"]).all()
@@ -146,7 +152,7 @@ def test_a_plane_that_is_too_large_and_too_many_planes_leave_none(
     monkeypatch.setattr(evidence, "MAX_SEARCHED", 48)
     for shape in ((1, 1, 4, 6), (1, 2, 4, 6), (1, 3, 4, 6), (1, 1, 5, 5)):
         case = Case.of(BACKWARD, shape=shape, kernel_size=(2,))
-        judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
+        judged_lost(case, tmp_path)
         assert evidence_path(tmp_path, case.id, "scatter").exists() == (shape in ((1, 1, 4, 6), (1, 2, 4, 6)))
 
 
@@ -155,15 +161,8 @@ OVERLAPPING = Case.of(
 )
 """Six planes of 24 cells and windows, wrong in many of them when sums are cut."""
 
-IN_SPACE = Case.of(
-    "MaxPool3dWithArgmaxBackward",
-    shape=(2, 3, 2, 3, 4),
-    dtype="float16",
-    kernel_size=(1, 2, 2),
-    stride=(1,),
-    gradient="uniform",
-    indices="crowded",
-)
+CROWDED = {"dtype": "float16", "stride": (1,), "gradient": "uniform", "indices": "crowded"}
+IN_SPACE = Case.of("MaxPool3dWithArgmaxBackward", shape=(2, 3, 2, 3, 4), kernel_size=(1, 2, 2), **CROWDED)
 OVERLAPPING_FORWARD = Case.of(FORWARD, shape=(2, 3, 4, 6), dtype="float16", kernel_size=(3,), stride=(1,), padding=(1,))
 
 
@@ -171,11 +170,10 @@ def judged_twice(
     case: Case, fault: str, check: str, most: int, folder: Path, patch: pytest.MonkeyPatch
 ) -> tuple[Evidence, Evidence, Row, Path]:
     """What a case leaves, and what it leaves where evidence holds ``most`` elements, with its row and the file."""
-    left = EvidenceFolder(folder, "scatter")
     path, found = evidence_path(folder, case.id, "scatter"), list[Evidence]()
     for limit in (evidence.MAX_ELEMENTS, most):
         patch.setattr(evidence, "MAX_ELEMENTS", limit)
-        row = CaseQuestion(case, holding(check), evidence=left).judge(FAULTS[fault][0]())
+        row = asked_once(case, check, folder=folder).judge(FAULTS[fault][0]())
         found.append(read_evidence(path))
     return found[0], found[1], row, path
 
@@ -212,7 +210,7 @@ def test_a_large_case_leaves_its_worst_plane_and_the_first_others_that_fail(
         "case": case.to_json(),
     }
     wrong = [(np.ravel_multi_index(at[:-rank], case.leading_shape), at) for at in np.argwhere(whole.rejected).tolist()]
-    again = subprocess.run([sys.executable, path.with_name("rejudge.py"), path], capture_output=True, text=True)
+    again = ended_program("rejudge.py", path)
     said = [line.partition(":")[0].strip() for line in again.stdout.splitlines()]
     assert said[1:] == [str(at) for plane, at in wrong if plane in planes][:20]
     held_words = f" of {24 * len(planes)} elements are not admissible; planes held: {len(planes)} of 6"
@@ -271,14 +269,13 @@ def test_a_bundle_holds_what_a_forward_left_against_its_case_and_rule(
 
 def test_just_past_a_million_elements_a_case_leaves_what_is_wrong(tmp_path: Path) -> None:
     case = Case.of(BACKWARD, shape=(101, 100, 10, 10), kernel_size=(2,))
-    row = judged_lost(case, EvidenceFolder(tmp_path, "scatter"))
+    row = judged_lost(case, tmp_path)
     path = evidence_path(tmp_path, case.id, "scatter")
     left = read_evidence(path)
     assert (left.meta["planes"], left.meta["element"][:2], int(left.rejected.sum())) == ([10_099], [100, 99], 1)
     assert path.stat().st_size < 8_000
     assert evidence.contradiction({"shrunk": None, **row}, left, is_shrunk=False) == ""
-    fault = FAULTS["adds_to_output"][0]()
-    CaseQuestion(case, holding("interval"), evidence=EvidenceFolder(tmp_path, "scatter")).judge(fault)
+    judged_lost(case, tmp_path, FAULTS["adds_to_output"][0]())
     assert read_evidence(path).arrays["got"].shape == (10_000, 10, 10)
     assert path.stat().st_size < 8 << 20
 
@@ -287,28 +284,20 @@ LOST = "scatter_backends:lost"
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_a_run_keeps_a_few_of_each_kind(tmp_path: Path) -> None:
-    rows: list[Row] = []
-    record_lost(rows, tmp_path, shrinks=False, most_evidence=3)
-    rows = [row for row in rows if row["verdict"] in FAILED]
-    kinds = {tuple(row["checks_violated"]) for row in rows}
-    left = {path.stem.rpartition("-")[2] for path in (tmp_path / "evidence").glob("*.npz")}
-    assert left < {row["case_id"] for row in rows}
-    assert {tuple(row["checks_violated"]) for row in rows if row["case_id"] in left} == kinds
-
-
-@pytest.mark.usefixtures("forked_sandboxes")
-def test_a_resumed_run_keeps_no_more(tmp_path: Path) -> None:
-    rows: list[Row] = []
-    record_lost(rows, tmp_path, shrinks=False, most_evidence=3)
-    writer = RowWriter(tmp_path, "main")
-    for row in rows:
-        writer.append(row)
-    writer.close()
+def test_a_run_keeps_a_few_of_each_kind_and_no_more_where_it_is_resumed(tmp_path: Path) -> None:
+    rows = record_lost(tmp_path, most_evidence=3)
+    failed = [row for row in rows if row["verdict"] in FAILED]
+    left = {path.stem.rpartition("-")[2]: path for path in tmp_path.glob("evidence/*.npz")}
+    assert left.keys() < {row["case_id"] for row in failed}
+    of_left = {tuple(row["checks_violated"]) for row in failed if row["case_id"] in left}
+    assert of_left == {tuple(row["checks_violated"]) for row in failed}
+    with closing(RowWriter(tmp_path, "main")) as writer:
+        for row in rows:
+            writer.append(row)
     already_left = finished_work(tmp_path).evidence
-    for path in tmp_path.glob("evidence/*.npz"):
+    for path in left.values():
         path.unlink()
-    record_lost(rows, tmp_path, shrinks=False, most_evidence=3, already_left=already_left)
+    record_lost(tmp_path, most_evidence=3, already_left=already_left)
     assert not [*tmp_path.glob("evidence/*.npz")]
 
 
@@ -330,30 +319,28 @@ def test_evidence_is_left_where_it_is_wanted(tmp_path: Path, wanted: bool) -> No
     assert len([*tmp_path.glob("evidence/*.npz")]) == (len(failed) if wanted else 0)
 
 
-def record_lost(rows: list[Row], folder: Path, **options: Any) -> None:
-    """Record the rows of a block on a backend that loses a gradient."""
-    (block,) = planned(BACKWARD, "float16", "values")
-    runner = Runner(folder, "main", lambda row: row, lambda row: rows.append(dict(row)), 60.0, **options)
+def record_lost(folder: Path, rows: list[Row] | None = None, shrinks: bool = False, **options: Any) -> list[Row]:
+    """The rows of a block on a backend that loses a gradient, as they are recorded."""
+    (block,), recorded = planned(BACKWARD, "float16", "values"), [] if rows is None else rows
+    options["shrinks"] = shrinks
+    runner = Runner(folder, "main", lambda row: row, lambda row: recorded.append(dict(row)), 60.0, **options)
     with closing(runner):
         runner.judge(replace(block, subject=replace(block.subject, backend=LOST)))
+    return recorded
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_an_interruption_costs_the_smaller_case_and_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(CaseBlock, "smaller", interrupted)
+    monkeypatch.setattr(CaseBlock, "smaller", Mock(side_effect=KeyboardInterrupt))
     rows: list[Row] = []
     with pytest.raises(KeyboardInterrupt):
-        record_lost(rows, tmp_path, shrinks=True)
+        record_lost(tmp_path, rows, shrinks=True)
     assert len({row["case_id"] for row in rows}) == len(rows) == 20
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its_evidence(tmp_path: Path) -> None:
-    rows: list[Row] = []
-    record_lost(rows, tmp_path, shrinks=True)
+    rows = record_lost(tmp_path, shrinks=True)
     kinds = {kind_of(row) for row in rows if row["verdict"] in FAILED}
     last = rows[-len(kinds) :]
     assert {kind_of(row) for row in last} == kinds
@@ -365,9 +352,8 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its
     assert stored.rejected.any()
     assert stored.arrays["got"].shape == smallest.shape
     assert stored.meta["call"]["tensors"]["indices"]["shape"] == list(smallest.pooled_shape)
-    writer = RowWriter(tmp_path, "main")
-    writer.append(row | {"backend": "torch-cpu"})
-    writer.close()
+    with closing(RowWriter(tmp_path, "main")) as writer:
+        writer.append(row | {"backend": "torch-cpu"})
     for path in (evidence_path, shrunk_path):
         path(tmp_path, row["case_id"], LOST).rename(path(tmp_path, row["case_id"], "torch-cpu"))
     assert "call.py evidence/shrunk/" in program_lines(tmp_path, row["case_id"], "torch-cpu")[0]
@@ -378,39 +364,28 @@ def test_replay_and_call_say_that_the_call_of_a_large_case_is_not_kept(
 ) -> None:
     monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
     case = Case.of(BACKWARD, shape=(1, 2, 4, 4), kernel_size=(2,))
-    asked = ["replay", "--interactive", "--evidence", str(tmp_path), "--backend", LOST, case.to_json()]
-    told = CliRunner().invoke(main, asked, input="print('held:', planes, got.shape)\n")
+    asked = ("replay", "--interactive", "--evidence", tmp_path, "--backend", LOST, case.to_json())
+    told = poolproof(*asked, typed="print('held:', planes, got.shape)\n")
     assert "call is too large to be kept" in told.output and "call.py" not in told.output, told.output
     assert "held: [1] (1, 4, 4)" in told.output
     path = evidence_path(tmp_path, case.id, LOST)
-    ended = subprocess.run([sys.executable, path.with_name("call.py"), path], capture_output=True, text=True)
+    ended = ended_program("call.py", path)
     line = f"poolproof replay --backend {LOST} '{case.to_json()}'\n"
     assert (ended.returncode, ended.stderr) == (1, f"the case is too large for the file to hold its call: {line}")
 
 
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
-    def replay(*arguments: str) -> str:
-        line = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
-        command = ["replay", "--backend", LOST, *arguments, line]
-        ended = forked.run(forked.Command("poolproof", command, tmp_path, dict(os.environ)))
-        assert ended.returncode == 1, ended.stderr
-        return ended.stdout
-
-    assert "add --evidence DIR" in replay()
-    (line,) = (line for line in replay("--evidence", "left").splitlines() if "judged again by" in line)
-    program, path = line.split()[-2:]
-    again = subprocess.run([sys.executable, program, path], capture_output=True, text=True, cwd=tmp_path)
-    assert again.returncode == 1
-    assert again.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
-    assert ": got 0, expected " in again.stdout
-    asked = [
-        "replay",
-        "--interactive",
-        "--backend",
-        LOST,
-        Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json(),
-    ]
-    told = CliRunner().invoke(main, asked, input="print('outside:', int(((got < low) | (got > high)).sum()))\n")
+    line = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
+    told = poolproof("replay", "--backend", LOST, line)
+    assert told.exit_code == 1 and "add --evidence DIR" in told.output, told.output
+    told = poolproof("replay", "--backend", LOST, "--evidence", tmp_path, line)
+    (again,) = re.findall("judged again by.* python (.*) (.*)", told.output)
+    ended = subprocess.run([sys.executable, *again], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("1 of 16 elements are not admissible\n  [0, 0, ")
+    assert ": got 0, expected " in ended.stdout
+    outside = "print('outside:', int(((got < low) | (got > high)).sum()))\n"
+    told = poolproof("replay", "--interactive", "--backend", LOST, line, typed=outside)
     assert told.exit_code == 1 and "outside: 1" in told.output, told.output
 
 

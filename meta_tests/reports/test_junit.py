@@ -4,17 +4,16 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pyarrow as pa
 import pytest
 
+from forging import rewrite
 from poolproof.reports.ci import services as ci
 from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, load, records
 from poolproof.reports.pages.run import write_run_summary
 from poolproof.reports.rows.failures import failure_text
-from poolproof.reports.rows.store import write_run
-from reports_made_up import OPERATORS, Recipe, made_up_record, made_up_rows, make_run, write_rows
+from reports_made_up import OPERATORS, Recipe, made_up_record, make_run
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
 GAP = ("MaxPool2dWithIndicesBackward", "float32", "layouts")
@@ -37,9 +36,9 @@ def test_one_test_case_per_aspect(digest: Digest, tmp_path: Path) -> None:
     error = root.find(".//testcase/error")
     assert error is not None
     assert error.get("message") == "1 of 4 planned cases were not judged: no device is free"
-    write_rows(tmp_path / "fewer", made_up_rows(Recipe(operators=OPERATORS[:-1])))
-    write_run(tmp_path / "fewer", made_up_record(Recipe()))
-    root = ElementTree.parse(write_junit(read_digest(tmp_path / "fewer"), tmp_path / "junit.xml")).getroot()
+    fewer = Recipe(operators=OPERATORS[:-1], record={"mandatory": made_up_record(Recipe())["mandatory"]})
+    without = read_digest(make_run(tmp_path / "fewer", fewer))
+    root = ElementTree.parse(write_junit(without, tmp_path / "junit.xml")).getroot()
     assert root.get("tests") == "18"
     messages = {error.get("message") for error in root.iter("error")}
     assert messages == {"4 of 4 planned cases were not judged: never asked"}
@@ -48,9 +47,7 @@ def test_one_test_case_per_aspect(digest: Digest, tmp_path: Path) -> None:
 def test_every_test_case_opens_with_its_own_failure(tmp_path: Path) -> None:
     """Three of one operator fail alike, and so does another's."""
     cells = [CELL, GAP, (CELL[0], "float16", "values"), (OPERATORS[0], "float32", "precision")]
-    write_rows(tmp_path, made_up_rows(Recipe(verdicts={cell: ["violates"] for cell in cells})))
-    write_run(tmp_path, made_up_record(Recipe()))
-    digest = read_digest(tmp_path)
+    digest = read_digest(make_run(tmp_path, Recipe(verdicts={cell: ["violates"] for cell in cells})))
     failed = {row["case_id"]: row for row in records(load(tmp_path, where=HAS_FAILED))}
     root = ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot()
     told = [(case, failure.text or "") for case in root.iter("testcase") for failure in case.iter("failure")]
@@ -72,11 +69,8 @@ def test_every_test_case_opens_with_its_own_failure(tmp_path: Path) -> None:
     ],
 )
 def test_whatever_a_library_says_the_xml_is_well_formed(tmp_path: Path, reason: str, told: str) -> None:
-    rows = made_up_rows(Recipe(verdicts={CELL: ["crashed"]}))
-    place = rows.schema.get_field_index("reason")
-    rows = rows.set_column(place, "reason", pa.array([reason] * len(rows)))
-    write_rows(tmp_path, rows)
-    write_run(tmp_path, made_up_record(Recipe()) | {"host": {"cpu": f"{reason}\ud800"}})
+    make_run(tmp_path, Recipe(verdicts={CELL: ["crashed"]}, record={"host": {"cpu": f"{reason}\ud800"}}))
+    rewrite(tmp_path, lambda rows: [row | {"reason": reason} for row in rows])
     root = ElementTree.parse(write_junit(read_digest(tmp_path), tmp_path / "junit.xml")).getroot()
     text = root.findtext(".//failure")
     assert text is not None

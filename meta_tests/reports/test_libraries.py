@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.backends.emulator import library
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import IMPLEMENTATION, MAX_LIBRARIES, Trends
@@ -21,12 +20,14 @@ pytest.importorskip("duckdb")
 BASE = Recipe(backends={"aclnn": "A2"}, operators=("MaxPool2dWithIndicesBackward",), dtypes=("float32",))
 
 
-@pytest.fixture(scope="module")
-def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two builds of the emulator of one name that differ in a byte."""
-    other = tmp_path_factory.mktemp("build") / library().name
-    other.write_bytes(library().read_bytes() + b"\0")
-    return library(), other
+@pytest.fixture
+def builds(tmp_path: Path) -> list[Path]:
+    """Two builds of a library of one name that differ in a byte, and the first of them elsewhere."""
+    paths = [tmp_path / folder / "libopapi.so" for folder in ("one", "other", "elsewhere")]
+    for path, content in zip(paths, (b"\0", b"\1", b"\0"), strict=True):
+        path.parent.mkdir()
+        path.write_bytes(content)
+    return paths
 
 
 def runs_of(libraries: Sequence[Path], folder: Path) -> list[Path]:
@@ -45,28 +46,21 @@ def trends_of(runs: Sequence[Path], folder: Path) -> Trends:
     return Trends(read_entries(folder / "history"))
 
 
-def test_two_builds_are_two_lines(builds: tuple[Path, Path], tmp_path: Path) -> None:
-    told = first, second = [library_of(identify([str(path)])) for path in builds]
-    trends = trends_of(runs_of(builds, tmp_path / "two"), tmp_path / "two")
+def test_two_builds_are_two_lines_and_one_that_moved_is_the_same(builds: list[Path], tmp_path: Path) -> None:
+    first, second, moved = [library_of(identify([str(path)])) for path in builds]
+    assert first == moved
+    trends = trends_of(runs_of(builds[:2], tmp_path / "two"), tmp_path / "two")
     last = trends.last_two.set_index("library")
     assert (last.loc[first, "before"], last.loc[second, "before"]) == ("", last.loc[first, "last"])
-    trends = trends_of(runs_of([*builds, builds[0]], tmp_path), tmp_path)
+    trends = trends_of(runs_of(builds, tmp_path), tmp_path)
     assert trends.overall.groupby("library").size().to_dict() == {first: 2, second: 1}
     assert trends.squares.groupby("library").size().to_dict() == {first: 2, second: 1}
-    assert set(trends.current["library"]) == set(told)
+    assert set(trends.current["library"]) == {first, second}
+    assert len(trends.overall[list(IMPLEMENTATION)].drop_duplicates()) == 2
 
 
-def test_a_build_that_moved_is_the_same_line(builds: tuple[Path, Path], tmp_path: Path) -> None:
-    moved = tmp_path / "elsewhere" / builds[0].name
-    moved.parent.mkdir()
-    moved.write_bytes(builds[0].read_bytes())
-    trends = trends_of(runs_of([builds[0], moved], tmp_path), tmp_path)
-    assert len(trends.overall[list(IMPLEMENTATION)].drop_duplicates()) == 1
-    assert len(trends.overall) == 2
-
-
-def test_a_comparison_says_which_library_each_side_judged(builds: tuple[Path, Path], tmp_path: Path) -> None:
-    runs = runs_of(builds, tmp_path)
+def test_a_comparison_says_which_library_each_side_judged(builds: list[Path], tmp_path: Path) -> None:
+    runs = runs_of(builds[:2], tmp_path)
     comparison = compare(*runs)
     told = tuple(library_of(read_run(run)["backends"]["aclnn"]) for run in runs)
     assert comparison.libraries == tuple(f"aclnn (library {name})" for name in told)

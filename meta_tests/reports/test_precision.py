@@ -9,6 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from forging import rewrite
 from poolproof.references.accumulation import NATIVE
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.packing import package
@@ -27,6 +28,7 @@ from poolproof.reports.pages import publishing
 from poolproof.reports.pages.precision import error_over_multiplicity, logarithmic_width, write_precision_page
 from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.pages.run import write_run_page
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, having, read_rows, write_run
 from poolproof.reports.rows.text import percent
 from poolproof.suites.cases.generation import generate
@@ -99,15 +101,12 @@ def test_a_truncating_kernel_has_wrong_rows_and_a_correct_one_none(groups: Group
 
 
 def test_further_cases_are_none_of_them(run: Path, tmp_path: Path) -> None:
-    shutil.copytree(run, tmp_path / "run")
-    further = RowWriter(tmp_path / "run", "further")
-    for row in read_rows(run).to_pylist()[:40]:
-        further.append(row | {"aspect": "diagnosis", "block": "diagnosis-precision", "case_id": "f" + row["case_id"]})
-    further.close()
-    assert precision_by_model(tmp_path / "run") == precision_by_model(run)
-    assert agreements(tmp_path / "run") == agreements(run)
-    assert backend_comparisons(tmp_path / "run") == backend_comparisons(run)
-    told, planned = (read_digest(folder).precision for folder in (tmp_path / "run", run))
+    more = Path(shutil.copytree(run, tmp_path / "run"))
+    further = {"aspect": "diagnosis", "block": "diagnosis-precision"}
+    rewrite(more, lambda rows: rows + [row | further | {"case_id": "f" + row["case_id"]} for row in rows[:40]])
+    for figures in (precision_by_model, agreements, backend_comparisons):
+        assert figures(more) == figures(run)
+    told, planned = (read_digest(folder).precision for folder in (more, run))
     assert told.equals(planned)
 
 
@@ -220,16 +219,15 @@ def test_a_quantity_is_the_same_wherever_it_is_told(run: Path, groups: Groups) -
 
 
 def test_waived_cases_are_told_apart(run: Path, tmp_path: Path) -> None:
-    rows = RowWriter(tmp_path, "main")
-    for row in read_rows(run).to_pylist():
-        if row["backend"] == "cutting":
-            covered = row["verdict"] == "violates" and row["dtype"] == "float16"
-            rows.append(row | ({"verdict": "waived", "waivers": ["cuts"]} if covered else {}))
-    rows.close()
-    record = read_digest(run).run
-    write_run(tmp_path, record | {"backends": {"cutting": {}}, "probes": {}})
-    text = write_precision_page(read_digest(tmp_path), tmp_path / "precision.html").read_text(encoding="utf-8")
-    half = groups_of(tmp_path)["cutting", "float16"]
+    def waived(row: Row) -> Row:
+        is_covered = row["verdict"] == "violates" and row["dtype"] == "float16"
+        return row | ({"verdict": "waived", "waivers": ["cuts"]} if is_covered else {})
+
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    rewrite(folder, lambda rows: [waived(row) for row in rows if row["backend"] == "cutting"])
+    write_run(folder, read_digest(run).run | {"backends": {"cutting": {}}, "probes": {}})
+    text = write_precision_page(read_digest(folder), tmp_path / "precision.html").read_text(encoding="utf-8")
+    half = groups_of(folder)["cutting", "float16"]
     assert half["waived"] == half["wrong"] > 5
     assert f'<span class="tag waived">{half["wrong"]} cases outside the interval, waived</span>' in text
     assert "outside the interval</span>" not in text

@@ -23,9 +23,9 @@ from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, Overall, Verdict
 from poolproof.reports.waivers import Waivers, load
-from real_runs import FAILING, SEEDED, RealRun, RunOf, honest, variables
 from reports_browser import broken_links
 from sessions import poolproof, replay_pasted
+from shared_runs import FAILING, SEEDED, RealRun, RunOf, honest, variables
 
 RACING = ("streams",)
 """Kinds of failures that two threads decide: judged again, another case may show them."""

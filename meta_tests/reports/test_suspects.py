@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from poolproof.references.layouts import CONTIGUOUS, LAYOUTS, MemoryLayout, exte
 from poolproof.reports import load
 from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, headline, symptoms
 from poolproof.reports.clusters.cluster import Bound
+from poolproof.reports.clusters.places import way_astray
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import issue_histories
 from poolproof.reports.rows.features import READ, feature_table, features_of, geometry_of
@@ -19,8 +21,8 @@ from poolproof.reports.rows.features import TensorLayout as Named
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
-from real_runs import FAILING, RealRun, RunOf
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
+from shared_runs import FAILING, RealRun, RunOf
 from suspect_rows import Row, failing, made_up
 
 
@@ -173,20 +175,18 @@ def test_a_narrowed_run_speaks_of_no_more_than_it_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row_of", "wrong", "said"),
+    ("row_of", "wrong", "is_said"),
     [
-        (
-            lambda size, _: size[-2] - 1,
-            1,
-            "the wrong element that is named lies in the last row of grad_input in {0} of {0} cases",
-        ),
-        (lambda _, number: number % 5, 1, ""),
-        (lambda *_: 0, 1, ""),
-        (lambda size, _: size[-2] - 1, 10**6, ""),
+        (lambda size, _: size[-2] - 1, 1, True),
+        (lambda _, number: number % 5, 1, False),
+        (lambda *_: 0, 1, False),
+        (lambda size, _: size[-2] - 1, 10**6, False),
     ],
     ids=["in the last row", "anywhere", "in the first row", "everywhere"],
 )
-def test_the_end_at_which_all_is_wrong_is_said(row_of: Callable[[list[int], int], int], wrong: int, said: str) -> None:
+def test_the_end_at_which_all_is_wrong_is_said(
+    row_of: Callable[[list[int], int], int], wrong: int, is_said: bool
+) -> None:
     def located(row: Row, number: int) -> Row:
         shape = json.loads(row["case"])["shape"]
         element = [0, 0, *([number % 3] * (len(shape) - 4)), row_of(shape, number), number % 7]
@@ -194,10 +194,12 @@ def test_the_end_at_which_all_is_wrong_is_said(row_of: Callable[[list[int], int]
         return row | {"findings": json.dumps([finding])}
 
     (suspect,) = found(failing([located(row, number) for number, row in enumerate(made_up())], dilated))
-    assert symptoms(suspect) == ([said.format(suspect.failing)] if said else [])
-    place = ", in the last row of grad_input" if said else ""
+    number = suspect.failing
+    said = f"the wrong element that is named lies in the last row of grad_input in {number} of {number} cases"
+    assert symptoms(suspect) == [said] * is_said
+    place = ", in the last row of grad_input" if is_said else ""
     assert suspect.sentence.startswith(
-        f"every case with dilation > 1 fails ({suspect.failing} of {suspect.failing}, by interval){place}; "
+        f"every case with dilation > 1 fails ({number} of {number}, by interval){place}; "
     )
 
 
@@ -420,6 +422,45 @@ def test_inputs_and_outputs_of_a_call_are_told_apart() -> None:
         case = {"operator": operator, "shape": [1, 2, 4, 4], "kernel_size": [2], "layouts": layouts}
         told = feature_table(pd.DataFrame([{"case": json.dumps(case), "operator": operator}]))
         assert {name for name, (value,) in told.items() if name.startswith("a strided") and value} == strided
+
+
+# What became of gradients is told of all that the decoder read, and of nothing else.
+
+
+def moved(home: list[int], cell: list[int], kind: str = "misrouted") -> dict[str, Any]:
+    return {"kind": kind, "home": home, "cell": cell}
+
+
+@pytest.mark.parametrize(
+    ("faults", "way"),
+    [
+        ([moved([0, 1, 2, 2], [0, 0, 2, 2]), moved([1, 2, 0, 0], [0, 0, 0, 1])], "of plane k arrive in plane 0"),
+        ([moved([0, 1, 2, 2], [0, 0, 2, 2]), moved([0, 0, 0, 0], [0, 1, 0, 0])], "of a plane arrive in another"),
+        (
+            [moved([0, 1, 2, 2], [0, 1, 2, 3]), moved([0, 0, 0, 0], [0, 0, 0, 1])],
+            "arrive in the wrong cell, 1 further along W",
+        ),
+        ([moved([0, 0, 2, 2], [0, 0, 1, 4])], "wrong cell, 1 back along H and 2 further along W"),
+        ([moved([0, 1, 2, 2], [0, 1, 2, 3]), moved([0, 0, 0, 0], [0, 0, 1, 1])], "in other cells of their plane"),
+        ([moved([0, 1, 2, 2], [0, 0, 2, 2]), moved([0, 0, 0, 0], [0, 0, 1, 1])], "in other cells and planes"),
+        ([moved([0, 0, 2, 2], [0, 0, 2, 3], "copied")], "wrong cell, 1 further along W, and where they belong"),
+        ([{"kind": "lost", "cell": [0, 0, 1, 1]}, {"kind": "unreadable", "cell": [0, 0, 0, 0]}], "do not arrive"),
+        ([{"kind": "duplicated", "cell": [0, 0, 1, 1], "times": 2}], "arrive more than once"),
+        ([{"kind": "lost", "cell": [0, 0, 1, 1]}, moved([0, 1, 2, 2], [0, 1, 2, 3])], "in several ways"),
+        ([{"kind": "misrouted", "cell": [0, 0, 1, 1]}], "in several ways"),
+        ([{"kind": "unreadable", "cell": [0, 0, 0, 0]}], ""),
+        ([], ""),
+    ],
+)
+def test_one_way_is_said(faults: list[dict[str, Any]], way: str) -> None:
+    said = way_astray("MaxPool2dWithIndicesBackward", json.dumps(faults))
+    assert way in said and bool(way) == bool(said)
+
+
+@pytest.mark.parametrize("faults", [None, float("nan"), "", "7", "[7]", "[{}]", "{"])
+def test_what_is_no_record_says_nothing(faults: Any) -> None:
+    assert way_astray("MaxPool2dWithIndicesBackward", faults) == ""
+    assert way_astray("Abs", '[{"kind": "lost"}]') == ""
 
 
 # What is wrong over a history: it begins, stays, ends, and comes back.

@@ -5,16 +5,16 @@ from io import StringIO
 from pathlib import Path
 from zipfile import ZipFile
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from rich.table import Table
 from rich.text import Text
 
+from forging import rewrite
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.ci.services import github_lines, gitlab_report, remarks_about
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.failures import judged_property
+from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.text import safe, visible, without_commands
 from poolproof.reports.terminal.painting import SafeConsole
 from reports_made_up import Recipe, make_run
@@ -38,19 +38,16 @@ def test_text_from_outside_is_text_in_every_file(tmp_path: Path) -> None:
     cell = ("MaxPool2dWithIndicesBackward", "float32", "values")
     recipe = Recipe({"torch-cpu": "", HOSTILE: ""}, verdicts={cell: ["violates", "not run"]}, waivers=[waiver])
     run = make_run(tmp_path / "run", recipe)
-    (part,) = (run / "rows").glob("*.parquet")
-    rows = pq.read_table(part)
-    for name in ("reason", "case"):
-        texts = [f"={HOSTILE}{text}" if text else text for text in rows[name].to_pylist()]
-        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(texts))
-    pq.write_table(rows, part)
+    said_in = ("reason", "case")
+    rewrite(run, lambda rows: [row | {name: f"={HOSTILE}{row[name]}" for name in said_in if row[name]} for row in rows])
     package(run, tmp_path / "it.zip")
     remarks = remarks_about(read_digest(run))
     annotations = gitlab_report(remarks) + "".join(github_lines(remarks))
     with ZipFile(tmp_path / "it.zip") as archive:
         names = [name for name in archive.namelist() if not name.startswith(("rows/", "run.json", "waivers.toml"))]
         said = {name: archive.read(name).decode() for name in names} | {"annotations": annotations}
-    _, (_, _, firsts) = judged_property({}, [row for row in rows.to_pylist() if row["verdict"] == "violates"])  # type: ignore[misc]
+    failed = [row for row in read_rows(run).to_pylist() if row["verdict"] == "violates"]
+    _, (_, _, firsts) = judged_property({}, failed)  # type: ignore[misc]
     said["while the run lasts"] = "\n".join(firsts.values())
     assert said["while the run lasts"]
     pages = [name for name in said if name.endswith((".html", ".md", ".xml"))]

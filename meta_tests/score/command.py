@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,8 +95,8 @@ def score(
         results = _kept(results, pd.read_parquet(report / FILE))
     report.mkdir(parents=True, exist_ok=True)
     interrupted = False
-    with _progress() as progress:
-        hunts = Hunts(workers, timeout, shrink, _Display(progress, results))
+    with _display(results) as notice:
+        hunts = Hunts(workers, timeout, shrink, notice)
         try:
             surveys = {name: survey(backend_name(name)) for name in dict.fromkeys(each.product for each in results)}
             asked = rounds(surveys, plan, seed, workers)
@@ -157,32 +158,23 @@ def _kept(results: Sequence[Result], earlier: pd.DataFrame) -> list[Result]:
     return kept
 
 
-def _progress() -> Progress:
-    """Refreshed by hand: hunts are forked from this process, which must not have a thread of its own then."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console(),
-        auto_refresh=False,
-        transient=True,
-    )
+@contextmanager
+def _display(results: Sequence[Result]) -> Iterator[Callable[[Result], None]]:
+    """Show how many defects are found, and the latest of them, of which what it yields is told.
 
-
-class _Display:
-    """The progress of the hunts: how many defects are found, and the latest of them."""
-
-    def __init__(self, progress: Progress, results: Sequence[Result]) -> None:
-        self._progress = progress
-        self._results = results
-        self._task = progress.add_task("drawing cases", total=len(results))
+    Refreshed by hand: hunts are forked from this process, which must not have a thread of its own then.
+    """
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console(), auto_refresh=False, transient=True) as progress:
+        task = progress.add_task("drawing cases", total=len(results))
         progress.refresh()
 
-    def __call__(self, latest: Result) -> None:
-        found = sum(result.is_found for result in self._results)
-        self._progress.update(self._task, completed=found, description=f"hunting, {latest.defect} has just ended")
-        if latest.row is not None:
-            checks = ", ".join(latest.row["checks_violated"])
-            self._progress.print(f"{latest.defect}: {checks} after {latest.cases:,} cases, {latest.seconds:.1f} s")
-        self._progress.refresh()
+        def notice(latest: Result) -> None:
+            found = sum(result.is_found for result in results)
+            progress.update(task, completed=found, description=f"hunting, {latest.defect} has just ended")
+            if latest.row is not None:
+                checks = ", ".join(latest.row["checks_violated"])
+                progress.print(f"{latest.defect}: {checks} after {latest.cases:,} cases, {latest.seconds:.1f} s")
+            progress.refresh()
+
+        yield notice

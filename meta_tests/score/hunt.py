@@ -68,44 +68,6 @@ class OwnFault(Exception):
 
 
 @dataclass(frozen=True)
-class _Hunt:
-    """A defect that is sought with the questions from ``position`` on."""
-
-    result: Result
-    position: int
-    asked: Round = field(repr=False)
-    timeout: float
-    shrink_seconds: float
-
-    @property
-    def questions(self) -> Sequence[Question]:
-        return self.asked.questions[self.result.product]
-
-    def __call__(self) -> _Found:
-        """Hunt in a process of its own."""
-        row, smaller, position, begun = None, None, self.position, time.monotonic()
-        with emulator(self.result.product, self.result.defect, self.timeout) as sandbox:
-            for row in _rows(sandbox, self.questions[position:]):
-                position += 1
-                if row["verdict"] in FAILED:
-                    break
-                row = None
-            seconds = time.monotonic() - begun
-            if row is not None and self.shrink_seconds > 0:
-                smaller = self._smaller(sandbox, self.questions[position - 1], row)
-        return _Found(position, row, smaller, seconds, _cpu_seconds())
-
-    def _smaller(self, sandbox: Sandbox, question: Question, row: Row) -> Question | None:
-        """Seek the smallest question that still breaks the same check."""
-        first = set(row["checks_violated"][:1])
-
-        def still_fails(asked: Question) -> bool:
-            return first <= set(next(_rows(sandbox, [asked]))["checks_violated"])
-
-        return self.asked.blocks[question.block].smaller(question, still_fails, self.shrink_seconds)
-
-
-@dataclass(frozen=True)
 class _Found:
     """The result of a hunt: the violation that the last of the questions up to ``position`` showed, if one did."""
 
@@ -128,39 +90,57 @@ class Hunts:
     shrink_seconds: float
     notice: Callable[[Result], None]
     replays: bool = True
-    _honest: set[tuple[str, Question]] = field(default_factory=set)
+    _honest: set[tuple[str, Question]] = field(default_factory=set, repr=False)
 
     def run(self, results: Sequence[Result], asked: Round) -> None:
         """Put a round to every defect that is not found."""
         compile_all()  # else each hunt would
         gc.collect()
         gc.freeze()
-        hunts = deque(self._hunt(result, 0, asked) for result in results if not result.is_found)
+        hunts = deque(partial(self._hunt, asked, result, 0) for result in results if not result.is_found)
         for hunt, found in in_forks(hunts, self.workers):
-            if (again := self._conclude(hunt, found)) is not None:
-                hunts.appendleft(self._hunt(hunt.result, again, asked))
+            _, result, position = hunt.args
+            result.seconds += found.seconds
+            result.cpu_seconds += found.cpu_seconds
+            result.cases += found.position - position
+            if found.row is not None and not self._counts(asked.questions[result.product], result, found):
+                hunts.appendleft(partial(self._hunt, asked, result, found.position))
+            self.notice(result)
 
-    def _hunt(self, result: Result, position: int, asked: Round) -> _Hunt:
-        return _Hunt(result, position, asked, self.timeout, self.shrink_seconds)
-
-    def _conclude(self, hunt: _Hunt, found: _Found) -> int | None:
-        """Book what a hunt found; where that does not count, the place from which to hunt on."""
-        result = hunt.result
-        result.seconds += found.seconds
-        result.cpu_seconds += found.cpu_seconds
-        result.cases += found.position - hunt.position
-        again = None
-        if found.row is not None:
-            question = hunt.questions[found.position - 1]
-            if self._is_honest_about(result.product, question):
-                result.row = found.row
-                if self.replays:
-                    self._settle_reproducer(result, question, found.smaller)
+    def _hunt(self, asked: Round, result: Result, position: int) -> _Found:
+        """Seek a defect with the questions from ``position`` on, in a process of its own."""
+        questions, smaller, begun = asked.questions[result.product], None, time.monotonic()
+        with emulator(result.product, result.defect, self.timeout) as sandbox:
+            for row in _rows(sandbox, questions[position:]):
+                position += 1
+                if row["verdict"] in FAILED:
+                    break
             else:
-                result.disputed += 1
-                again = found.position
-        self.notice(result)
-        return again
+                return _Found(position, None, None, time.monotonic() - begun, _cpu_seconds())
+            seconds = time.monotonic() - begun
+            if self.shrink_seconds > 0:
+                smaller = self._smaller(sandbox, asked, questions[position - 1], row)
+        return _Found(position, row, smaller, seconds, _cpu_seconds())
+
+    def _smaller(self, sandbox: Sandbox, asked: Round, question: Question, row: Row) -> Question | None:
+        """Seek the smallest question that still breaks the same check."""
+        first = set(row["checks_violated"][:1])
+
+        def still_fails(each: Question) -> bool:
+            return first <= set(next(_rows(sandbox, [each]))["checks_violated"])
+
+        return asked.blocks[question.block].smaller(question, still_fails, self.shrink_seconds)
+
+    def _counts(self, questions: Sequence[Question], result: Result, found: _Found) -> bool:
+        """Book what a hunt found, and tell whether it counts; the hunt goes on behind it where it does not."""
+        question = questions[found.position - 1]
+        if not self._is_honest_about(result.product, question):
+            result.disputed += 1
+            return False
+        result.row = found.row
+        if self.replays:
+            self._settle_reproducer(result, question, found.smaller)
+        return True
 
     def _settle_reproducer(self, result: Result, question: Question, smaller: Question | None) -> None:
         """Keep the shrunk case only if the honest emulator passes it and a fresh defective one does not."""

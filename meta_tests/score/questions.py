@@ -47,7 +47,7 @@ _Asked = tuple[Case, int | None]
 class Round:
     """Questions for each product, in the order in which they are put, and the block that each of them came from."""
 
-    questions: dict[str, list[Question]]
+    questions: dict[str, list[Question]] = field(repr=False)
     blocks: dict[str, Block] = field(repr=False)
 
 
@@ -71,20 +71,11 @@ def rounds(surveys: dict[str, Survey], plan: Plan, seed: int, workers: int) -> I
     size = max((sum(block.count for block in found) for found in planned.values()), default=0)
     for part in _parts(size):
         drawn = _draw([block for found in planned.values() for block in found], plan, part, workers)
-        yield Round(
-            {
-                product: _spread(
-                    [
-                        *_questions(planned[product], drawn),
-                        part.of_contract(low_level[product]),
-                        part.of_contract(ways[product]),
-                    ],
-                    seed,
-                )
-                for product in surveys
-            },
-            known,
-        )
+        asked = {}
+        for product in surveys:
+            beside = part.of_contract(low_level[product]), part.of_contract(ways[product])
+            asked[product] = _spread([*_questions(planned[product], drawn), *beside], seed)
+        yield Round(asked, known)
         if part.ends_first_rounds:
             yield from (Round(questions, known) for questions in _varied_rounds(contract, seed))
 

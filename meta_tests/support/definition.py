@@ -1,7 +1,6 @@
 """Sums and the criterion held to the specification on drawn cases."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +10,6 @@ from poolproof.references import specification
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
-from poolproof.references.kernels.criterion import Admissible
 from poolproof.references.kernels.sums import ExactSums
 
 MODELS = (
@@ -47,7 +45,12 @@ def hold_candidates(number: int) -> int:
     fmt, model, cells, sums = small_case(number)
     outputs = np.stack([candidates(specification.summed(terms).exact, fmt) for terms in cells])
     allowed = admissible(sums, fmt, model)
-    accepted = of_each(allowed, lambda values: np.repeat(values, outputs.shape[1])).accepts(outputs.ravel())
+    of_outputs = {
+        name: np.repeat(of_cells, outputs.shape[1])
+        for name, of_cells in allowed._asdict().items()
+        if isinstance(of_cells, np.ndarray)
+    }
+    accepted = allowed._replace(**of_outputs).accepts(outputs.ravel())
     for cell, terms in enumerate(cells):
         expected = specification.admissible(terms, fmt, model)
         bounds = (expected.low, expected.high) if expected.low != expected.high else ()
@@ -65,8 +68,3 @@ def candidates(total: Fraction, fmt: FloatFormat) -> np.ndarray:
     nearby = (bits + np.array([-64, -3, -2, -1, 0, 1, 2, 3, 64])).astype(f"i{fmt.dtype.itemsize}").view(fmt.dtype)
     with np.errstate(invalid="ignore"):
         return np.concatenate([nearby.astype(np.float64), [0.0, *SPECIALS]])
-
-
-def of_each(allowed: Admissible, change: Callable[[np.ndarray], np.ndarray]) -> Admissible:
-    arrays = {name: a for name, a in allowed._asdict().items() if isinstance(a, np.ndarray)}
-    return allowed._replace(**{name: change(a) for name, a in arrays.items()})

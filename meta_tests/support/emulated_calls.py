@@ -1,13 +1,9 @@
 """Calls for the emulator's own tests: a case, or shapes of any kind, as what the plain caller takes."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-
 import numpy as np
 
 from contract_calls import MASK, MP3
-from emulator_driver import Emulator, PreparedCall, View, dense, fresh
-from poolproof.backends.emulator import library
+from emulator_driver import Emulator, PreparedCall, View, dense
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
@@ -45,11 +41,3 @@ def views_of(gradient: list[int], self: list[int], indices: list[int], tag: str,
         "indices": dense(np.zeros(indices, np.int8 if api == MASK else np.int32), tag),
         "gradInput": dense(np.full(self, 7, np.float32), tag),
     }
-
-
-@contextmanager
-def current_products() -> Iterator[dict[str, Emulator]]:
-    """One emulator for each product that runs the family, with the executor cache off."""
-    with ExitStack() as stack:
-        names = ("A2", "A3", "950")
-        yield {name: stack.enter_context(fresh(library(), name, DISABLE_L2_CACHE="1")) for name in names}

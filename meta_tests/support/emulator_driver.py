@@ -1,7 +1,7 @@
 """A plain caller of the emulator's ABI, for tests of the emulator itself.
 
-It knows the C signatures and nothing else: no guard bands, no statuses turned into exceptions, no caching. The
-binding that the suite uses is another program; that the two were written apart is the point.
+It shares the prototypes and numbers of C with the binding that the suite uses, and nothing else: no guard bands, no
+statuses turned into exceptions, no caching. That the two were written apart is the point.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,61 +20,33 @@ import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.backends.aclnn.prototypes import (
+    DATA_TYPES,
+    DEVICE_TO_HOST,
+    FORMATS,
+    FUNCTIONS,
+    HOST_TO_DEVICE,
+    OPTIONAL_FUNCTIONS,
+)
+
 BACKWARD = ("gradOutput", "self", "indices", "gradInput")
 FORWARD = ("self", "out", "indices")
 
-DTYPES = {
-    "UNDEFINED": -1, "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8,
-    "INT64": 9, "UINT64": 10, "DOUBLE": 11, "BOOL": 12, "STRING": 13, "COMPLEX64": 16, "COMPLEX128": 17, "BF16": 27,
-    "INT4": 29, "UINT1": 30, "COMPLEX32": 33, "HIFLOAT8": 34, "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37,
-    "FLOAT6_E3M2": 38, "FLOAT6_E2M3": 39, "FLOAT4_E2M1": 40, "FLOAT4_E1M2": 41,
-}  # fmt: skip
 DTYPE_OF = {
     "float32": "FLOAT", "float16": "FLOAT16", "bfloat16": "BF16", "float64": "DOUBLE", "int32": "INT32",
     "int64": "INT64", "int8": "INT8",
 }  # fmt: skip
-FORMATS = {
-    "NCHW": 0, "NHWC": 1, "ND": 2, "NC1HWC0": 3, "FRACTAL_Z": 4, "NC1HWC0_C04": 12, "HWCN": 16, "NDHWC": 27,
-    "FRACTAL_NZ": 29, "NCDHW": 30, "NDC1HWC0": 32, "FRACTAL_Z_3D": 33, "NC": 35, "NCL": 47, "FRACTAL_NZ_C0_16": 50,
-    "FRACTAL_NZ_C0_32": 51, "FRACTAL_NZ_C0_2": 52, "FRACTAL_NZ_C0_4": 53, "FRACTAL_NZ_C0_8": 54,
-}  # fmt: skip
 FORMAT_OF_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
-HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
-
-_HANDLE = c_void_p
-_POINTERS = ("aclCreateTensor", "aclCreateIntArray")
-_TEXTS = (
-    "aclrtGetSocName", "aclGetRecentErrMsg", "poolproof_emulator_last_route", "poolproof_emulator_route",
-    "poolproof_emulator_defects",
-)  # fmt: skip
-_ARGUMENTS: dict[str, list[Any]] = {
-    "aclCreateTensor": [
-        POINTER(c_int64), c_uint64, c_int, POINTER(c_int64), c_int64, c_int, POINTER(c_int64), c_uint64, c_void_p,
-    ],
-    "aclCreateIntArray": [POINTER(c_int64), c_uint64],
-    "aclrtMalloc": [POINTER(c_void_p), c_size_t, c_int],
-    "aclrtFree": [c_void_p],
-    "aclrtMemcpy": [c_void_p, c_size_t, c_void_p, c_size_t, c_int],
-    "aclrtMemcpyAsync": [c_void_p, c_size_t, c_void_p, c_size_t, c_int, _HANDLE],
-    "aclrtMemset": [c_void_p, c_size_t, c_int32, c_size_t],
-    "aclrtSetSysParamOpt": [c_int, c_int64],
-    "aclrtCtxSetSysParamOpt": [c_int, c_int64],
-    "aclrtDestroyStream": [_HANDLE], "aclrtDestroyStreamForce": [_HANDLE], "aclrtSynchronizeStream": [_HANDLE],
-    "aclrtSynchronizeStreamWithTimeout": [_HANDLE, c_int32],
-    "aclrtMemsetAsync": [c_void_p, c_size_t, c_int32, c_size_t, _HANDLE],
-    "aclrtStreamWaitEvent": [_HANDLE, _HANDLE],
-    "aclrtRecordEvent": [_HANDLE, _HANDLE], "aclrtSynchronizeEvent": [_HANDLE], "aclrtDestroyEvent": [_HANDLE],
-    "aclrtEventElapsedTime": [POINTER(ctypes.c_float), _HANDLE, _HANDLE],
-    "aclrtDestroyContext": [_HANDLE], "aclrtSetCurrentContext": [_HANDLE],
-    "aclDestroyTensor": [_HANDLE], "aclDestroyIntArray": [_HANDLE], "aclDestroyAclOpExecutor": [_HANDLE],
-    "aclSetAclOpExecutorRepeatable": [_HANDLE],
-    "aclSetInputTensorAddr": [_HANDLE, c_size_t, _HANDLE, c_void_p],
-    "aclSetOutputTensorAddr": [_HANDLE, c_size_t, _HANDLE, c_void_p],
-    "aclSetTensorAddr": [_HANDLE, c_size_t, _HANDLE, c_void_p],
-    "poolproof_emulator_route": [_HANDLE],
-    "poolproof_emulator_living": [c_char_p],
-}  # fmt: skip
+_OF_HANDLES = (*("aclrtDestroyStreamForce", "aclrtSynchronizeStream", "aclrtSynchronizeEvent", "aclrtDestroyContext"),)
+_PROTOTYPES = FUNCTIONS | OPTIONAL_FUNCTIONS | dict.fromkeys(_OF_HANDLES, (c_int32, (c_void_p,)))
+_PROTOTYPES |= {
+    "aclSetTensorAddr": FUNCTIONS["aclSetInputTensorAddr"],
+    "poolproof_emulator_route": (c_char_p, (c_void_p,)),
+    "poolproof_emulator_defects": (c_char_p, ()),
+    "poolproof_emulator_living": (c_int64, (c_char_p,)),
+}
+"""Those of the binding, and of functions that it never calls."""
 
 
 @dataclass
@@ -126,13 +98,9 @@ class Emulator:
 
     def __init__(self, path: Path) -> None:
         self.shared_object = ctypes.CDLL(str(path))
-        for name, arguments in _ARGUMENTS.items():
-            getattr(self.shared_object, name).argtypes = arguments
-        for name in _POINTERS:
-            getattr(self.shared_object, name).restype = c_void_p
-        for name in _TEXTS:
-            getattr(self.shared_object, name).restype = c_char_p
-        self.shared_object.poolproof_emulator_living.restype = c_int64
+        for name, prototype in _PROTOTYPES.items():
+            function = getattr(self.shared_object, name)
+            function.restype, function.argtypes = prototype
         self.call("aclInit", None)
         self.call("aclrtSetDevice", 0)
         self.stream = c_void_p()
@@ -197,7 +165,7 @@ class Emulator:
         )
 
     def create_view(self, view: View, data: c_void_p) -> c_void_p:
-        dtype, storage = DTYPES[DTYPE_OF[view.storage.dtype.name]], [max(1, view.storage.size)]
+        dtype, storage = DATA_TYPES[DTYPE_OF[view.storage.dtype.name]], [max(1, view.storage.size)]
         return self.create_tensor(view.shape, dtype, view.strides, view.offset, view.tag, storage, data)
 
     def create_list(self, values: Sequence[int]) -> c_void_p:

@@ -100,6 +100,12 @@ def tells_what_is_imported(self, call):
     return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
 
 
+@fault("route")
+def tells_its_card(self, call):
+    """Names as its route the card that its process was given."""
+    return f"card {os.environ.get('ASCEND_RT_VISIBLE_DEVICES')}"
+
+
 @fault("route_terms", process=0, loses=False)
 def loses_now_and_then(self, call, cells, terms):
     """Loses in those processes that draw the letter L from a file; each takes the letter that it draws."""

@@ -103,32 +103,30 @@ def made_up_rows(recipe: Recipe) -> pa.Table:
     cells = list(product(recipe.backends, recipe.operators, recipe.dtypes, recipe.aspects))
     rows, random = len(cells) * recipe.cases, np.random.default_rng(recipe.seed)
     number = np.tile(np.arange(recipe.cases), len(cells))
-    backend, operator, dtype, aspect = (_spread(names, recipe.cases) for names in zip(*cells, strict=True))
+    backend, operator, dtype, aspect = np.repeat(np.array(cells, object), recipe.cases, axis=0).T
     verdict = np.full(rows, "conforms", object)
     for place, cell in enumerate(cells):
         chosen = recipe.verdicts.get(cell[1:], ())[: recipe.cases]
         verdict[place * recipe.cases : place * recipe.cases + len(chosen)] = chosen
     first_id = str(recipe.waivers[0]["id"]) if recipe.waivers else "somebody"
-    case = [_case(*call, recipe.seed) for call in zip(operator, dtype, number, strict=True)]
     backward = 64 + number % 64
     exact = backward // 2
+    alike: dict[str, Any] = {"index_dtype": "int64", "route": "contiguous", "model": "acc32", "shape": "1x1x12x16"}
+    alike |= {"worker": "gw0", "checks_judged": ["refusal", "interval", "written", "repeat"], "ulp_nonfinite": 0}
+    alike |= {"k_cells": [150, 42], "k_error": [0.0, 0.4 * recipe.ulps], "k_bound": [0.0, 1.5]}
     columns: dict[str, Any] = {
+        **{name: [value] * rows for name, value in alike.items()},
         "case_id": [_case_id(*key, recipe.seed) for key in zip(operator, dtype, aspect, number, strict=True)],
-        "case": case,
+        "case": [_case(*call, recipe.seed) for call in zip(operator, dtype, number, strict=True)],
         "block": np.char.add(aspect.astype(str), "-0"),
         "aspect": aspect,
         "backend": backend,
         "product": [recipe.backends[name] for name in backend],
         "operator": operator,
         "dtype": dtype,
-        "index_dtype": np.full(rows, "int64"),
-        "route": np.full(rows, "contiguous"),
-        "model": np.full(rows, "acc32"),
-        "shape": np.full(rows, "1x1x12x16"),
         "elements": backward,
         "verdict": verdict,
         "reason": [_reason(kind) for kind in verdict],
-        "checks_judged": [["refusal", "interval", "written", "repeat"]] * rows,
         "checks_violated": [VIOLATED.get(kind, []) for kind in verdict],
         "findings": [_findings(kind) for kind in verdict],
         "waivers": [[first_id] if kind == "waived" else None for kind in verdict],
@@ -139,19 +137,17 @@ def made_up_rows(recipe: Recipe) -> pa.Table:
         "max_ulp": recipe.ulps * random.uniform(0.4, 0.5, rows),
         "ulp_0": exact,
         "ulp_le05": backward - exact,
-        "ulp_nonfinite": np.zeros(rows, int),
         "bias_ulp": random.uniform(-0.01, 0.01, rows),
         "n_inexact": backward - exact,
-        "k_cells": [[150, 42]] * rows,
-        "k_error": [[0.0, 0.4 * recipe.ulps]] * rows,
-        "k_bound": [[0.0, 1.5]] * rows,
         "margin_min": random.uniform(0.2, 0.9, rows) / recipe.ulps,
         "call_seconds": recipe.slowdown * 1e-4 * np.exp(random.normal(0.0, 0.1, rows)),
         "seconds": recipe.slowdown * 2e-3 * np.exp(random.normal(0.0, 0.1, rows)),
-        "worker": np.full(rows, "gw0"),
         "judged_at": recipe.started + np.linspace(0.0, 60.0, rows),
     }
-    arrays = [pa.array(columns[name], kind) if name in columns else pa.nulls(rows, kind) for name, kind in _FIELDS]
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+        for field in SCHEMA
+    ]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -189,13 +185,6 @@ def write_lost_gradient(folder: Path, case_id: str, backend: str) -> Path:
     write_evidence(path, arrays, Meta(tensor="grad_input", spatial_rank=2, element=[0, 0, *map(int, target[17])]))
     write_programs(folder)
     return path
-
-
-_FIELDS = list(zip(SCHEMA.names, SCHEMA.types, strict=True))
-
-
-def _spread(names: Sequence[str], times: int) -> np.ndarray:
-    return np.repeat(np.array(names, object), times)
 
 
 def _case(operator: str, dtype: str, number: int, seed: int) -> str:

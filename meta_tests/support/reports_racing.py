@@ -7,17 +7,12 @@ from pathlib import Path
 from forked import FORKSERVER
 from poolproof.reports.figures.history import add
 
-PATIENCE = 300.0
-"""Seconds that a writer waits for the others."""
-
 
 def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[int | None]:
     """Let ``writers`` processes add the runs in turn to every history, all at once; returns their exit statuses."""
-    barrier = FORKSERVER.Barrier(writers)
-    processes = [
-        FORKSERVER.Process(target=_write, args=(histories, runs[number % len(runs)], barrier))
-        for number in range(writers)
-    ]
+    barrier = FORKSERVER.Barrier(writers, timeout=300.0)  # seconds that a writer waits for the others
+    given = [(histories, runs[number % len(runs)], barrier) for number in range(writers)]
+    processes = [FORKSERVER.Process(target=_write, args=each) for each in given]
     for process in processes:
         process.start()
     for process in processes:
@@ -26,10 +21,6 @@ def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[
 
 
 def _write(histories: Sequence[Path], run: Path, barrier: Barrier) -> None:
-    try:
-        for history in histories:
-            barrier.wait(PATIENCE)
-            add(history, run)
-    except BaseException:
-        barrier.abort()  # nobody waits for who has failed
-        raise
+    for history in histories:
+        barrier.wait()
+        add(history, run)

@@ -35,16 +35,16 @@ KERNELS = {
 class Fault:
     """``right`` is the first such text of a file, and ``wrong`` is done instead: both an expression, or a statement.
 
-    ``found_by`` is a check that notices, and ``says`` a part of what it says about ``case``, which shows it.
+    ``case`` shows it: the check ``found_by`` notices, and ``says`` is a part of what it says.
     """
 
     name: str
     file: str
     right: str
     wrong: str
-    found_by: str
     says: str
     case: str
+    found_by: str = "sanitizer"
     dtype: str = "float32"
 
     @property
@@ -66,60 +66,55 @@ _APART = '"shape":[1,1,9,9],"kernel_size":[2,2],"stride":[2,2],"padding":[0,0]'
 _MANY = '"shape":[2,1,260,260],"kernel_size":[1,1],"stride":[1,1],"padding":[0,0]'
 _ROUNDS = '"shape":[1,1,60,60],"kernel_size":[5,5],"stride":[1,1],"padding":[2,2],"gradient":"wide","indices":"crowded"'
 _ASKED = _ROUNDS + ',"deterministic":true'
+_NAN = _OVERLAPS + ',"values":"nan"'
+
+_BAR = "MicroAPI::LocalMemBar<MicroAPI::MemType::VEC_STORE, MicroAPI::MemType::VEC_LOAD>();"
 
 FAULTS = (
-    Fault("queue_step", "scatter.cpp", "yQueue_.EnQue(y);", "", "sanitizer", "DeQue of an empty queue", _OVERLAPS),
+    Fault("queue_step", "scatter.cpp", "yQueue_.EnQue(y);", "", "DeQue of an empty queue", _OVERLAPS),
     Fault(
         *("plane_offset_in_16_bits", "scatter.cpp", "plane * tiling_.windows + start"),
         *(
             "static_cast<uint16_t>(plane * tiling_.windows) + start",
-            "interval",
             "65536 of 135200 cells are wrong",
             _MANY,
+            "interval",
         ),
     ),
     Fault(
         *("dilation_forgotten", "tiles_tiling.py", "(kernel - 1) * dilation + 1", "kernel"),
-        *("sanitizer", "store and store of two cores, no SyncAll between", _DILATED),
+        *("store and store of two cores, no SyncAll between", _DILATED),
     ),
-    Fault(
-        *("no_sync_all", "tiles.cpp", "AscendC::SyncAll();", ""),
-        *("sanitizer", "of two cores, no SyncAll between", _OVERLAPS),
-    ),
+    Fault("no_sync_all", "tiles.cpp", "AscendC::SyncAll();", "", "of two cores, no SyncAll between", _OVERLAPS),
     Fault(
         *("no_flag", "tiles.cpp", "Wait<AscendC::HardEvent::MTE3_V>();", ""),
-        *("sanitizer", "store by V is not ordered after the load by MTE3", _PLANES),
+        *("store by V is not ordered after the load by MTE3", _PLANES),
     ),
     Fault(
         *("tail_at_full_length", "tiles.cpp", "Smaller(tiling_.tileRows, tiling_.windowRows - row)"),
-        *("tiling_.tileRows", "sanitizer", "load outside of every tensor", _TAILS),
+        *("tiling_.tileRows", "load outside of every tensor", _TAILS),
     ),
     Fault(
-        *("sums_not_cleared", "tiles.cpp", "ClearSums();", "", "sanitizer"),
-        *("an output is computed from, or added to, what was never written", _OVERLAPS, "float16"),
+        *("sums_not_cleared", "tiles.cpp", "ClearSums();", ""),
+        *("an output is computed from, or added to, what was never written", _OVERLAPS, "sanitizer", "float16"),
     ),
     Fault(
         *("key_without_a_branch", "tiles.cpp", "TILING_KEY_IS(1)", "TILING_KEY_IS(2)"),
-        *("sanitizer", "a tiling key that no branch serves: 1", _APART),
+        *("a tiling key that no branch serves: 1", _APART),
     ),
-    Fault("determinism_unread", "tiles_tiling.py", "call.deterministic", "False", "repeat", "in repetition", _ASKED),
+    Fault("determinism_unread", "tiles_tiling.py", "call.deterministic", "False", "in repetition", _ASKED, "repeat"),
     Fault(
         *("scatter_index_twice", "registers_tiling.py", "min(ceil(reach / call.stride[-1]), chunk)", "1"),
-        *("sanitizer", "one Scatter has an index twice: one of the values is lost", _OVERLAPS),
+        *("one Scatter has an index twice: one of the values is lost", _OVERLAPS),
     ),
     Fault(
-        *("no_local_mem_bar", "registers.cpp"),
-        *("MicroAPI::LocalMemBar<MicroAPI::MemType::VEC_STORE, MicroAPI::MemType::VEC_LOAD>();", ""),
-        *("sanitizer", "loads what it stored before, no LocalMemBar between", _OVERLAPS),
+        "no_local_mem_bar", "registers.cpp", _BAR, "", "loads what it stored before, no LocalMemBar between", _OVERLAPS
     ),
     Fault(
         *("plain_addition", "threads.cpp", "asc_atomic_add(cell, grad[window]);", "*cell += grad[window];"),
-        *("sanitizer", "of two threads, no __syncthreads between", _OVERLAPS),
+        *("of two threads, no __syncthreads between", _OVERLAPS),
     ),
-    Fault(
-        *("nan_dropped", "forward.cpp", "Replace(kept, value, nan);", ""),
-        *("maximum", "expected nan", _OVERLAPS + ',"values":"nan"'),
-    ),
+    Fault("nan_dropped", "forward.cpp", "Replace(kept, value, nan);", "", "expected nan", _NAN, "maximum"),
 )
 
 _ASKS = """#include <cstdlib>

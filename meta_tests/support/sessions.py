@@ -97,9 +97,9 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def poolproof(*arguments: object) -> Result:
+def poolproof(*arguments: object, typed: str | None = None) -> Result:
     """How a command ends in this process."""
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=typed)
 
 
 def bare() -> dict[str, str]:
