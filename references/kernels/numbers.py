@@ -12,6 +12,7 @@ from poolproof.references.kernels.compiled import helper
 NO_LATTICE = np.iinfo(np.int32).max // 2
 """The lattice exponent of a sum without a term that is finite and not zero."""
 
+
 class FormatNumbers(NamedTuple):
     """The numbers of a format, as `poolproof.references.formats.FloatFormat` has them."""
 
