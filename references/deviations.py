@@ -5,10 +5,9 @@ There is no threshold and no verdict here. Arrays are flat, of shape (cells,), a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,22 +44,14 @@ class Deviations:
     fmt: FloatFormat
     second: Float64 | None = None
     windows_per_plane: int | None = None
-    _figures: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
-
-    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Cache ``compute()`` under ``key``: standards that differ in thresholds alone share figures."""
-        if key not in self._figures:
-            self._figures[key] = compute()
-        return self._figures[key]
 
     def parts(self) -> Iterator[Deviations]:
         """Yield the deviations of `PART` cells at a time; once where there are none."""
         for first in range(0, max(self.outputs.size, 1), PART):
             cells = slice(first, first + PART)
-            sums, second = ExactSums._make(fact[cells] for fact in self.sums), self.second
-            yield replace(
-                self, outputs=self.outputs[cells], sums=sums, second=None if second is None else second[cells]
-            )
+            sums = ExactSums._make(fact[cells] for fact in self.sums)
+            second = None if self.second is None else self.second[cells]
+            yield replace(self, outputs=self.outputs[cells], sums=sums, second=second)
 
     @cached_property
     def golden(self) -> Float64:

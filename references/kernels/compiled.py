@@ -125,7 +125,9 @@ def _cached(function: Callable[..., Any]) -> Any:
     """Load the compiled function from disk, or compile it; in memory whatever is wrong with the disk."""
     import numba
 
-    signature = _signature(function)
+    hints = typing.get_type_hints(function)
+    del hints["return"]
+    signature = tuple(map(_numba_type, hints.values()))
     folder = cache_folder()
     if folder is None:
         return _in_memory(function, signature)
@@ -152,12 +154,6 @@ def _in_memory(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
     import numba
 
     return numba.njit(*([signature] if signature else []), nogil=True, error_model="numpy")(function)
-
-
-def _signature(function: Callable[..., Any]) -> tuple[Any, ...]:
-    hints = typing.get_type_hints(function)
-    hints.pop("return", None)
-    return tuple(map(_numba_type, hints.values()))
 
 
 def _numba_type(hint: Any) -> Any:
