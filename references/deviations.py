@@ -5,9 +5,10 @@ There is no threshold and no verdict here. Arrays are flat, of shape (cells,), a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,13 @@ class Deviations:
     fmt: FloatFormat
     second: Float64 | None = None
     windows_per_plane: int | None = None
+    _figures: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Cache ``compute()`` under ``key``: standards that differ in thresholds alone share figures."""
+        if key not in self._figures:
+            self._figures[key] = compute()
+        return self._figures[key]
 
     def parts(self) -> Iterator[Deviations]:
         """Yield the deviations of `PART` cells at a time; once where there are none."""

@@ -124,13 +124,14 @@ def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
     return ForwardParameters(ties, nans, nothing, rule.nothing.place, empty, keeps_cell, normal)
 
 
-def _spans(axes: Sequence[Axis]) -> list[Spans]:
+def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:
     """Return the windows along depth, height and width; a plane of two axes has one window of one cell in depth.
 
     The cells that a window visits are equally spaced.
     """
     spans = [Spans(axis.size, axis.step, axis.first_cells, axis.choices) for axis in axes]
-    return [_ONE_CELL] * (3 - len(axes)) + spans
+    depth, height, width = [_ONE_CELL] * (3 - len(axes)) + spans
+    return depth, height, width
 
 
 _ONE_CELL = Spans(1, 1, np.zeros(1, np.int64), np.ones(1, np.int64))

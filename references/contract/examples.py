@@ -131,7 +131,6 @@ def supporting_products(api: str) -> Products:
 
 
 def base_template(api: str) -> Template:
-    """Return the template of an API's legal call that every example starts from."""
     return Template(api=api, **_BASES[api])
 
 

@@ -69,7 +69,6 @@ class Compiled(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        """The numba dispatcher."""
         return _cached(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
 
     @property

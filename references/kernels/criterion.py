@@ -87,7 +87,6 @@ def bound_cells(
 
 @compiled
 def accept_cells(bounds: Admissible, outputs: Floats, accepted: Flags) -> None:
-    """Fill whether each output is admissible."""
     for i in range(outputs.size):
         low, high, specials = bounds.low[i], bounds.high[i], bounds.specials[i]
         accepted[i] = accepts(low, high, bounds.lattice[i], specials, bounds.limit, outputs[i])

@@ -265,7 +265,6 @@ def _classify(
 
 @helper
 def _correctly_rounded(cell: Cell, parameters: AccumulationParameters) -> float:
-    """Round the exact sum once."""
     exact = cell.sum
     if cell.kinds & NAN or cell.kinds == BOTH_INFINITIES:
         exact = math.nan

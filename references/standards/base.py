@@ -109,6 +109,5 @@ def largest(values: Float64) -> Largest:
 
 
 def squares(values: Float64) -> float:
-    """Sum the squares."""
     with np.errstate(over="ignore"):
         return float(np.dot(values, values))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -50,7 +49,8 @@ class Ratios(CountedStandard):
     def count(self, part: Deviations) -> Figures | None:
         if part.second is None or part.fmt.name not in SMALL_VALUE:
             return None
-        return _count(part)
+        counted: Figures = part.once(Ratios, lambda: _count(part))  # the levels differ in their limits alone
+        return counted
 
     def passes(self, figures: Figures, _: FloatFormat) -> bool | None:
         if figures["wrong"]:
@@ -62,7 +62,6 @@ class Ratios(CountedStandard):
         return None if passed and figures["unclear"] else passed
 
 
-@lru_cache(maxsize=1)  # the levels, which differ in their limits alone, look at a part one after another
 def _count(part: Deviations) -> Figures:
     """Count errors of both results, and outputs that should be NaN or infinite: wrong ones, and such as are unclear.
 
