@@ -14,18 +14,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_814,
-    "backends": 5_381,
-    "suites": 15_721,
+    "references": 7_739,
+    "backends": 5_370,
+    "suites": 15_720,
     "suites/cases": 4_817,
-    "suites/judging": 3_406,
+    "suites/judging": 3_405,
     "suites/plan": 1_548,
     "suites/isolation": 1_551,
     "suites/run": 1_066,
     "suites/probe": 910,
     "suites/fleet": 504,
     "reports": 11_428,
-    "meta_tests": 24_432,
+    "meta_tests": 24_433,
 }
 
 CLASSES, FRAMES = 24, 15
