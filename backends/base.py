@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Protocol
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
@@ -201,13 +200,6 @@ class MemoryInUse:
     host: int | None = None
 
 
-class ContractBackend(Protocol):
-    """A backend whose interface has a contract: two phases, status codes, a product."""
-
-    def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
-        """Make a low-level call that may be illegal in any way; phase two only if it ``runs``."""
-
-
 class Backend(ABC):
     """One implementation under test. Only `unsupported` and `run` have no default.
 
@@ -223,7 +215,7 @@ class Backend(ABC):
     tags
         Format tags, besides the usual one, under which operators that list one for channels last take their tensors.
     product
-        The one that it runs on, None for an interface without a contract; a backend with one is a `ContractBackend`.
+        The one that it runs on, None for an interface without a contract; a backend with one overrides `attempt`.
     interface
         The interface that it implements, where its documentation says which calls may be refused
         (`poolproof.references.refusals`). Without contract and interface a refusal accuses nobody and leaves a run
@@ -258,6 +250,10 @@ class Backend(ABC):
 
         Errors that the implementation reports are outcomes, not exceptions.
         """
+
+    def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
+        """Make a low-level call that may be illegal in any way; phase two only if it ``runs``."""
+        raise NotImplementedError
 
     def run_all(self, calls: Sequence[Call]) -> list[Outcome]:
         """Execute calls in order, up to the first that does not complete."""

@@ -24,10 +24,6 @@ Tell = Callable[[str], object]
 """A function that takes a sentence about what takes long, for a person who waits."""
 
 
-class CompilerMissing(BackendUnavailable):
-    """There is no C++ compiler; the text says what to install."""
-
-
 class BuildFailed(BackendUnavailable):
     """The compiler failed, with its own text, or an option is invalid, or there is no place for what it makes."""
 
@@ -100,7 +96,9 @@ def compiler() -> str:
     for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
         if name and (found := shutil.which(name)):
             return found
-    raise CompilerMissing("the emulator and kernels need a C++17 compiler: install g++ or clang++, or name one in CXX")
+    raise BackendUnavailable(
+        "the emulator and kernels need a C++17 compiler: install g++ or clang++, or name one in CXX"
+    )
 
 
 @lru_cache

@@ -54,7 +54,7 @@ class UnknownBackend(Exception):
     """No backend of that name; the text lists the known ones."""
 
 
-_ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "product": (lambda value: value is None or isinstance(value, Product), "a Product or None"),
     "interface": (lambda value: isinstance(value, str), "a text"),
     "survives_fork": (lambda value: isinstance(value, bool), "True or False"),
@@ -90,7 +90,7 @@ def create(name: str) -> Backend:
     made = _factory(name)()
     if not isinstance(made, Backend):
         raise UnknownBackend(f"backend {name!r} is {made!r:.80}, no instance of poolproof.backends.base.Backend")
-    for attribute, (can_be, wanted) in _ATTRIBUTES.items():
+    for attribute, (can_be, wanted) in ATTRIBUTES.items():
         given = getattr(made, attribute)
         if not can_be(given):
             raise UnknownBackend(f"backend {name!r} has the {attribute} {given!r:.80}: it must be {wanted}")

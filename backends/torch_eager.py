@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolproof.backends import torch_streams
 from poolproof.backends.base import (
@@ -94,7 +95,7 @@ class TorchEager(Backend):
 
     def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002  (there are no modes)
         placed = Placed(self, call)
-        refusal, seconds = self.attempt(placed.compute)
+        refusal, seconds = self.perform(placed.compute)
         return refusal or placed.outcome(seconds)
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
@@ -102,7 +103,7 @@ class TorchEager(Backend):
             return super().run_sequence(actions, calls)
         placed = [Placed(self, call) for call in calls]
         interpreter = torch_streams.TorchInterpreter(self.module, placed, self._delay_block)
-        refusal, _ = self.attempt(lambda: interpreter.perform_all(actions))
+        refusal, _ = self.perform(lambda: interpreter.perform_all(actions))
         if refusal:
             return SequenceResult((*(0,) * interpreter.performed, -1), refusal.message)
         interpreter.take_copied_outputs()
@@ -114,7 +115,7 @@ class TorchEager(Backend):
     def _delay_block(self) -> torch.Tensor:
         return self.torch.empty((2, torch_streams.BLOCK), dtype=self.torch.uint8, device=self.device)
 
-    def attempt(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
+    def perform(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
         """Queue ``work`` on an idle device and wait for it; return torch's refusal, if any, and the seconds it took."""
         try:
             self._synchronize()
@@ -144,9 +145,13 @@ class TorchEager(Backend):
         """View the tensor in its own memory; with an offset, through its storage, which numpy does not pass on."""
         if tensor.offset:
             return self._strided(self.torch.from_numpy(tensor.storage), tensor, tensor.offset)
-        if dtype_name(tensor.dtype) in UNKNOWN_TO_NUMPY:
-            return self.torch.from_numpy(tensor.array.view(np.int16)).view(self._dtype(tensor))
-        return self.torch.from_numpy(tensor.array)
+        return self.from_numpy(tensor.array)
+
+    def from_numpy(self, array: NDArray) -> torch.Tensor:
+        """View an array as a tensor; torch takes no bfloat16, which is ml_dtypes', from numpy."""
+        if dtype_name(array.dtype) == "bfloat16":
+            return self.torch.from_numpy(array.view(np.int16)).view(self.torch.bfloat16)
+        return self.torch.from_numpy(array)
 
     def device_view(self, buffer: torch.Tensor, tensor: Tensor) -> torch.Tensor:
         return self._strided(buffer, tensor, tensor.guard // tensor.dtype.itemsize + tensor.offset)
@@ -156,10 +161,6 @@ class TorchEager(Backend):
 
     def _dtype(self, tensor: Tensor) -> torch.dtype:
         return cast("torch.dtype", getattr(self.torch, dtype_name(tensor.dtype)))
-
-
-UNKNOWN_TO_NUMPY = ("bfloat16",)
-"""Dtypes of ml_dtypes, which torch does not take from numpy; all of two bytes."""
 
 
 class Placed:

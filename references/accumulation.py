@@ -15,7 +15,7 @@ from poolproof.references.formats import FLOAT32, FloatFormat
 AccumulationKind = Literal["acc32", "native", "mixed"]
 
 _FLAGS = ("ftz", "cast-ftz", "saturate")
-_SPELLING = re.compile(r"(?P<kind>acc32|native|mixed)(?:\((?P<tiles>\d+)\))?(?P<flags>(?:\+[a-z-]+)*)")
+_SPELLING = re.compile(rf"(acc32|native|mixed\((\d+)\))((?:\+(?:{'|'.join(_FLAGS)}))*)")
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,9 @@ class AccumulationModel:
             raise ValueError(
                 f"accumulation model {text!r} is not acc32, native or mixed(TILES) with flags from {_FLAGS}"
             )
-        kind, tiles, flags = match["kind"], match["tiles"], match["flags"].split("+")[1:]
-        if (kind == "mixed") != (tiles is not None):
-            raise ValueError(f"accumulation model {text!r}: mixed, and only mixed, carries a number of tiles")
-        unknown = [flag for flag in flags if flag not in _FLAGS]
-        if unknown:
-            raise ValueError(f"accumulation model {text!r}: unknown flag {unknown[0]!r}, known are {_FLAGS}")
-        raised = (flag in flags for flag in _FLAGS)
-        return cls(cast(AccumulationKind, kind), int(tiles or 1), *raised)
+        kind, tiles, flags = match.groups()
+        raised = (flag in flags.split("+") for flag in _FLAGS)
+        return cls(cast(AccumulationKind, kind.partition("(")[0]), int(tiles or 1), *raised)
 
 
 ACC32 = AccumulationModel("acc32")

@@ -14,6 +14,7 @@ from poolproof.references.formats import FLOAT32, Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.compiled import argument
 from poolproof.references.kernels.criterion import AccumulationParameters, Admissible, bound_cells, limit_of
+from poolproof.references.kernels.numbers import FormatNumbers
 from poolproof.references.kernels.sums import ExactSums, empty_sums, sum_plane
 
 
@@ -41,15 +42,8 @@ def admissible(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -
 def accumulation_parameters(output: FloatFormat, model: AccumulationModel) -> AccumulationParameters:
     accumulator = model.accumulator(output)
     return AccumulationParameters(
-        precision=output.precision,
-        min_exponent=output.min_exponent,
-        largest=output.max,
-        smallest_normal=output.smallest_normal,
-        sum_precision=accumulator.precision,
-        sum_min_exponent=accumulator.min_exponent,
-        sum_smallest_normal=accumulator.smallest_normal,
-        overflow_threshold=accumulator.overflow_threshold,
-        roundoff=accumulator.unit_roundoff,
+        output=_numbers_of(output),
+        accumulator=_numbers_of(accumulator),
         narrows=accumulator is not output,
         tiles=model.tiles if model.kind == "mixed" and output.precision <= FLOAT32.precision else 0,
         tile_roundoff=FLOAT32.unit_roundoff,
@@ -57,3 +51,7 @@ def accumulation_parameters(output: FloatFormat, model: AccumulationModel) -> Ac
         cast_flushes=model.cast_flushes,
         saturates=model.saturates,
     )
+
+
+def _numbers_of(fmt: FloatFormat) -> FormatNumbers:
+    return FormatNumbers._make(getattr(fmt, name) for name in FormatNumbers._fields)

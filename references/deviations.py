@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.references.formats import FLOAT32, Float64, FloatFormat
+from poolproof.references.accumulation import ACC32
+from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.sums import ExactSums
 
@@ -56,10 +57,9 @@ class Deviations:
         """Yield the deviations of `PART` cells at a time; once where there are none."""
         for first in range(0, max(self.outputs.size, 1), PART):
             cells = slice(first, first + PART)
-            sums, second = ExactSums._make(fact[cells] for fact in self.sums), self.second
-            yield replace(
-                self, outputs=self.outputs[cells], sums=sums, second=None if second is None else second[cells]
-            )
+            sums = ExactSums._make(fact[cells] for fact in self.sums)
+            second = None if self.second is None else self.second[cells]
+            yield replace(self, outputs=self.outputs[cells], sums=sums, second=second)
 
     @cached_property
     def golden(self) -> Float64:
@@ -117,16 +117,14 @@ def same_values(actual: Float64, expected: Float64) -> Bool:
     return (actual == expected) | (np.isnan(actual) & np.isnan(expected))
 
 
-def sequential_sums(
-    cells: Int64, terms: Float64, size: int, fmt: FloatFormat, accumulator: FloatFormat | None = None
-) -> Float64:
+def sequential_sums(cells: Int64, terms: Float64, size: int, fmt: FloatFormat) -> Float64:
     """Sum ``terms`` (terms,) into ``cells`` (terms,) of [0, size); float64 values of ``fmt``, of shape (size,).
 
     The plainest implementation there is: gradients added one by one in memory order, narrowed once. It stands in for
     a second device where a standard compares two, and is one admissible result, not the truth. Every addition rounds
-    to ``accumulator``: by default float32, or the output's own format where that is wider.
+    to float32, or to the output's own format where that is wider.
     """
-    accumulator = accumulator or (FLOAT32 if fmt.precision < FLOAT32.precision else fmt)
+    accumulator = ACC32.accumulator(fmt)
     total = np.zeros(size, accumulator.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         np.add.at(total, cells, terms.astype(accumulator.dtype))

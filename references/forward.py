@@ -22,6 +22,7 @@ from poolproof.references.kernels.forward import ForwardParameters, Spans, find_
 _CHUNK_CELLS = 1 << 16
 """Cells that are held in float64 at a time; at least those of one plane."""
 
+
 Flags = NDArray[np.uint8]
 
 
@@ -124,15 +125,13 @@ def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:
-    """Return the windows along depth, height and width; a plane of two axes has one window of one cell in depth."""
-    spans = [_ONE_CELL] * (3 - len(axes)) + [_spans_of(axis) for axis in axes]
-    return spans[0], spans[1], spans[2]
+    """Return the windows along depth, height and width; a plane of two axes has one window of one cell in depth.
 
-
-@lru_cache(maxsize=4096)
-def _spans_of(axis: Axis) -> Spans:
-    """Convert an axis: the cells that a window visits are equally spaced."""
-    return Spans(axis.size, axis.step, axis.first_cells.astype(np.int64), axis.choices.astype(np.int64))
+    The cells that a window visits are equally spaced.
+    """
+    spans = [Spans(axis.size, axis.step, axis.first_cells, axis.choices) for axis in axes]
+    depth, height, width = [_ONE_CELL] * (3 - len(axes)) + spans
+    return depth, height, width
 
 
 _ONE_CELL = Spans(1, 1, np.zeros(1, np.int64), np.ones(1, np.int64))

@@ -40,6 +40,10 @@ Place = Callable[[Shape, str], Placement]
 """(shape, letters of the axes) -> where a tensor lies."""
 
 
+def _as_it_is(letters: str) -> str:
+    return letters
+
+
 @dataclass(frozen=True)
 class Arrangement:
     """A way to lay a tensor out.
@@ -53,7 +57,7 @@ class Arrangement:
     axes: str = ""
     shared: str = ""
     marked: bool = False
-    order: Callable[[str], str] = lambda letters: letters
+    order: Callable[[str], str] = _as_it_is
 
     def suits(self, shape: Shape, letters: str) -> bool:
         """Tell whether a tensor can be laid out so, and is not contiguous then."""
@@ -128,10 +132,6 @@ def _letters(shape: Shape, spatial_rank: int) -> str:
     return (PLANES + AXES[-spatial_rank:])[-len(shape) :]
 
 
-def _as_it_is(letters: str) -> str:
-    return letters
-
-
 def _nested(
     order: Callable[[str], str] = _as_it_is,
     *,
@@ -140,11 +140,12 @@ def _nested(
     before: int = 0,
     behind: int = 0,
     repeated: str = "",
+    units: int = 0,
 ) -> Place:
     """Nest axes without gaps; ``order`` gives their letters, outermost first.
 
     Along the axis ``cut`` every ``step``-th element is taken, without so many ``before`` and ``behind``. Along the axes
-    ``repeated`` one element is stored, and has stride 0.
+    ``repeated`` one element is stored, and has stride 0. Axes of length 1 have the stride ``units``, if it is not 0.
     """
 
     def place(shape: Shape, letters: str) -> Placement:
@@ -156,6 +157,7 @@ def _nested(
             strides[axis] = whole
             whole *= lengths[axis] or 1
         start = before * strides.get(cut, whole)
+        strides |= {axis: units for axis, size in zip(letters, shape, strict=True) if units and size == 1}
         factors = {cut: step} | dict.fromkeys(repeated, 0)
         return Placement(tuple(strides[axis] * factors.get(axis, 1) for axis in letters), start)
 
@@ -182,14 +184,6 @@ def _overlapping(axis: str) -> Arrangement:
     return Arrangement(place, axis, shared=PLANES if axis == "n" else AXES[AXES.index(axis) :])
 
 
-def _odd_units(order: Callable[[str], str] = _as_it_is) -> Place:
-    def place(shape: Shape, letters: str) -> Placement:
-        strides = _nested(order)(shape, letters).strides
-        return Placement(tuple(7 if size == 1 else stride for size, stride in zip(shape, strides, strict=True)))
-
-    return place
-
-
 def _channels_last(letters: str) -> str:
     return letters.replace("c", "") + "c"
 
@@ -211,7 +205,7 @@ LAYOUTS: dict[str, Arrangement] = {
     "reversed": Arrangement(_nested(lambda letters: letters[::-1]), marked=True),
     "sliced": Arrangement(_nested(cut="w", step=2), "w", marked=True),
     "padded_rows": Arrangement(_nested(cut="w", behind=3), "w", marked=True),
-    "odd_units": Arrangement(_odd_units(), marked=True),
+    "odd_units": Arrangement(_nested(units=7), marked=True),
     "expanded": Arrangement(_repeating_outermost, shared=PLANES),
     "contiguous_slice": Arrangement(_nested(cut="n", before=1), marked=True),
     "channels_last_slice": Arrangement(_nested(_channels_last, cut="n", before=1), marked=True),
@@ -235,7 +229,7 @@ LAYOUTS: dict[str, Arrangement] = {
     },
     "nhwc_narrowed_c": Arrangement(_nested(_channels_last, cut="c", before=1, behind=2), "c", order=_channels_last),
     "nhwc_transposed": Arrangement(_nested(), marked=True),
-    "nhwc_odd_units": Arrangement(_odd_units(_channels_last), marked=True),
+    "nhwc_odd_units": Arrangement(_nested(_channels_last, units=7), marked=True),
     "nhwc_expanded_c": Arrangement(_nested(_channels_last, repeated="c"), "c", shared="c", order=_channels_last),
 }
 """nhwc: channels last, and handed over as such, four axes in that order under a tag that says so. transposed: last

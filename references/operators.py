@@ -21,11 +21,6 @@ class Direction(TextEnum):
     FORWARD = "forward"
 
 
-_INPUTS = {Direction.BACKWARD: ("grad_output", "self", "indices"), Direction.FORWARD: ("self",)}
-_OUTPUTS = {Direction.BACKWARD: ("grad_input",), Direction.FORWARD: ("out", "indices")}
-_POOLED = {Direction.BACKWARD: "grad_output", Direction.FORWARD: "out"}
-
-
 @dataclass(frozen=True)
 class Operator:
     """One API of the family.
@@ -50,11 +45,11 @@ class Operator:
 
     @cached_property
     def direction(self) -> Direction:
-        return Direction.FORWARD if self.producer is None else Direction.BACKWARD
+        return Direction.BACKWARD if self.is_backward else Direction.FORWARD
 
     @cached_property
     def is_backward(self) -> bool:
-        return self.direction is Direction.BACKWARD
+        return self.producer is not None
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -69,17 +64,17 @@ class Operator:
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Tensor arguments that are read, in API order."""
-        return _INPUTS[self.direction]
+        return ("grad_output", "self", "indices") if self.is_backward else ("self",)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
         """Tensor arguments that are written, in API order."""
-        return _OUTPUTS[self.direction]
+        return ("grad_input",) if self.is_backward else ("out", "indices")
 
     @property
     def pooled(self) -> str:
         """The data tensor with one value for each window."""
-        return _POOLED[self.direction]
+        return "grad_output" if self.is_backward else "out"
 
     @cached_property
     def tensors(self) -> tuple[str, ...]:
@@ -120,15 +115,15 @@ _FAMILY = (
 OPERATORS = {operator.name: operator for operator in _FAMILY}
 if unknown := {operator.producer for operator in _FAMILY} - {None, *OPERATORS}:
     raise ValueError(f"no operator of the family is the producer {', '.join(map(str, unknown))}")
-BACKWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direction.BACKWARD)
-FORWARDS = tuple(operator for operator in _FAMILY if operator.direction is Direction.FORWARD)
+BACKWARDS = tuple(operator for operator in _FAMILY if operator.is_backward)
+FORWARDS = tuple(operator for operator in _FAMILY if not operator.is_backward)
+
+
+_BY_NAME = {name: each for each in _FAMILY for name in (each.name, f"aclnn{each.name}", each.aten)}
 
 
 def find_operator(name: str) -> Operator:
     """Find an operator by its own name, with or without ``aclnn``, or its aten name. KeyError if there is none."""
-    if name in OPERATORS:
-        return OPERATORS[name]
-    for operator in _FAMILY:
-        if name in (operator.name, f"aclnn{operator.name}", operator.aten):
-            return operator
-    raise KeyError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")
+    if name not in _BY_NAME:
+        raise KeyError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")
+    return _BY_NAME[name]

@@ -6,7 +6,7 @@ permissions: a call that is accepted all the same must give the right result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum, auto
 
 
@@ -19,36 +19,18 @@ class RefusalCondition(Enum):
     """A forward with a window that has no cell inside the plane."""
 
 
-@dataclass(frozen=True)
-class PublishedRefusal:
-    """A kind of call that an interface may refuse; ``reason`` may name ``{operator}``, the interface's own name."""
-
-    condition: RefusalCondition
-    reason: str
-    source: str
-
-
-def _not_deterministic(device: str) -> PublishedRefusal:
-    return PublishedRefusal(
-        RefusalCondition.DETERMINISTIC_BACKWARD,
-        f"torch lists {{operator}} on {device} as not deterministic",
-        "torch.use_deterministic_algorithms, list of operations that throw",
-    )
-
-
 ANY_INTERFACE = ""
 """The name of every interface that has no row of its own."""
 
-REFUSALS: dict[str, tuple[PublishedRefusal, ...]] = {
-    "torch-cpu": (),
-    "torch-cuda": (_not_deterministic("cuda"),),
-    "torch-npu": (_not_deterministic("npu"),),
-    ANY_INTERFACE: (
-        PublishedRefusal(
-            RefusalCondition.EMPTY_WINDOW,
-            "windows without a cell are refused",
-            "the claim of the aspect empty_windows: no document says what such a window gives",
-        ),
-    ),
+_NOT_DETERMINISTIC = "torch lists {{operator}} on {device} as not deterministic"
+
+REFUSALS: Mapping[str, Mapping[RefusalCondition, str]] = {
+    "torch-cpu": {},
+    # torch.use_deterministic_algorithms, list of operations that throw
+    "torch-cuda": {RefusalCondition.DETERMINISTIC_BACKWARD: _NOT_DETERMINISTIC.format(device="cuda")},
+    "torch-npu": {RefusalCondition.DETERMINISTIC_BACKWARD: _NOT_DETERMINISTIC.format(device="npu")},
+    # the claim of the aspect empty_windows: no document says what such a window gives
+    ANY_INTERFACE: {RefusalCondition.EMPTY_WINDOW: "windows without a cell are refused"},
 }
-"""Permissions by the interface that a backend implements (`Backend.interface`)."""
+"""By the interface that a backend implements (`Backend.interface`): the calls that it may refuse, and the reason, which
+may name ``{operator}``, the interface's own name."""

@@ -102,7 +102,6 @@ _ROUNDS = [(number + call, call) for number in range(0, 32, 2) for call in (0, 1
 
 
 def actions_of(*texts: str) -> Actions:
-    """Read each action as `Action.parse` does."""
     return tuple(map(Action.parse, texts))
 
 

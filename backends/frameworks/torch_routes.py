@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend
-from poolproof.backends.torch_eager import UNKNOWN_TO_NUMPY, TorchEager
+from poolproof.backends.torch_eager import TorchEager
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
 from poolproof.references.geometry import expand
@@ -73,11 +72,7 @@ class TorchRoute(CopyingBackend):
     def tensor(self, array: NDArray | None, call: ArrayCall) -> torch.Tensor:
         """Copy to the device, in the memory format that the mode names."""
         assert array is not None
-        name = array.dtype.name
-        if name in UNKNOWN_TO_NUMPY:
-            made = self.torch.from_numpy(array.view(np.int16).copy()).view(getattr(self.torch, name))
-        else:
-            made = self.torch.from_numpy(array.copy())
+        made = self._eager.from_numpy(array.copy())
         return made.to(self._device).to(memory_format=self.memory_format(call))
 
     def memory_format(self, call: ArrayCall) -> torch.memory_format:

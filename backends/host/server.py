@@ -25,7 +25,7 @@ from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, 
 from poolproof.backends.host import protocol
 from poolproof.backends.host.process_state import ProcessState, allocated_bytes
 from poolproof.backends.host.protocol import Channel, Description, Raised
-from poolproof.backends.registry import UnknownBackend, create
+from poolproof.backends.registry import ATTRIBUTES, UnknownBackend, create
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import OPERATORS
@@ -125,7 +125,7 @@ class RequestServer:
 
     def attempt(self, request: Record) -> Record:
         call = ContractCall.from_record(request["call"])
-        attempt = self.backend.attempt(call, runs=request.get("runs", True))  # type: ignore[attr-defined]
+        attempt = self.backend.attempt(call, runs=request.get("runs", True))
         return self.with_state({"attempt": protocol.write_flat(protocol.checked(attempt, Attempt, "attempt"))})
 
     def sequence(self, request: Record) -> Record:
@@ -227,9 +227,8 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
     for given in abilities.values():
         if not isinstance(given, Abilities):
             raise UnknownBackend(f"backend {name!r} gives {given!r:.80} from abilities: it must be Abilities")
-    alike = ("product", "interface", "survives_fork", "modes", "variants", "tags", "actions")
     return Description(
-        **{attribute: getattr(backend, attribute) for attribute in alike},
+        **{attribute: getattr(backend, attribute) for attribute in ATTRIBUTES},
         environment={str(name): str(value) for name, value in backend.environment().items()},
         unsupported=unsupported,
         abilities=abilities,

@@ -14,18 +14,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_814,
-    "backends": 5_381,
-    "suites": 15_292,
+    "references": 7_739,
+    "backends": 5_370,
+    "suites": 15_291,
     "suites/cases": 4_630,
-    "suites/judging": 3_335,
+    "suites/judging": 3_334,
     "suites/plan": 1_524,
     "suites/isolation": 1_498,
     "suites/run": 1_063,
     "suites/probe": 887,
     "suites/fleet": 499,
     "reports": 11_445,
-    "meta_tests": 23_345,
+    "meta_tests": 23_346,
 }
 
 CLASSES, FRAMES = 24, 15

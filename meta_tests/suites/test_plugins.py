@@ -94,7 +94,7 @@ def standards(package: Package, module: str) -> LoadedPlugins:
         ("", "it raised AttributeError: module 'theirs' has no attribute 'MINE'"),
         ("MINE = 5", "it names 5, no Standard with a name"),
         ("MINE = (told('a', True), 'b')", "it names 'b', no Standard with a name"),
-        ("MINE = told(5, True)", "it names Told(name=5, source='us', note='', specials='silent', answer=True), no"),
+        ("MINE = told(5, True)", "it names Told(name=5, source='us', note='', answer=True), no"),
         ("MINE = told('ttk-close', True)", "there is another standard called 'ttk-close'"),
         ("MINE = told('a', True), told('a', True)", "there is another standard called 'a'"),
     ],

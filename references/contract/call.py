@@ -116,7 +116,6 @@ class ContractCall:
         return values
 
     def is_null(self, name: str) -> bool:
-        """Check whether a tensor, a list or an out-pointer is null."""
         return name in self.null_outputs or None in (self.tensors.get(name, self), self.lists.get(name, self))
 
     def with_tensors(self, tensors: Mapping[str, TensorArgument | None]) -> ContractCall:
@@ -126,7 +125,6 @@ class ContractCall:
         return replace(self, lists={**self.lists, **lists})
 
     def with_null(self, name: str) -> ContractCall:
-        """Make a tensor, a list or an out-pointer null."""
         if name in OUT_POINTERS:
             return replace(self, null_outputs=self.null_outputs | {name})
         return self.with_lists({name: None}) if name in self.lists else self.with_tensors({name: None})

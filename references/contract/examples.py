@@ -131,7 +131,6 @@ def supporting_products(api: str) -> Products:
 
 
 def base_template(api: str) -> Template:
-    """Return the template of an API's legal call that every example starts from."""
     return Template(api=api, **_BASES[api])
 
 
@@ -184,6 +183,7 @@ _COMMON: Variants = {
     "plane of 2^31 - 1 cells": {"shape": _flat(2**31 - 1)},
 }
 
+_ONE_CELL = {"kernel_size": _everywhere(1), "padding": _everywhere(0)}
 _DROPPED = {"kernel_size": _everywhere(2), "stride": _everywhere(3), "padding": _everywhere(1), "ceil_mode": True}
 
 _WINDOWED: Variants = {
@@ -194,12 +194,8 @@ _WINDOWED: Variants = {
     "ceil mode keeps a partial window": {"shape": _spatially(6), "padding": _everywhere(0), "ceil_mode": True},
     "stride list is empty": {"stride": ()},
     "lists of one value": {"kernel_size": (3,), "stride": (2,), "padding": (1,), "dilation": (1,)},
-    "kernel of one cell": {"kernel_size": _everywhere(1), "padding": _everywhere(0)},
-    "kernel of one cell, stride 1": {
-        "kernel_size": _everywhere(1),
-        "stride": _everywhere(1),
-        "padding": _everywhere(0),
-    },
+    "kernel of one cell": _ONE_CELL,
+    "kernel of one cell, stride 1": {**_ONE_CELL, "stride": _everywhere(1)},
 }
 
 _ADAPTIVE: Variants = {

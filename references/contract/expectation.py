@@ -71,11 +71,7 @@ class Response:
 
     def matches(self, phase_one: int, phase_two: int | None = None) -> bool:
         """Compare with the returned statuses; a phase two that was not run contradicts nothing."""
-        if phase_one != self.phase_one:
-            return False
-        if self.phase == 1 or phase_two is None:
-            return True
-        return phase_two == self.status
+        return phase_one == self.phase_one and (self.phase == 1 or phase_two in (None, self.status))
 
 
 class Follows(StrEnum):

@@ -69,7 +69,6 @@ class Compiled(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        """The numba dispatcher."""
         return _cached(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
 
     @property
@@ -125,7 +124,9 @@ def _cached(function: Callable[..., Any]) -> Any:
     """Load the compiled function from disk, or compile it; in memory whatever is wrong with the disk."""
     import numba
 
-    signature = _signature(function)
+    hints = typing.get_type_hints(function)
+    del hints["return"]
+    signature = tuple(map(_numba_type, hints.values()))
     folder = cache_folder()
     if folder is None:
         return _in_memory(function, signature)
@@ -152,12 +153,6 @@ def _in_memory(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
     import numba
 
     return numba.njit(*([signature] if signature else []), nogil=True, error_model="numpy")(function)
-
-
-def _signature(function: Callable[..., Any]) -> tuple[Any, ...]:
-    hints = typing.get_type_hints(function)
-    hints.pop("return", None)
-    return tuple(map(_numba_type, hints.values()))
 
 
 def _numba_type(hint: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolproof.references.kernels.compiled import Bytes, Flags, Floats, SmallInts, argument, compiled, helper
-from poolproof.references.kernels.numbers import NO_LATTICE, binade, power, rounded
+from poolproof.references.kernels.numbers import NO_LATTICE, FormatNumbers, binade, power, rounded
 from poolproof.references.kernels.sums import (
     BOTH_INFINITIES,
     NAN,
@@ -29,11 +29,8 @@ ZERO = 8
 class AccumulationParameters(NamedTuple):
     """The numbers of an accumulation model and its output format.
 
-    precision, min_exponent, largest, smallest_normal
-        The output's format.
-    sum_precision, sum_min_exponent, sum_smallest_normal, overflow_threshold, roundoff
-        The narrowest format that a partial sum passes through, with its least magnitude that rounds to infinity and
-        its unit roundoff.
+    output, accumulator
+        The output's format, and the narrowest that a partial sum passes through.
     narrows
         Sums are rounded into the output's format at the end, once.
     tiles, tile_roundoff
@@ -42,15 +39,8 @@ class AccumulationParameters(NamedTuple):
         `AccumulationModel.flushes_subnormals`, ``cast_flushes`` and ``saturates``.
     """
 
-    precision: int
-    min_exponent: int
-    largest: float
-    smallest_normal: float
-    sum_precision: int
-    sum_min_exponent: int
-    sum_smallest_normal: float
-    overflow_threshold: float
-    roundoff: float
+    output: FormatNumbers
+    accumulator: FormatNumbers
     narrows: bool
     tiles: int
     tile_roundoff: float
@@ -97,7 +87,6 @@ def bound_cells(
 
 @compiled
 def accept_cells(bounds: Admissible, outputs: Floats, accepted: Flags) -> None:
-    """Fill whether each output is admissible."""
     for i in range(outputs.size):
         low, high, specials = bounds.low[i], bounds.high[i], bounds.specials[i]
         accepted[i] = accepts(low, high, bounds.lattice[i], specials, bounds.limit, outputs[i])
@@ -135,7 +124,7 @@ def is_single_valued(low: float, high: float, specials: int) -> bool:
 @helper
 def limit_of(parameters: AccumulationParameters) -> float:
     """Return the magnitude to which a saturating cast may clamp, exempt from the lattice; infinite for other casts."""
-    return parameters.largest if parameters.saturates else math.inf
+    return parameters.output.max if parameters.saturates else math.inf
 
 
 @helper
@@ -143,18 +132,18 @@ def admissible(cell: Cell, parameters: AccumulationParameters) -> tuple[float, f
     """Return (low, high, specials); NaN and infinite terms decide before any arithmetic does."""
     if cell.k == 0:
         return 0.0, 0.0, ZERO if parameters.cast_flushes else 0
-    error = summation_error(cell, parameters)
-    up = cell.positive + error >= parameters.overflow_threshold
-    down = cell.negative + error >= parameters.overflow_threshold
+    error, threshold = summation_error(cell, parameters), parameters.accumulator.overflow_threshold
+    up, down = cell.positive + error >= threshold, cell.negative + error >= threshold
     if cell.kinds:
         return _of_special_terms(cell.kinds, up, down)
     low, high = _interval(cell, error, parameters)
     specials = (POSITIVE_INFINITY if up else 0) | (NEGATIVE_INFINITY if down else 0) | (NAN if up and down else 0)
     if parameters.saturates:
-        low = min(max(-parameters.largest if down else low, -parameters.largest), parameters.largest)
-        high = min(max(parameters.largest if up else high, -parameters.largest), parameters.largest)
+        largest = parameters.output.max
+        low = min(max(-largest if down else low, -largest), largest)
+        high = min(max(largest if up else high, -largest), largest)
         specials &= NAN
-    if parameters.cast_flushes and min(abs(low), abs(high)) < parameters.smallest_normal:
+    if parameters.cast_flushes and min(abs(low), abs(high)) < parameters.output.smallest_normal:
         specials |= ZERO
     return low, high, specials
 
@@ -178,15 +167,14 @@ def _interval(cell: Cell, error: float, parameters: AccumulationParameters) -> t
     """Bound the result of finite terms: one value where S is rounded once in every order and model (B7)."""
     total, residue = cell.sum, cell.residue
     if _is_rounded_once(cell.k, cell.lattice, parameters):
-        only = rounded(total, residue, parameters.precision, parameters.min_exponent, parameters.largest)
+        only = rounded(total, residue, parameters.output)
         return only, only
     low = high = total
     if error > 0.0 or residue != 0.0:
         slack = (error + abs(residue)) * (1.0 + 2.0**-50)
         low, high = np.nextafter(total - slack, -math.inf), np.nextafter(total + slack, math.inf)
     if parameters.narrows:
-        low = rounded(low, 0.0, parameters.precision, parameters.min_exponent, parameters.largest)
-        high = rounded(high, 0.0, parameters.precision, parameters.min_exponent, parameters.largest)
+        return rounded(low, 0.0, parameters.output), rounded(high, 0.0, parameters.output)
     return low, high
 
 
@@ -194,7 +182,7 @@ def _interval(cell: Cell, error: float, parameters: AccumulationParameters) -> t
 def _is_rounded_once(k: int, lattice: int, parameters: AccumulationParameters) -> bool:
     """Check for at most two terms, none of which, nor their sum, may be flushed."""
     if parameters.flushes:
-        return k == 0 or (k <= 2 and lattice >= parameters.sum_min_exponent)
+        return k == 0 or (k <= 2 and lattice >= parameters.accumulator.min_exponent)
     return k <= 2
 
 
@@ -204,21 +192,22 @@ def summation_error(cell: Cell, parameters: AccumulationParameters) -> float:
     k, error = cell.k, 0.0
     if k > 1:
         magnitude = max(cell.positive, cell.negative)
-        if magnitude > power(min(cell.lattice, 960) + parameters.sum_precision):
+        if magnitude > power(min(cell.lattice, 960) + parameters.accumulator.precision):
             total = cell.positive + cell.negative
             error = _subset_sum_bound(magnitude, total, _growth(k, parameters))
     if parameters.flushes and k > 0:
-        error += (2 * k - 1) * parameters.sum_smallest_normal
+        error += (2 * k - 1) * parameters.accumulator.smallest_normal
     return error
 
 
 @helper
 def _growth(k: int, parameters: AccumulationParameters) -> float:
     """Return (roundings) * (unit roundoff) of k - 1 additions."""
+    roundoff = parameters.accumulator.unit_roundoff
     if parameters.tiles == 0:
-        return (k - 1) * parameters.roundoff
+        return (k - 1) * roundoff
     tiles = min(k, parameters.tiles)
-    return (k - tiles) * parameters.tile_roundoff + (2 * tiles - 1) * parameters.roundoff
+    return (k - tiles) * parameters.tile_roundoff + (2 * tiles - 1) * roundoff
 
 
 @helper

@@ -126,7 +126,6 @@ def window_at(start: int, depth: Spans, height: Spans, width: Spans, d: int, h: 
 
 @helper
 def flags_of(cells: Floats, window: Window, rule: ForwardParameters, output: float, index: int) -> int:
-    """Compute the flags of one window, given its maximum ``output`` and index."""
     found = index_of_maximum(cells, window, rule)
     maximum = maximum_at(cells, window.start, found, rule) if has_cells(window) else rule.empty
     flags = 0 if is_as_great(output, maximum, rule) else WRONG_MAXIMUM

@@ -210,7 +210,7 @@ def _judge_cell(
         finite = True
         error = (output - cell.sum) - cell.residue
         if error != 0.0:
-            ulps = abs(error) / ulp(cell.sum, parameters.precision, parameters.min_exponent)
+            ulps = abs(error) / ulp(cell.sum, parameters.output)
             relative = abs(output - right) / (abs(right) + guard)
             outward = ulps if (error > 0.0) == (cell.sum > 0.0) else -ulps
         classes.ulps[_ulp_class(ulps)] += 1
@@ -254,24 +254,23 @@ def _classify(
     classes.k_cells[number] += 1
     if error == 0.0 and low == high:
         return math.inf
-    unit = ulp(max(cell.positive, cell.negative), parameters.precision, parameters.min_exponent)
+    unit = ulp(max(cell.positive, cell.negative), parameters.output)
     classes.k_error[number] = max(classes.k_error[number], abs(error) / unit)
     classes.k_bound[number] = max(classes.k_bound[number], max(high - cell.sum, cell.sum - low) / unit)
     room = high - cell.sum if error > 0.0 else cell.sum - low
-    if 0.0 < room < math.inf and high - low > ulp(cell.sum, parameters.precision, parameters.min_exponent):
+    if 0.0 < room < math.inf and high - low > ulp(cell.sum, parameters.output):
         return (room - abs(error)) / room
     return math.inf
 
 
 @helper
 def _correctly_rounded(cell: Cell, parameters: AccumulationParameters) -> float:
-    """Round the exact sum once."""
     exact = cell.sum
     if cell.kinds & NAN or cell.kinds == BOTH_INFINITIES:
         exact = math.nan
     elif cell.kinds:
         exact = math.inf if cell.kinds == POSITIVE_INFINITY else -math.inf
-    return rounded(exact, cell.residue, parameters.precision, parameters.min_exponent, parameters.largest)
+    return rounded(exact, cell.residue, parameters.output)
 
 
 @helper

@@ -1,11 +1,9 @@
-"""Arithmetic of single numbers: powers of two, units in the last place, rounding into a format.
-
-A format is its precision, least exponent and largest value, as in `poolproof.references.formats`.
-"""
+"""Arithmetic of single numbers: powers of two, units in the last place, rounding into a format."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +11,18 @@ from poolproof.references.kernels.compiled import helper
 
 NO_LATTICE = np.iinfo(np.int32).max // 2
 """The lattice exponent of a sum without a term that is finite and not zero."""
+
+
+class FormatNumbers(NamedTuple):
+    """The numbers of a format, as `poolproof.references.formats.FloatFormat` has them."""
+
+    precision: int
+    min_exponent: int
+    max: float
+    smallest_normal: float
+    overflow_threshold: float
+    unit_roundoff: float
+
 
 _FRACTION_BITS, _BIAS = 52, 1023
 _EXPONENTS, _FRACTIONS = 0x7FF, (1 << 52) - 1
@@ -64,22 +74,22 @@ def binade(x: float) -> float:
 
 
 @helper
-def ulp(x: float, precision: int, min_exponent: int) -> float:
+def ulp(x: float, fmt: FormatNumbers) -> float:
     """Return the distance between neighbours of the format in the binade of a finite x."""
-    exponent = min_exponent if x == 0.0 else max(exponent_of(x), min_exponent)
-    return power(exponent - (precision - 1))
+    exponent = fmt.min_exponent if x == 0.0 else max(exponent_of(x), fmt.min_exponent)
+    return power(exponent - (fmt.precision - 1))
 
 
 @helper
-def rounded(x: float, residue: float, precision: int, min_exponent: int, largest: float) -> float:
+def rounded(x: float, residue: float, fmt: FormatNumbers) -> float:
     """Round the real number x + residue to nearest, ties to even; |residue| is at most half an ulp of x in float64."""
-    if precision == 53 or not math.isfinite(x):
+    if fmt.precision == 53 or not math.isfinite(x):
         return x
     if residue != 0.0:
         x = _to_odd(x, residue)
-    unit = ulp(x, precision, min_exponent)
+    unit = ulp(x, fmt)
     nearest = np.rint(x / unit) * unit
-    return math.copysign(math.inf, x) if abs(nearest) > largest else nearest
+    return math.copysign(math.inf, x) if abs(nearest) > fmt.max else nearest
 
 
 @helper

@@ -78,7 +78,6 @@ class Cell(NamedTuple):
 
 @helper
 def cell_of(sums: ExactSums, i: int) -> Cell:
-    """Return the facts about one cell."""
     totals = sums.sum[i], sums.residue[i], sums.positive[i], sums.negative[i]
     return Cell(sums.k[i], *totals, sums.lattice[i], sums.kinds[i])
 

@@ -6,7 +6,7 @@ this family. None decides a verdict: `poolproof.references.criterion` does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from poolproof.references.deviations import Deviations
 from poolproof.references.standards.base import CountedStandard, Standard, judge_together
@@ -23,6 +23,6 @@ STANDARDS: dict[str, CountedStandard] = {
 """Every policy by its name."""
 
 
-def judge_all(parts: Iterable[Deviations], names: Collection[str] = STANDARDS) -> dict[str, bool | None]:
-    """Return whether each named standard passes the tensor of these parts; None where it does not apply."""
-    return dict(zip(names, judge_together([STANDARDS[name] for name in names], parts), strict=True))
+def judge_all(parts: Iterable[Deviations]) -> dict[str, bool | None]:
+    """Return whether each standard passes the tensor of these parts; None where it does not apply."""
+    return dict(zip(STANDARDS, judge_together([*STANDARDS.values()], parts), strict=True))

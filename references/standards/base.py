@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +27,6 @@ def by_dtype(*values: float) -> Thresholds:
     return dict(zip(_DTYPES, values, strict=True))
 
 
-Specials = Literal["silent", "elements", "unseen"]
-"""What a text says about NaN and infinities.
-
-``silent``: nothing. A golden value that is not finite leaves the standard without an answer; an output that is not
-finite where it should be has an infinite error.
-``elements``: an element is right if both are NaN or the same infinity, and counts as one wrong element otherwise.
-``unseen``: a case with a golden value that is not finite passes without a look at it.
-"""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Standard(ABC):
     """One rule, named.
@@ -48,7 +38,6 @@ class Standard(ABC):
     name: str
     source: str
     note: str = ""
-    specials: Specials = "silent"
 
     @abstractmethod
     def judge(self, deviations: Deviations) -> bool | None:
@@ -101,14 +90,6 @@ def judge_together(standards: Sequence[CountedStandard], parts: Iterable[Deviati
     return [each.passes(totals[each.name], fmt) if each.name in totals else None for each in standards]
 
 
-def count_unanswered(part: Deviations, specials: Specials) -> int:
-    """Count golden values that are not finite, where the text says nothing about them, or passes the case unseen.
-
-    They are those that are not finite when rounded to the output's format, overflow included.
-    """
-    return 0 if specials == "elements" else count_true(~np.isfinite(part.rounded))
-
-
 def agree(errors: Float64, within: Bool) -> Bool:
     """Accept elements without an error, or with a finite one ``within`` tolerance: an infinite one admits nothing."""
     return (errors == 0.0) | (within & np.isfinite(errors))
@@ -128,6 +109,5 @@ def largest(values: Float64) -> Largest:
 
 
 def squares(values: Float64) -> float:
-    """Sum the squares."""
     with np.errstate(over="ignore"):
         return float(np.dot(values, values))

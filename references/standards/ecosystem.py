@@ -21,7 +21,6 @@ from poolproof.references.standards.base import (
     agree,
     by_dtype,
     count_true,
-    count_unanswered,
     largest,
     share,
 )
@@ -44,6 +43,15 @@ RELATIVE_2026_04: Thresholds = by_dtype(2.0**-10, 2.0**-7, 2.0**-13, 2.0**-11, 2
 # Ecosystem standard, September 2026 text, table of thresholds; rtol and atol are equal.
 TOLERANCE_2026_09: Thresholds = by_dtype(2.0**-10, 2.0**-7, 2.0**-13, 2.0**-10, 2.0**-3, 2.0**-2)
 
+Specials = Literal["silent", "elements", "unseen"]
+"""What a text says about NaN and infinities, golden values that overflow the output's format included.
+
+``silent``: nothing. A golden value that is not finite leaves the standard without an answer; an output that is not
+finite where it should be has an infinite error.
+``elements``: an element is right if both are NaN or the same infinity, and counts as one wrong element otherwise.
+``unseen``: a case with a golden value that is not finite passes without a look at it.
+"""
+
 Limit = Literal["fixed", "largest_ulp"]
 """Readings of "1e-1 or 32 ULP" as the limit of |actual - golden|.
 
@@ -57,6 +65,7 @@ class RelativeErrors(CountedStandard):
     """MERE < threshold and MARE < 10 threshold, MERE and MARE being mean and largest |a - g| / (|g| + 1e-7)."""
 
     thresholds: Thresholds
+    specials: Specials = "silent"
 
     def count(self, part: Deviations) -> Figures | None:
         if part.fmt.name not in self.thresholds:
@@ -64,11 +73,11 @@ class RelativeErrors(CountedStandard):
         with np.errstate(invalid="ignore", over="ignore"):
             relative = part.golden_error / (part.magnitude + RELATIVE_GUARD)
             total = float(relative.sum())
-        unanswered = count_unanswered(part, self.specials)
-        return Figures(unanswered=unanswered, cells=relative.size, sum=total, largest=largest(relative))
+        special = count_true(~np.isfinite(part.rounded))
+        return Figures(special=special, cells=relative.size, sum=total, largest=largest(relative))
 
     def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
-        if figures["unanswered"]:
+        if figures["special"]:
             return None if self.specials == "silent" else True
         mere, mare = share(figures["sum"], figures["cells"]), figures["largest"].value
         threshold = self.thresholds[fmt.name]
@@ -83,6 +92,7 @@ class MixedTolerance(CountedStandard):
     atol: Thresholds
     floor: Thresholds
     limit: Limit
+    specials: Specials = "silent"
 
     def count(self, part: Deviations) -> Figures | None:
         row = part.fmt.name
@@ -97,15 +107,15 @@ class MixedTolerance(CountedStandard):
         compared = np.where(np.isfinite(errors), errors, -1.0) if self.specials == "elements" else errors
         place = int(compared.argmax()) if compared.size else None
         return Figures(
-            unanswered=count_unanswered(part, self.specials),
+            special=count_true(~np.isfinite(part.rounded)),
             cells=errors.size,
             within=count_true(agree(errors, within)),
             largest=Largest(-1.0) if place is None else Largest(float(compared[place]), float(golden[place])),
         )
 
     def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
-        if figures["unanswered"]:
-            return None if self.specials == "silent" else True
+        if figures["special"] and self.specials == "silent":
+            return None
         farthest: Largest = figures["largest"]
         limit = self.floor[fmt.name]
         if self.limit == "largest_ulp" and farthest.value >= 0:

@@ -14,11 +14,9 @@ from poolproof.references.formats import FloatFormat
 from poolproof.references.standards.base import (
     CountedStandard,
     Figures,
-    Specials,
     Thresholds,
     agree,
     count_true,
-    count_unanswered,
     share,
 )
 
@@ -88,7 +86,6 @@ class CloseShare(CountedStandard):
     free: Thresholds = field(default_factory=dict)
     nan_equal: bool = True
     scaled: bool = False
-    specials: Specials = "elements"
 
     def count(self, part: Deviations) -> Figures | None:
         name, errors = part.fmt.name, part.rounded_error
@@ -100,12 +97,9 @@ class CloseShare(CountedStandard):
         beyond = ~agree(errors, within)
         if not self.nan_equal:
             beyond |= np.isnan(part.outputs)
-        unanswered = count_unanswered(part, self.specials)
-        return Figures(unanswered=unanswered, cells=errors.size, beyond=count_true(beyond))
+        return Figures(cells=errors.size, beyond=count_true(beyond))
 
-    def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
-        if figures["unanswered"]:
-            return None if self.specials == "silent" else True
+    def passes(self, figures: Figures, fmt: FloatFormat) -> bool:
         return share(figures["beyond"], figures["cells"]) <= self.free.get(fmt.name, 0.0)
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import cast
 
-from poolproof.backends.base import Attempt, Backend, ContractBackend
+from poolproof.backends.base import Attempt, Backend
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.changes import models, nearest, sentence
 from poolproof.references.contract.expectation import Expectation, Follows, expectations, may_run
@@ -57,7 +56,7 @@ class ContractQuestion(Question):
         if all(reasons):
             return self.describe() | not_judged(Verdict.NOT_RUN, str(reasons[0]))
         expected = expectations(self.product, self.call)
-        made = cast(ContractBackend, backend).attempt(self.call, runs=may_run(self.call, expected))
+        made = backend.attempt(self.call, runs=may_run(self.call, expected))
         return self.describe() | {"status_code": made.phase_two or made.phase_one} | self._judged(expected, made)
 
     def _judged(self, expected: Expectation, made: Attempt) -> Row:

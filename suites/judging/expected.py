@@ -83,9 +83,9 @@ def refusal(backend: Backend, case: Case, call: Call) -> DocumentedRefusal | Non
     """Find the documented rule by which ``call``, made of ``case``, is or may be refused; None if it must be run."""
     if backend.product is not None:
         return _by_contract(backend.product, contract_call(call))
-    for row in REFUSALS.get(backend.interface, REFUSALS[ANY_INTERFACE]):
-        if _meets(case, row.condition):
-            return DocumentedRefusal(row.reason.format(operator=case.api.aten), required=False)
+    for condition, reason in REFUSALS.get(backend.interface, REFUSALS[ANY_INTERFACE]).items():
+        if _meets(case, condition):
+            return DocumentedRefusal(reason.format(operator=case.api.aten), required=False)
     return None
 
 
