@@ -39,7 +39,7 @@ from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
-from poolproof.reports.waivers import Waivers, to_records
+from poolproof.reports.waivers import Waivers, to_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -433,7 +433,7 @@ def begin(
     ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
     ``to_do`` says how many cases of each aspect are left to do. A resumed run keeps its id and its start.
     """
-    whole = {"planned_cases": sum(to_do.values()), "suite": suite_identity(), "waivers": to_records(waivers.all)}
+    whole = {"planned_cases": sum(to_do.values()), "suite": suite_identity(), "waivers": [*map(to_record, waivers.all)]}
     record, identity = {**record, **whole}, {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same_run(folder, record)

@@ -20,6 +20,7 @@ from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
 from poolproof.reports.figures.coverage import coverage, factor_coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_model
+from poolproof.reports.rows.environment import judged_text
 from poolproof.reports.rows.failures import SYMPTOM
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
@@ -57,6 +58,15 @@ class Digest:
     @property
     def gaps(self) -> pd.DataFrame:
         return self.coverage[self.coverage["missing"] > 0]
+
+    @property
+    def used_waivers(self) -> list[Review]:
+        return [review for review in self.waivers if review.state is State.USED]
+
+    @property
+    def judged(self) -> list[str]:
+        """Name each backend with product, chip, library and what it was given."""
+        return [judged_text(name, said, self.given.get(name, ())) for name, said in self.run["backends"].items()]
 
     @property
     def relevant_waivers(self) -> list[Review]:
