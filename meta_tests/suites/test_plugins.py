@@ -157,7 +157,7 @@ HAD = {"kind": "standard", "name": "mine", "package": "theirs 1.0", "fault": ""}
     ("now", "said"),
     [
         ([HAD], ""),
-        ([], "with standard 'mine' of theirs 1.0, which is not installed here"),
+        ([], "with standard 'mine' of theirs 1.0, which is not installed now"),
         ([HAD, HAD | {"name": "other"}], "without standard 'other' of theirs 1.0, which is installed now"),
         (
             [HAD | {"package": "theirs 1.1"}],

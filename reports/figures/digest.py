@@ -26,7 +26,7 @@ from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.rows.text import count_of
-from poolproof.reports.waivers import Waiver, from_records
+from poolproof.reports.waivers import Waiver, parse
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
 
@@ -157,7 +157,7 @@ def read_digest(folder: Path) -> Digest:
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
-    return from_records(run["waivers"], "run.json")
+    return [parse(record, "run.json", dates=()) for record in run["waivers"]]
 
 
 def judging_day(run: Mapping[str, Any]) -> date:

@@ -189,13 +189,8 @@ def check_terms(waivers: Iterable[Waiver], today: date) -> None:
 
 
 def to_record(waiver: Waiver) -> dict[str, Any]:
-    """Return a waiver as a JSON object; `from_records` reads it back."""
+    """Return a waiver as a JSON object; `parse` reads it back, without ``dates``."""
     return waiver.to_table() | {"expires": waiver.expires.isoformat()}
-
-
-def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waiver]:
-    """Read the waivers of a list of records that stands in ``where``."""
-    return [parse(record, where, dates=()) for record in records]
 
 
 _BOUND = re.compile(r"(<=|>=|<|>) *(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
