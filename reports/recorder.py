@@ -35,11 +35,11 @@ from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds, judged_property
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
 from poolproof.reports.rows.plugins import other_plugins
-from poolproof.reports.rows.records import first_difference, first_key
+from poolproof.reports.rows.records import begun_otherwise, first_difference
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
-from poolproof.reports.waivers import Waivers, to_records
+from poolproof.reports.waivers import Waivers, to_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -409,7 +409,8 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
         if found := first_difference(name, before.get(name), record.get(name)):
             path, was, now = found
             raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {as_begun}")
-    changed = _other_waivers(before["waivers"], record["waivers"])
+    was, given = ({waiver["id"]: waiver for waiver in one["waivers"]} for one in (before, record))
+    changed = begun_otherwise(was, given, lambda waiver: f"waiver {waiver['id']!r}", "given")
     if "plugins" in before:
         changed = other_plugins(before["plugins"], record["plugins"]) or changed
     if changed:
@@ -433,7 +434,7 @@ def begin(
     ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
     ``to_do`` says how many cases of each aspect are left to do. A resumed run keeps its id and its start.
     """
-    whole = {"planned_cases": sum(to_do.values()), "suite": suite_identity(), "waivers": to_records(waivers.all)}
+    whole = {"planned_cases": sum(to_do.values()), "suite": suite_identity(), "waivers": [*map(to_record, waivers.all)]}
     record, identity = {**record, **whole}, {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same_run(folder, record)
@@ -525,19 +526,6 @@ def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], 
 
 def _is_ours(report: pytest.TestReport) -> bool:
     return any(name == "poolproof" for name, _ in report.user_properties)
-
-
-def _other_waivers(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
-    """Say how the waivers of two records differ, by the first difference; empty without one."""
-    was, found = ({waiver["id"]: waiver for waiver in waivers} for waivers in (before, now))
-    key = first_key(was, found)
-    if key is None:
-        return ""
-    if key not in found:
-        return f"with waiver {key!r}, which is not given now"
-    if key not in was:
-        return f"without waiver {key!r}, which is given now"
-    return f"with another waiver {key!r} than is given now"
 
 
 def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:

@@ -150,7 +150,10 @@ def test_a_run_that_is_resumed_owes_the_whole_plan_and_goes_on_as_it_was_begun(t
     for waivers, said in (
         (others, f"begun with waiver '{first['id']}', which is not given now: begin in"),
         ([*others, first, first | {"id": "new"}], "begun without waiver 'new', which is given now"),
-        ([first | {"owner": "somebody"}, *others], f"begun with another waiver '{first['id']}' than is given now"),
+        (
+            [first | {"owner": "somebody"}, *others],
+            f"begun with waiver '{first['id']}', and now it would be with another one",
+        ),
     ):
         with pytest.raises(CannotOpen, match=said):
             require_same_run(begun.folder, record | {"waivers": waivers})

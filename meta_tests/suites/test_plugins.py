@@ -156,7 +156,7 @@ WITH = "with standard 'mine' of theirs"
     ("now", "said"),
     [
         ([HAD], ""),
-        ([], f"{WITH} 1.0, which is not installed here"),
+        ([], f"{WITH} 1.0, which is not installed now"),
         ([HAD, HAD | {"name": "other"}], "without standard 'other' of theirs 1.0, which is installed now"),
         ([HAD | {"package": "theirs 1.1"}], f"{WITH} 1.0, and now it would be {WITH} 1.1"),
         ([HAD | {"fault": "odd"}], f"{WITH} 1.0, and now it would be {WITH} 1.0, left out: odd"),

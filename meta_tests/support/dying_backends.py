@@ -123,6 +123,12 @@ def slow(self, operator, dtype, index_dtype):
     return "int64 alone" if index_dtype != "int64" else Scatter.unsupported(self, operator, dtype, index_dtype)
 
 
+@fault("run")
+def environment(self, call, mode=""):
+    """Kernel binaries are not installed."""
+    return Outcome(Status.UNAVAILABLE, code=561112, message="the kernel package is not installed")
+
+
 class stubborn(Scatter):  # noqa: N801  (named as the others are)
     """A call with ceil_mode never returns: a child, in a session of its own, and the caller block every signal."""
 

@@ -16,30 +16,23 @@ from poolproof.reports.figures.conclusion import is_narrowed
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.text import count_of
-from poolproof.reports.waivers import to_records
-from poolproof.reports.waivers.review import State
+from poolproof.reports.waivers import to_record
 
 _MOST = 6
 """Names that a line lists."""
 
 
 def account(digest: Digest) -> dict[str, Any]:
-    """Return it as JSON."""
     run, conclusion = digest.run, digest.conclusion
     groups = digest.supported_counts.index
-    asked = {name: sorted(set(groups.get_level_values(name)) - {""}) for name in _ASKED}
-    used = [review for review in digest.waivers if review.state is State.USED]
     return {
         "plan": run["plan"],
         "seed": run["seed"],
         "cases": {"whole plan": run.get("plan_cases", 0), "asked": conclusion.planned} | dict(conclusion.totals),
         "narrowed": conclusion.narrowed,
-        **{f"{name}s": values for name, values in asked.items()},
+        **{f"{name}s": sorted({*groups.get_level_values(name)} - {""}) for name in _ASKED},
         "backends": {name: _backend(digest, name) for name in run["backends"]},
-        "waivers": [
-            {"cases": review.cases, **record}
-            for review, record in zip(used, to_records(review.waiver for review in used), strict=True)
-        ],
+        "waivers": [{"cases": each.cases, **to_record(each.waiver)} for each in digest.used_waivers],
         "waivers judged on": run["waivers_judged_on"],
     }
 
@@ -65,7 +58,6 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
 
 
 def judged_line(digest: Digest) -> str:
-    """Say what was judged: cases of the whole plan, operators, dtypes, aspects, and the run's identity."""
     told = account(digest)
     cases = f"{told['cases']['asked']:,} of {count_of(told['cases']['whole plan'], 'case')}"
     return "; ".join([cases, *(_listed(told[f"{name}s"], name) for name in _ASKED), identity(digest)])
@@ -73,14 +65,9 @@ def judged_line(digest: Digest) -> str:
 
 def identity(digest: Digest) -> str:
     """Name backends with product, chip, library and what they were given, plan, seed, host and day of a run."""
-    told, run, parts = account(digest), digest.run, []
-    for name, backend in told["backends"].items():
-        library = f"library {backend['library']}" if backend["library"] else "of no known library"
-        given = [f"given {text}" for text in backend["given"]]
-        parts.append(f"{name} ({', '.join(filter(None, (backend['product'], backend['soc'], library, *given)))})")
-    day = datetime.fromtimestamp(run["started"], UTC).date()
+    run, day = digest.run, datetime.fromtimestamp(digest.run["started"], UTC).date()
     host = ", ".join(filter(None, map(run["host"].get, ("cpu", "system"))))
-    return "; ".join([*parts, f"plan {told['plan']}, seed {told['seed']}; on {host}; {day}"])
+    return "; ".join([*digest.judged, f"plan {run['plan']}, seed {run['seed']}", f"on {host}", str(day)])
 
 
 def unmet(digest: Digest, requirement: str) -> str:
@@ -88,16 +75,16 @@ def unmet(digest: Digest, requirement: str) -> str:
 
     ``conforms`` and ``plan=NAME`` are of a whole plan; ``conforms-in-part`` of what was asked; or ``no-waivers``.
     """
-    told, word = account(digest), verdict_word(digest)
-    left = told["narrowed"] if is_narrowed(told["narrowed"]) else ""
+    word, left = verdict_word(digest), digest.conclusion.narrowed
+    left = left if is_narrowed(left) else ""
     if requirement.startswith("conforms"):
         is_met = word.startswith("conforms") and not (left and requirement == "conforms")
         return "" if is_met else f"its verdict is: {'; '.join(filter(None, (word, left)))}"
     if requirement == "no-waivers":
-        used = ", ".join(waiver["id"] for waiver in told["waivers"])
+        used = ", ".join(review.waiver.id for review in digest.used_waivers)
         return used and f"its waivers in use are {used}"
-    if told["plan"] != requirement.removeprefix("plan="):
-        return f"its plan is {told['plan']}"
+    if digest.run["plan"] != requirement.removeprefix("plan="):
+        return f"its plan is {digest.run['plan']}"
     return left and f"it is {left}"
 
 
@@ -115,9 +102,10 @@ def left_out_line(digest: Digest) -> str:
         for model, judged in backend["models"].items():
             if model != str(FAMILY_RULE) and (forwards := list(filter(_is_forward, judged))):
                 parts.append(f"{name} is declared to find maxima by the rule {model}: {_listed(forwards, 'forward')}")
-    parts += [f"{count_of(totals[name], 'case')} {word}" for name, word in _LEFT_OUT.items() if totals.get(name)]
-    for waiver in told["waivers"]:
-        parts.append(f"{count_of(waiver['cases'], 'case')} waived by {waiver['id']} until {waiver['expires']}")
+    left_out = {"refused": "refused as documented", "undocumented": "refused undocumented"}
+    parts += [f"{count_of(totals[name], 'case')} {word}" for name, word in left_out.items() if totals[name]]
+    for each in digest.used_waivers:
+        parts.append(f"{count_of(each.cases, 'case')} waived by {each.waiver.id} until {each.waiver.expires}")
     return "; ".join(parts) or "nothing"
 
 
@@ -132,9 +120,6 @@ def _by_choice(backend: Mapping[str, Any]) -> dict[str, int]:
     return {reason: pairs for reason, pairs in backend["not supported"].items() if not reason.startswith(forbidden)}
 
 
-_LEFT_OUT = {"refused": "refused as documented", "undocumented": "refused undocumented", "not_run": "not run"}
-
-
 def _listed(names: list[str], thing: str) -> str:
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
     return f"{count_of(len(names), thing)} ({', '.join(names[:_MOST])}{more})" if names else f"no {thing}"
@@ -142,10 +127,8 @@ def _listed(names: list[str], thing: str) -> str:
 
 def verdict_word(digest: Digest) -> str:
     """Name the overall verdict; one of a part, or of what a backend chooses to support, does not stand alone."""
-    word, told = digest.conclusion.overall.word, account(digest)
+    word, _ = digest.conclusion.shown
     if word != "conforms":
         return word
-    if is_narrowed(told["narrowed"]):
-        return "conforms in part"
-    by_choice = any(map(_by_choice, told["backends"].values()))
+    by_choice = any(map(_by_choice, account(digest)["backends"].values()))
     return "conforms in what it supports" if by_choice else "conforms to the whole plan"

@@ -42,7 +42,7 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.text import count_of, visible
 from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.waivers import Waivers
-from poolproof.reports.waivers.review import State, scope_columns
+from poolproof.reports.waivers.review import scope_columns
 
 _MAX_TEXT = 64 << 20
 """Bytes of run.json and of the sums, which are read as a whole."""
@@ -117,31 +117,27 @@ def verify(
             other = [] if actual == fingerprint.lower() else [f"the fingerprint is {actual}, not {fingerprint}"]
             steps.append(_step("the fingerprint is the one given", other))
         steps.append(_hash_step(archive, sums))
-        folder, verdict = Path(scratch) / "run", ""
-        lines: tuple[str, ...] = ()
         try:
-            digest = _unpacked(archive, folder, bundle)
+            digest = _unpacked(archive, Path(scratch) / "run", bundle)
         except BadInput as error:
             steps.append(Step("", (f"the run in it cannot be read: {error}",)))
-        else:
-            if signer:
-                key, envelope = signer
-                signed = f"signed with the key of {key.name}, with the libraries that were judged"
-                signed_by = len(steps)
-                steps.append(_step(signed, attestation.problems(bundle, digest, envelope, key)))
-            if agreed:
-                steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
-            steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
-            for each in required:
-                missed = f"--require {each}: {why}" if (why := unmet(digest, each)) else ""
-                steps.append(Step(f"as required: {each}", (missed,) * bool(missed), Overall.UNMET))
-            verdict, vouches = _in_words(digest), "nobody signed this"
-            if signer:
-                vouches = "nobody: the signature does not fit" if steps[signed_by].problems else steps[signed_by].text
-            elif attestation.attestation_path(bundle).exists():
-                vouches += f"; an attestation lies beside it, unread: {attestation.attestation_path(bundle).name}"
-            lines = (left_out_line(digest), vouches, judged_line(digest))
-    return Verification(actual, tuple(steps), verdict, lines)
+            return Verification(actual, tuple(steps))
+        vouches, beside = "nobody signed this", attestation.attestation_path(bundle)
+        if signer:
+            key, envelope = signer
+            signed = f"signed with the key of {key.name}, with the libraries that were judged"
+            steps.append(_step(signed, attestation.problems(bundle, digest, envelope, key)))
+            vouches = "nobody: the signature does not fit" if steps[-1].problems else signed
+        elif beside.exists():
+            vouches += f"; an attestation lies beside it, unread: {beside.name}"
+        if agreed:
+            steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
+        steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
+        for each in required:
+            missed = [f"--require {each}: {why}"] if (why := unmet(digest, each)) else []
+            steps.append(Step(f"as required: {each}", tuple(missed), Overall.UNMET))
+        lines = (left_out_line(digest), vouches, judged_line(digest))
+        return Verification(actual, tuple(steps), _in_words(digest), lines)
 
 
 @contextmanager
@@ -394,6 +390,6 @@ def _disagreement(evidence: Evidence, row: Row) -> str:
 
 def _in_words(digest: Digest) -> str:
     """Describe the verdict of a run, its reasons, and what whoever reads it has to know besides."""
-    conclusion, used = digest.conclusion, [one.waiver.id for one in digest.waivers if one.state is State.USED]
+    conclusion, used = digest.conclusion, [review.waiver.id for review in digest.used_waivers]
     waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
     return "; ".join(filter(None, (verdict_word(digest), *conclusion.reasons, conclusion.narrowed, waived)))

@@ -65,8 +65,10 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_li
         for line in github_lines(remarks):
             print_line(line)
         if target := environment.get("GITHUB_STEP_SUMMARY"):
-            with writing(Path(target)), open(target, "a", encoding="utf-8", opener=_open_at_once) as summary:
-                summary.write((digest.folder / "summary.md").read_text(encoding="utf-8"))
+            with writing(Path(target)):  # a pipe that nobody reads is an error, not waited for
+                descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)
+                with os.fdopen(descriptor, "a", encoding="utf-8") as summary:
+                    summary.write((digest.folder / "summary.md").read_text(encoding="utf-8"))
     elif name == "gitlab":
         path = digest.folder / GITLAB_FILE
         with writing(path):
@@ -112,11 +114,6 @@ def _failure(row: Record) -> Annotation:
     title = f"{subject} on {row['backend']}: {what}"
     place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
     return Annotation("error", place, title, f"{message(row)}\n{replay_line(row)}")
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting: a pipe that nobody reads is an error."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o666)
 
 
 def _data(text: str) -> str:

@@ -169,9 +169,8 @@ class FailureCluster:
         whole = "every" if not self.exceptions else "nearly every" if self.is_sharp else ""
         scope = f"{', '.join(SCOPES[column].format(value) for column, value in self.scope)}: " if self.scope else ""
         subject = f"{scope}{whole or 'some'} {f'case {condition} fails' if whole else f'cases {condition} fail'}"
-        planned, made = (_share(*ends) for ends in ((self.failing, self.conforming), self.further))
-        counts = [planned] if planned else []
-        counts += [f"{made} further ones"] if made else []
+        ends = {"": (self.failing, self.conforming), " further ones": self.further}
+        counts = [f"{fail:,} of {fail + conform:,}{what}" for what, (fail, conform) in ends.items() if fail + conform]
         by = f", {_mostly(self.kinds)}" if self.terms else ""
         lines = [f"{subject} ({', and '.join(counts)}{by}){place_of(self.ends)}"]
         if self.terms:
@@ -183,11 +182,6 @@ class FailureCluster:
                 f"{count_of(self.failing_others, 'other case')} {'fails' if self.failing_others == 1 else 'fail'}"
             )
         return "; ".join(lines)
-
-
-def _share(failing: int, conforming: int) -> str:
-    """Return "3 of 4", or nothing of no cases."""
-    return f"{failing:,} of {failing + conforming:,}" if failing + conforming else ""
 
 
 def _listed(words: Iterable[str]) -> str:

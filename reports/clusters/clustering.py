@@ -78,19 +78,15 @@ def _probed(cluster: FailureCluster, probes: Mapping[str, Sequence[Mapping[str, 
         seen = {each["trait"]: each for each in account["observations"]}
         arrive = seen.get("exact data", {}).get("found") == "right"
         if arrive and (account["operator"], account["dtype"]) == cluster.place:
-            said = [
-                "".join([sentence, *(f" ({each['evidence']})" for each in seen.values() if _tells(each, sentence))])
-                for sentence in account["disagreements"]
-                if not sentence.startswith("declared ")  # that, the failing cases have said
-            ]
+            said = []
+            for sentence in account["disagreements"]:
+                told = [each["evidence"] for each in seen.values() if f"{each['trait']}: {each['found']}" in sentence]
+                if not sentence.startswith("declared "):  # that, the failing cases have said
+                    said.append("".join([sentence, *(f" ({evidence})" for evidence in told if evidence)]))
             if account["model"] not in ("", account["declared"]):
                 said.append(f"{account['model']} admits all that was seen, declared is {account['declared']}")
             return tuple(f"the probe of {' in '.join(cluster.place)}: {sentence}" for sentence in said)
     return ()
-
-
-def _tells(observation: Mapping[str, str], sentence: str) -> bool:
-    return bool(observation["evidence"]) and f"{observation['trait']}: {observation['found']}" in sentence
 
 
 def open_clusters(found: Iterable[FailureCluster]) -> list[FailureCluster]:

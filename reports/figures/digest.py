@@ -20,12 +20,13 @@ from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
 from poolproof.reports.figures.coverage import coverage, factor_coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_model
+from poolproof.reports.rows.environment import judged_text
 from poolproof.reports.rows.failures import SYMPTOM
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, read_rows, read_run
 from poolproof.reports.rows.text import count_of
-from poolproof.reports.waivers import Waiver, from_records
+from poolproof.reports.waivers import Waiver, parse
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
 
@@ -57,6 +58,15 @@ class Digest:
     @property
     def gaps(self) -> pd.DataFrame:
         return self.coverage[self.coverage["missing"] > 0]
+
+    @property
+    def used_waivers(self) -> list[Review]:
+        return [review for review in self.waivers if review.state is State.USED]
+
+    @property
+    def judged(self) -> list[str]:
+        """Name each backend with product, chip, library and what it was given."""
+        return [judged_text(name, said, self.given.get(name, ())) for name, said in self.run["backends"].items()]
 
     @property
     def relevant_waivers(self) -> list[Review]:
@@ -155,7 +165,7 @@ def read_digest(folder: Path) -> Digest:
 
 
 def waivers_of(run: Mapping[str, Any]) -> list[Waiver]:
-    return from_records(run["waivers"], "run.json")
+    return [parse(record, "run.json", dates=()) for record in run["waivers"]]
 
 
 def judging_day(run: Mapping[str, Any]) -> date:

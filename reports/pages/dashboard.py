@@ -196,7 +196,8 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
         one["dtypes"] = sorted({square["dtype"] for square in lines})
         one["totals"] = tables.total(lines, ("judged", "violates", "waived", "refused", "undocumented", "missing"))
         causes = {Overall.VIOLATES: one["totals"]["violates"], Overall.INCOMPLETE: one["totals"]["missing"]}
-        overall, one["narrowed"] = gravest(causes), "; ".join(dict.fromkeys(filter(None, map(_NARROWED, lines))))
+        overall = gravest(causes)
+        one["narrowed"] = "; ".join(dict.fromkeys(line["narrowed"] for line in lines if line["narrowed"]))
         one["word"], one["overall"] = in_part(overall.word, overall, one["narrowed"])
     return list(found.values())
 
@@ -232,7 +233,6 @@ def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Re
     return cases
 
 
-_NARROWED = itemgetter("narrowed")
 _implementation_of, _square_of = itemgetter(*IMPLEMENTATION), itemgetter(*MATRIX_CELL)
 
 
@@ -257,8 +257,8 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
 
 def _write_case_page(site: Path, row: Record, square: Record, run: Path) -> None:
     drawn, complaint = _picture(run, row)
-    shown = {column: row.get(column.name) for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
-    lists = {column: [] if value is None else np.ravel(value).tolist() for column, value in shown.items()}
+    shown = {column: row[column.name] for column in COLUMNS if column.name not in _SHOWN_ELSEWHERE}
+    lists = {column: np.ravel(value).tolist() for column, value in shown.items() if value is not None}
     texts = {column: ", ".join(str(figure(item)) for item in values) for column, values in lists.items()}
     write_page(
         site / row["page"],

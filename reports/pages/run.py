@@ -27,7 +27,6 @@ from poolproof.reports.figures.tables import HAS_FAILED, PLANNED, Record, aspect
 from poolproof.reports.pages.plane import MAX_CELLS, Picture, picture
 from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
-from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.schema import GROUP, Row
 from poolproof.reports.rows.store import having, read_rows
@@ -145,15 +144,8 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None =
         given=digest.given,
         loaded=("library ", "wheel "),
         suite=digest.run["suite"],
-        judged=[_identity(name, said, digest.given.get(name, ())) for name, said in digest.run["backends"].items()],
+        judged=digest.judged,
     )
-
-
-def _identity(name: str, said: Mapping[str, str], given: Sequence[str]) -> str:
-    library = library_of(said)
-    known = [said.get("product"), said.get("soc"), library and f"library {library}"]
-    known += [f"given {text}" for text in given]
-    return f"{name} ({', '.join(filter(None, known))})" if any(known) else name
 
 
 def write_run_summary(digest: Digest, path: Path) -> Path:

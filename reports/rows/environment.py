@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -79,6 +79,17 @@ def library_of(environment: Mapping[str, str]) -> str:
     if not together or (len(contents) == 1 and not versions):
         return together[:12]
     return hashlib.sha256(together.encode()).hexdigest()[:12]
+
+
+def judged_text(backend: str, environment: Mapping[str, str], given: Iterable[str]) -> str:
+    """Name a backend with product, chip, library and what it was given."""
+    library = library_of(environment)
+    known = [
+        environment.get("product"),
+        environment.get("soc"),
+        f"library {library}" if library else "no known library",
+    ]
+    return f"{backend} ({', '.join(filter(None, [*known, *(f'given {text}' for text in given)]))})"
 
 
 def library_text(backend: str, environment: Mapping[str, str]) -> str:

@@ -37,7 +37,6 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
@@ -203,8 +202,7 @@ def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -
 
 def programs() -> dict[str, str]:
     """Return name -> text of the programs that judge evidence again and make its call, with nothing but numpy."""
-    ours = files("poolproof.reports.rows")
-    return {name: ours.joinpath(name).read_text(encoding="utf-8") for name in PROGRAMS}
+    return {name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in PROGRAMS}
 
 
 def write_programs(folder: Path) -> None:

@@ -1,12 +1,13 @@
 """Factors: what kernels branch on, each with its classes, and the rules by which classes cannot meet in one call.
 
-A factor reads its class from the features of a row (`features`), which diagnosis reads, too; None where the call has no
-such thing. A class or a combination that no rule excludes can be: a test makes a case of each.
+A factor reads its class from the features of a row (`features`), which diagnosis reads, too; a call that lacks one of
+them has no class of it. A class or a combination that no rule excludes can be: a test makes a case of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
@@ -25,7 +26,8 @@ ClassOf = Callable[[Features], str | None]
 class Factor:
     """One thing that kernels branch on; ``matters``: it chooses their path or cuts their tiles, and counts in triples.
 
-    ``words``: those by which a case says a class, where it has a word for it.
+    ``class_of`` returns None, or raises KeyError, where a call has no such thing. ``words``: those by which a case says
+    a class, where it has a word for it.
     """
 
     name: str
@@ -36,10 +38,7 @@ class Factor:
 
 
 def _flag(feature: str, *, matters: bool = False) -> Factor:
-    def class_of(features: Features) -> str | None:
-        return ("yes" if features[feature] else "no") if feature in features else None
-
-    return Factor(feature, ("no", "yes"), class_of, matters)
+    return Factor(feature, ("no", "yes"), lambda features: "yes" if features[feature] else "no", matters)
 
 
 def _sizes(feature: str, *begins: int, matters: bool = False) -> Factor:
@@ -48,8 +47,8 @@ def _sizes(feature: str, *begins: int, matters: bool = False) -> Factor:
     classes = (*named, f"{begins[-1]:,} and more")
 
     def class_of(features: Features) -> str | None:
-        number = features.get(feature)
-        return None if not number else classes[sum(begin <= int(number) for begin in begins) - 1]
+        number = int(features[feature])
+        return classes[sum(begin <= number for begin in begins) - 1] if number else None
 
     return Factor(feature, classes, class_of, matters)
 
@@ -59,10 +58,10 @@ def _multiple(feature: str, *, matters: bool = False) -> Factor:
     divisors = {f"of {divisor}": divisor for divisor in (32, 16, 8)}
 
     def class_of(features: Features) -> str | None:
-        number = features.get(feature)
-        if not number:
-            return None
-        return next((name for name, divisor in divisors.items() if int(number) % divisor == 0), "of none")
+        number = int(features[feature])
+        return (
+            next((name for name, divisor in divisors.items() if number % divisor == 0), "of none") if number else None
+        )
 
     return Factor(f"{feature} as a multiple", (*divisors, "of none"), class_of, matters)
 
@@ -78,17 +77,12 @@ def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "") -
     return Factor(name, tuple(classes), class_of, words=classes)
 
 
-def _relation(features: Features) -> str | None:
-    if "stride < kernel" not in features:
-        return None
-    return {(False, False): "=", (True, False): ">", (False, True): "<", (True, True): "differs by axis"}[
-        bool(features["stride < kernel"]), bool(features["stride > kernel"])
-    ]
+def _relation(features: Features) -> str:
+    found = bool(features["stride < kernel"]), bool(features["stride > kernel"])
+    return {(False, False): "=", (True, False): ">", (False, True): "<", (True, True): "differs by axis"}[found]
 
 
-def _dilation(features: Features) -> str | None:
-    if "dilation > 1" not in features:
-        return None
+def _dilation(features: Features) -> str:
     if not features["dilation > 1"]:
         return "none"
     if features["kernel <= stride < dilated kernel"]:
@@ -96,17 +90,13 @@ def _dilation(features: Features) -> str | None:
     return "of overlapping windows" if features["stride < dilated kernel"] else "within the stride"
 
 
-def _padding(features: Features) -> str | None:
-    if "padding" not in features:
-        return None
+def _padding(features: Features) -> str:
     if features["an even kernel padded by half of it"]:
         return "half of an even kernel"
     return "less" if features["padding"] else "none"
 
 
-def _last_window(features: Features) -> str | None:
-    if "ceil_mode" not in features:
-        return None
+def _last_window(features: Features) -> str:
     if not features["ceil_mode"]:
         return "cells behind it" if features["cells behind the last window"] else "no cell behind it"
     if features["a window that ceil_mode adds"]:
@@ -114,21 +104,19 @@ def _last_window(features: Features) -> str | None:
     return "dropped in spite of ceil_mode" if features["a window that ceil_mode drops"] else "as without ceil_mode"
 
 
-def _output(features: Features) -> str | None:
-    if "an output longer than the input" not in features:
-        return None
+def _output(features: Features) -> str:
     if features["an output longer than the input"]:
         return "longer along some axis"
     return "divides it" if features["an output that divides the input"] else "does not divide it"
 
 
-def _batch(features: Features) -> str | None:
+def _batch(features: Features) -> str:
     if not features.get("a batch axis"):
         return "unbatched"
     return ("empty", "one", "several")[min(int(features["N"]), 2)]
 
 
-def _channels(features: Features) -> str | None:
+def _channels(features: Features) -> str:
     number = int(features["C"])
     if number in (1, 32):
         return str(number)
@@ -152,12 +140,9 @@ def _layout(tensor: str) -> Factor:
     classes = ("packed", "packed, offset", "odd units", "channels last", "axes exchanged", *gaps)
     if tensor not in ("grad_input", "out"):
         classes = (*classes, _SHARED)
-
-    def class_of(features: Features) -> str | None:
-        arrangement = features.get(f"arrangement of {tensor}")
-        return None if arrangement is None else str(arrangement)
-
-    return Factor(f"layout of {tensor}", classes, class_of, matters=True)
+    return Factor(
+        f"layout of {tensor}", classes, lambda features: str(features[f"arrangement of {tensor}"]), matters=True
+    )
 
 
 _SHARED = "elements shared"
@@ -530,5 +515,9 @@ RULES = (
 
 def classes_of(features: Features) -> dict[str, str]:
     """Return the class of each factor that a row has."""
-    read = ((factor.name, factor.class_of(features)) for factor in FACTORS)
-    return {name: own for name, own in read if own is not None}
+    classes = {}
+    for factor in FACTORS:
+        with suppress(KeyError):
+            if (own := factor.class_of(features)) is not None:
+                classes[factor.name] = own
+    return classes

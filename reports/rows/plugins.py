@@ -11,7 +11,7 @@ from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from poolproof.reports.rows.records import first_key
+from poolproof.reports.rows.records import begun_otherwise
 from poolproof.reports.rows.text import visible
 
 
@@ -100,14 +100,7 @@ def left_out_line(record: Mapping[str, Any]) -> str:
 def other_plugins(before: Sequence[Mapping[str, str]], now: Sequence[Mapping[str, str]]) -> str:
     """Say how the plugins of a run differ from those that are here, by the first difference; empty without one."""
     was, found = ({(record["kind"], record["name"]): record for record in records} for records in (before, now))
-    key = first_key(was, found)
-    if key is None:
-        return ""
-    if key not in found:
-        return f"with {_titled(was[key])}, which is not installed here"
-    if key not in was:
-        return f"without {_titled(found[key])}, which is installed now"
-    return f"with {_titled(was[key])}, and now it would be with {_titled(found[key])}"
+    return begun_otherwise(was, found, _titled, "installed")
 
 
 def _titled(record: Mapping[str, str]) -> str:

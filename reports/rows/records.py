@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,11 +45,24 @@ def first_difference(name: str, was: object, now: object) -> tuple[str, object, 
     if was == now:
         return None
     if isinstance(was, Mapping) and isinstance(now, Mapping):
-        key = first_key(was, now)
+        key = _first_key(was, now)
         return first_difference(f"{name} {key}", was.get(key), now.get(key))
     return name, was, now
 
 
-def first_key(was: Mapping[K, Any], now: Mapping[K, Any]) -> K | None:
+def begun_otherwise(was: Mapping[K, Any], now: Mapping[K, Any], titled: Callable[[Any], str], there: str) -> str:
+    """Say with what else, or without what, a run was begun than is ``there`` now, by the first difference, if any."""
+    key = _first_key(was, now)
+    if key is None:
+        return ""
+    if key not in now:
+        return f"with {titled(was[key])}, which is not {there} now"
+    if key not in was:
+        return f"without {titled(now[key])}, which is {there} now"
+    before, after = titled(was[key]), titled(now[key])
+    return f"with {before}, and now it would be with {'another one' if before == after else after}"
+
+
+def _first_key(was: Mapping[K, Any], now: Mapping[K, Any]) -> K | None:
     """Return the first key whose values differ; None where there is none."""
     return next((key for key in (*was, *now) if was.get(key) != now.get(key)), None)

@@ -188,14 +188,9 @@ def check_terms(waivers: Iterable[Waiver], today: date) -> None:
             raise WaiverError(f"waiver {waiver.id} {lasts}, which is today by this clock")
 
 
-def to_records(waivers: Iterable[Waiver]) -> list[dict[str, Any]]:
-    """Return the waivers as JSON objects; `from_records` reads them back."""
-    return [waiver.to_table() | {"expires": waiver.expires.isoformat()} for waiver in waivers]
-
-
-def from_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Waiver]:
-    """Read the waivers of a list of records that stands in ``where``."""
-    return [parse(record, where, dates=()) for record in records]
+def to_record(waiver: Waiver) -> dict[str, Any]:
+    """Return a waiver as a JSON object; `parse` reads it back, without ``dates``."""
+    return waiver.to_table() | {"expires": waiver.expires.isoformat()}
 
 
 _BOUND = re.compile(r"(<=|>=|<|>) *(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
