@@ -225,7 +225,9 @@ class Sandbox:
         """Judge a question in a fresh process."""
         if self._asked:
             self._end_worker()
+        was_over = self._is_over
         (row,) = self.judge([question])
+        self._is_over |= was_over  # of the questions among which this one is asked
         return row
 
     def backend_within(self, seconds: float) -> Backend:

@@ -99,7 +99,9 @@ def test_who_hangs_takes_a_share_of_a_budget_and_is_accused_of_whole_time_outs(t
         rows = list(sandbox.judge(QUESTIONS[:4]))
         assert time.monotonic() < until
         sandbox.take(tmp_path, "sandbox", timeout, time.monotonic())
-        rows += sandbox.judge([QUESTIONS[4], KILLING[0], QUESTIONS[5]])
+        for row in sandbox.judge([QUESTIONS[4], KILLING[0], QUESTIONS[5]]):
+            rows.append(row)
+            assert sandbox.judge_alone(QUESTIONS[6])["verdict"] == Verdict.CONFORMS, "what a call may be due to"
     first = Verdict.TIMED_OUT if timeout == 1.5 else Verdict.NOT_RUN
     verdicts = [Verdict.CONFORMS] * 2 + [first, Verdict.NOT_RUN, Verdict.CONFORMS] + [Verdict.NOT_RUN] * 2
     assert [row["verdict"] for row in rows] == verdicts
