@@ -92,7 +92,5 @@ class CellChunks:
         return outputs, scatter_sums(*self._operands.gradients_into(cells), len(outputs))
 
     def _ranges(self) -> Iterator[slice]:
-        chunks_of_large_plane = (
-            2 * CHUNKS_OF_LARGE_PLANE
-        )  # what is known of each cell is twice as much as passing takes
-        return self._operands.chunk_ranges(_MAX_CELLS, chunks_of_large_plane)
+        # what is known of each cell of a large plane is twice as much as passing takes
+        return self._operands.chunk_ranges(_MAX_CELLS, 2 * CHUNKS_OF_LARGE_PLANE)

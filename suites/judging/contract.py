@@ -23,6 +23,9 @@ from poolproof.suites.cases.calls import clause_call
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
 from poolproof.suites.judging.question import Aspect, Question, judged, not_judged, verdict
 
+_NOT_INSTALLED = {561003, 561107, 561108, 561112}
+"""Statuses of a missing kernel, or package of kernels: nothing can be concluded about the contract."""
+
 
 @dataclass(frozen=True)
 class ContractQuestion(Question):
@@ -60,10 +63,9 @@ class ContractQuestion(Question):
         return self.describe() | {"status_code": made.phase_two or made.phase_one} | self._judged(expected, made)
 
     def _judged(self, expected: Expectation, made: Attempt) -> Row:
-        if {made.phase_one, made.phase_two} & {561003, 561107, 561108, 561112}:  # it, or its package, is missing
-            return not_judged(
-                Verdict.NOT_RUN, f"the kernel is not installed: status {made.phase_two or made.phase_one}"
-            )
+        if {made.phase_one, made.phase_two} & _NOT_INSTALLED:
+            status = made.phase_two or made.phase_one
+            return not_judged(Verdict.NOT_RUN, f"the kernel is not installed: status {status}")
         findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
         if findings:
             legal, changes = nearest(self.call, models(self.product, self.call.api))

@@ -50,7 +50,7 @@ _EXTENSION = "+"
 Listed = Callable[[Scope, str, str], list[Target]]
 """Lists the cases of an operator in a dtype and a dtype of indices."""
 
-Test = Callable[[Question], bool]
+Predicate = Callable[[Question], bool]
 
 
 class Block(ABC):
@@ -120,7 +120,7 @@ class Block(ABC):
             clauses = Counter(map(self._clause_of, self.prefix(asked)))
         return {(*self._group, ("clause", clause)): count for clause, count in clauses.items()}
 
-    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> Question | None:  # noqa: ARG002
+    def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> Question | None:  # noqa: ARG002
         """Seek the smallest question that fails as ``failing``, one of its own, does; None if there is no search."""
         return None
 
@@ -269,7 +269,7 @@ class CaseBlock(DrawnBlock):
             drawn[0], drawn[most] = drawn[most], drawn[0]
         return [CaseQuestion(case, self.aspect, block) for case in drawn[:count]]
 
-    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> CaseQuestion | None:
+    def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> CaseQuestion | None:
         """Seek a smaller case among those that the aspect could have and the backend takes."""
         aspect = replace(self.aspect, standards=False)
         found = smaller_case(
@@ -364,7 +364,7 @@ class ContractBlock(Block):
             ContractQuestion(call, product, clause, title, aspect, block) for clause, title, call in self.part.make()
         ]
 
-    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> ContractQuestion | None:
+    def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> ContractQuestion | None:
         """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
         question = partial(contract_question, product=self.product, aspect=self.aspect, block=self.id)
         call = ContractCall.from_json(failing.to_line())
@@ -437,7 +437,7 @@ class SequenceBlock(DrawnBlock):
 
         return generate(draw, self.count, self.seed)
 
-    def smaller(self, failing: Question, still_fails: Test, seconds: float) -> PhaseQuestion | None:
+    def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> PhaseQuestion | None:
         """Seek a sequence of fewer and simpler actions, on smaller calls that the backend takes."""
         question, subject = partial(PhaseQuestion.of_sequence, aspect=self.aspect, block=self.id), self.subject
         found = smaller_sequence(
