@@ -235,6 +235,13 @@ def _folder(text: str) -> str:
     return text
 
 
+def _take_sources(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    try:
+        set_kernels(None if value is None else _folder(value))
+    except argparse.ArgumentTypeError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 class KnownName(click.ParamType):
     """A name, completed to one that is ``known``; any may be given, and is converted to how it is ``spelled``."""
 
@@ -268,8 +275,7 @@ def operator_option(command: _Command) -> _Command:
 def library_options(command: _Command) -> _Command:
     """Add to a command of click the options that say where implementations are."""
     add = partial(click.option, expose_value=False)
-    folder = click.Path(exists=True, file_okay=False)
-    sources = add("--sources", metavar="DIR", type=folder, callback=lambda *given: set_kernels(given[2]), help=_SOURCES)
+    sources = add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)
     model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_kernels(model=given[2]), help=_MODEL)
     add = partial(add, multiple=True, callback=lambda *given: set_libraries(given[2]))
     library = add("--aclnn-library", metavar="PATH", help="As for pytest; repeatable.")

@@ -16,7 +16,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_739,
     "backends": 5_370,
-    "suites": 15_293,
+    "suites": 15_299,
     "suites/cases": 4_630,
     "suites/judging": 3_334,
     "suites/plan": 1_524,
