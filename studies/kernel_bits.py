@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from poolproof.backends.ascendc import SOURCES_VARIABLE
 from poolproof.backends.base import Backend, Call, Status, Tensor
@@ -88,7 +89,10 @@ def compute(product: str, rows: list[dict[str, Any]], defects: str, from_sources
     for row in rows:
         case = Case.from_record(row["case"])
         backend = kernel(product, row["route"], case) if from_sources else emulator(product)
-        call = allocate(make_operands(case), POISONS[0])
+        operands = make_operands(case)
+        gradient = operands.gradient.copy()
+        gradient[np.isnan(gradient)] = np.nan  # those that were recorded had no payloads
+        call = allocate(replace(operands, gradient=gradient), POISONS[0])
         if not from_sources and unsupported(backend, case.api, case.dtype, case.index_dtype) is not None:
             call = lifted(call)
         outcome = backend.run(call)
