@@ -38,6 +38,8 @@ KEY = ("backend", "aspect", "case_id")
 WORDS = {Overall.VIOLATES: "regressed", Overall.INCOMPLETE: "judged less", Overall.CONFORMS: "no regression"}
 """Words for the result of a comparison."""
 
+_HEADINGS = {"violated": "checks", "case_id": "for example", "index_dtype": "index dtype"}
+
 FAILING, NOT_JUDGED, ABSENT = "failing", "not judged", "absent"
 """States of a case besides the verdicts that stay as they are: conforms, waived, and both kinds of refusals."""
 
@@ -76,6 +78,23 @@ class Comparison:
     def is_nothing(self) -> bool:
         changes = (self.newly_failing, self.fixed, self.newly_unjudged)
         return all(table.empty for table in (*changes, self.less_precise, self.drifted, self.environment))
+
+    @property
+    def sections(self) -> dict[str, pd.DataFrame]:
+        """Return by their titles the tables of what changed, with the columns that people read and their headings."""
+        failure = ["cases", *MEASURED, "verdict", "violated", "case_id"]
+        ratio = [*MEASURED, "drift", "ratio", "low", "high", "cases"]
+        moved = [*MEASURED, "statistic", "before", "after"]
+        shown = {
+            "Newly failing": self.newly_failing[failure],
+            "Newly not judged": self.newly_unjudged[["cases", *GROUP, "because"]],
+            "Fixed": self.fixed[failure],
+            "Cases that changed their state": self.transitions[["cases", "before", "after"]],
+            "Precision that got worse": self.less_precise[moved],
+            "Time that drifted": self.drifted[ratio],
+            "What differs around the runs": self.environment,
+        }
+        return {title: table.rename(columns=_HEADINGS) for title, table in shown.items() if len(table)}
 
     @property
     def in_one_line(self) -> str:
