@@ -306,7 +306,7 @@ def show_comparison(comparison: comparisons.Comparison, overall: Overall, consol
     """Print a table for everything that changed; ``overall`` is how the command will end."""
     for title, frame in comparison.sections.items():
         console.print(Text(title, style=f"bold {_SECTION_STYLES.get(title, '')}"), soft_wrap=True)
-        console.print(frame_table(frame.head(_MAX_LINES), {name: name for name in frame}))
+        console.print(frame_table(frame.head(_MAX_LINES), {str(name): str(name) for name in frame}))
         if (more := len(frame) - _MAX_LINES) > 0:
             console.print(Text(f"and {count_of(more, 'more line')}", style="dim"), soft_wrap=True)
     for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
