@@ -24,7 +24,7 @@ from poolproof.reports.ci import SERVICES
 from poolproof.reports.ci.services import annotate
 from poolproof.reports.figures import comparison as comparisons
 from poolproof.reports.figures import history as histories
-from poolproof.reports.figures.comparison import MEASURED, WORDS
+from poolproof.reports.figures.comparison import WORDS
 from poolproof.reports.figures.conclusion import in_part
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, failing_row, records, spreadsheet
@@ -32,7 +32,6 @@ from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows import merging
-from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import count_of, safe, visible, without_commands
 from poolproof.reports.rows.verdicts import BadInput, Overall
@@ -217,7 +216,7 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
         if path:
             word, shown = in_part(WORDS[overall], overall, comparison.narrowed)
             words = {"word": word, "verdict_class": VERDICT_CLASSES[shown]}
-            write_page(path, template, comparison=comparison, causes=causes, **words, group=GROUP, measured=MEASURED)
+            write_page(path, template, comparison=comparison, causes=causes, **words)
     for part in terminal.root_causes(causes, whole=False):
         console().print(part, soft_wrap=isinstance(part, Text))
     show_comparison(comparison, overall, console())
@@ -298,27 +297,18 @@ def _entries(folder: Path) -> histories.Entries:
 
 
 _MAX_LINES = 12
+_SECTION_STYLES = {"Newly failing": "red", "Fixed": "green"} | dict.fromkeys(
+    ("Newly not judged", "Precision that got worse", "Time that drifted"), "yellow"
+)
 
 
 def show_comparison(comparison: comparisons.Comparison, overall: Overall, console: Console) -> None:
     """Print a table for everything that changed; ``overall`` is how the command will end."""
-    failure = ("cases", *MEASURED, "verdict", "violated", "case_id")
-    precision = (*MEASURED, "statistic", "before", "after")
-    sections = (
-        ("Newly failing", comparison.newly_failing, failure, "red"),
-        ("Newly not judged", comparison.newly_unjudged, ("cases", *GROUP, "because"), "yellow"),
-        ("Fixed", comparison.fixed, failure, "green"),
-        ("Cases that changed their state", comparison.transitions, ("cases", "before", "after"), ""),
-        ("Precision that got worse", comparison.less_precise, precision, "yellow"),
-        ("Time that drifted", comparison.drifted, (*MEASURED, "ratio", "low", "high", "cases"), "yellow"),
-        ("Environment", comparison.environment, ("what", "before", "after"), ""),
-    )
-    for title, frame, columns, style in sections:
-        if len(frame):
-            console.print(Text(title, style=f"bold {style}"), soft_wrap=True)
-            console.print(frame_table(frame.head(_MAX_LINES), {name: name.replace("_", " ") for name in columns}))
-            if (more := len(frame) - _MAX_LINES) > 0:
-                console.print(Text(f"and {count_of(more, 'more line')}", style="dim"), soft_wrap=True)
+    for title, frame in comparison.sections.items():
+        console.print(Text(title, style=f"bold {_SECTION_STYLES.get(title, '')}"), soft_wrap=True)
+        console.print(frame_table(frame.head(_MAX_LINES), {str(name): str(name) for name in frame}))
+        if (more := len(frame) - _MAX_LINES) > 0:
+            console.print(Text(f"and {count_of(more, 'more line')}", style="dim"), soft_wrap=True)
     for side, libraries in zip(("before", "after"), comparison.libraries, strict=True):
         console.print(Text(f"{side}: {libraries}", style="dim"), soft_wrap=True)
     word, _ = in_part(WORDS[overall], overall, comparison.narrowed)

@@ -38,6 +38,8 @@ KEY = ("backend", "aspect", "case_id")
 WORDS = {Overall.VIOLATES: "regressed", Overall.INCOMPLETE: "judged less", Overall.CONFORMS: "no regression"}
 """Words for the result of a comparison."""
 
+_HEADINGS = {"violated": "checks", "case_id": "for example", "index_dtype": "index dtype"}
+
 FAILING, NOT_JUDGED, ABSENT = "failing", "not judged", "absent"
 """States of a case besides the verdicts that stay as they are: conforms, waived, and both kinds of refusals."""
 
@@ -76,6 +78,23 @@ class Comparison:
     def is_nothing(self) -> bool:
         changes = (self.newly_failing, self.fixed, self.newly_unjudged)
         return all(table.empty for table in (*changes, self.less_precise, self.drifted, self.environment))
+
+    @property
+    def sections(self) -> dict[str, pd.DataFrame]:
+        """Return by their titles the tables of what changed, with the columns that people read and their headings."""
+        failure = ["cases", *MEASURED, "verdict", "violated", "case_id"]
+        ratio = [*MEASURED, "drift", "ratio", "low", "high", "cases"]
+        moved = [*MEASURED, "statistic", "before", "after"]
+        shown = {
+            "Newly failing": self.newly_failing[failure],
+            "Newly not judged": self.newly_unjudged[["cases", *GROUP, "because"]],
+            "Fixed": self.fixed[failure],
+            "Cases that changed their state": self.transitions[["cases", "before", "after"]],
+            "Precision that got worse": self.less_precise[moved],
+            "Time that drifted": self.drifted[ratio],
+            "What differs around the runs": self.environment,
+        }
+        return {title: table.rename(columns=_HEADINGS) for title, table in shown.items() if len(table)}
 
     @property
     def in_one_line(self) -> str:
@@ -164,9 +183,8 @@ def _cases(folder: Path) -> pd.DataFrame:
 def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
     states = cases[["state_before", "state_after"]].set_axis(["before", "after"], axis=1)
     changed = states[states["before"] != states["after"]]
-    counts = changed.where(changed != ABSENT).groupby(["before", "after"], dropna=False).size()  # absent is the last
-    counted = counts.rename("cases").reset_index().fillna({"before": ABSENT, "after": ABSENT})
-    return counted.sort_values("cases", ascending=False, ignore_index=True)
+    counted = changed.groupby(["before", "after"], as_index=False).size().rename(columns={"size": "cases"})
+    return counted.sort_values("cases", ascending=False, kind="stable", ignore_index=True)
 
 
 def _failures(folder: Path) -> pd.DataFrame:
@@ -211,10 +229,10 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
     excused = {key for key in still_judged if is_reseeded or plans[1][key] < plans[0][key]}
     is_excused = [key in excused for key in lost[list(GROUP)].itertuples(index=False, name=None)]
     lost = lost[(lost["state_after"] != ABSENT) | ~np.array(is_excused, bool)]
-    skipped = tables.load(after, [*GROUP, "reason"], tables.WAS_SKIPPED)
-    reasons = skipped.groupby(list(GROUP))["reason"].agg(lambda texts: texts.mode()[0]).rename("because")
+    reasons = tables.commonest_reasons(read_rows(after, [*GROUP, "verdict", "reason"], tables.WAS_SKIPPED), GROUP)
     counted = lost.groupby(list(GROUP)).size().rename("cases").reset_index()
-    counted = counted.merge(reasons, on=list(GROUP), how="left").fillna({"because": NEVER_ASKED})
+    groups = counted[list(GROUP)].itertuples(index=False, name=None)
+    counted["because"] = [reasons.get(group, NEVER_ASKED) for group in groups]
     return counted.sort_values("cases", ascending=False, kind="stable", ignore_index=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.reports.figures.tables import WAS_SKIPPED, counts, records
+from poolproof.reports.figures.tables import commonest_reasons, counts, records
 from poolproof.reports.rows.factors import BY_NAME, Factor, Scope
 from poolproof.reports.rows.features import READ
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, Meetings
@@ -51,17 +50,12 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFram
     lines = []
     for columns, groups in by_columns.items():
         ended = {tuple(line[name] for name in columns): line for line in records(counts(rows, columns).reset_index())}
-        skipped = rows.filter(WAS_SKIPPED).group_by([*columns, "reason"]).aggregate([([], "count_all")])
-        reasons = defaultdict[tuple[Any, ...], list[tuple[int, bool, str | None]]](list)
-        for row in skipped.to_pylist():  # of equally common ones the first of the alphabet; rows may have none
-            text = row["reason"]
-            reasons[tuple(row[name] for name in columns)].append((-row["count_all"], text is None, text))
+        reasons = commonest_reasons(rows, columns)
         for group in groups:
             key = tuple(group[name] for name in columns)
             judged, refused = (ended[key][name] if key in ended else 0 for name in ("judged", "undocumented"))
             missing = max(group["planned"] - judged, 0)
-            commonest = min(reasons[key])[-1] if reasons[key] else None
-            because = "" if not missing else NEVER_ASKED if commonest is None else commonest
+            because = reasons.get(key, NEVER_ASKED) if missing else ""
             lines.append({**group, "judged": judged, "refused": refused, "because": because, "missing": missing})
     return pd.DataFrame(lines) if lines else pd.DataFrame(columns=COUNTS)
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from poolproof.references.summary import ULP_CLASSES
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.figures.tables import PLANNED, Record, records
+from poolproof.reports.figures.tables import PLANNED, PRECISION, Record, precision, records
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -30,14 +30,8 @@ _ERRORS = (*ULP_CLASSES, "ulp_nonfinite")
 HISTOGRAM = tuple(zip(_ERRORS, ("0", "≤ ½", "≤ 1", "≤ 2", "≤ 4", "≤ 8", "≤ 32", "> 32", "not finite"), strict=True))
 """Columns of the histogram of |y - S| in ulps of S, and what they hold."""
 
-_COUNTS = ("n", "n_bits_owed", "n_bitexact", "n_inexact", *_ERRORS)
 _CLASSES = ("k_cells", "k_error", "k_bound")
-_LARGEST = ("max_abs_err", "mere", "mare")
-_REPEATED = ("repeat_n", "repeat_bitwise_equal", "repeat_max_ulp_spread")
-_COLUMNS = (
-    *(*_GROUP, "case_id", "verdict", "n_reject", *_COUNTS, "bias_ulp", "max_ulp", "margin_min"),
-    *(*_LARGEST, *_CLASSES, *_REPEATED),
-)
+_COLUMNS = dict.fromkeys((*_GROUP, "case_id", "mere", "repeat_bitwise_equal", *_CLASSES, *PRECISION))
 HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
@@ -72,19 +66,17 @@ def precision_by_model(folder: Path) -> list[Record]:
     """Describe each operator in one dtype on one backend, under the accumulation model it is declared to have.
 
     ``wrong`` counts the cases with an element outside its interval, ``waived`` those of them that waivers cover;
-    ``counts`` are of all cells. ``correctly_rounded`` and ``bits_owed`` (shares), ``bias``, ``largest_error`` and
-    ``margin`` are those of `poolproof.reports.figures.quantities` over right rows, None where there is none.
-    ``uncertainty`` is what the bias may differ from zero by chance. ``max_abs_err``, ``mere`` and ``mare`` are the
+    ``counts`` are of all cells. The columns of `tables.precision` are of right rows, None where there is none.
+    ``uncertainty`` is what the bias may differ from zero by chance. ``mere`` is, like ``max_abs_err`` and ``mare``, the
     largest of any right row, as acceptance standards name them. ``repeated`` counts the cases that were repeated,
     ``differing`` those that gave other bits, by ``spread`` representable values at most. ``worst`` are right rows
     closest to their bounds.
     """
-    frame = add_quantities(read_rows(folder, list(_COLUMNS), HAS_STATISTICS)).to_pandas()
-    found = [
-        _precision(rows) | dict(zip(_GROUP, map(str, group), strict=True))
-        for group, rows in frame.groupby(list(_GROUP), sort=True)
-    ]
-    _add_calls(folder, [row for precision in found for row in precision["worst"]])
+    table = read_rows(folder, list(_COLUMNS), HAS_STATISTICS)
+    groups = add_quantities(table).to_pandas().groupby(list(_GROUP), sort=True)
+    of_right = precision(table, _GROUP).reindex(groups.size().index).reset_index()
+    found = [told | _precision(rows) for told, (_, rows) in zip(records(of_right), groups, strict=True)]
+    _add_calls(folder, [row for one in found for row in one["worst"]])
     return sorted(found, key=lambda one: (one["backend"], one["operator"], DTYPES.index(one["dtype"])))
 
 
@@ -116,23 +108,19 @@ def _precision(rows: pd.DataFrame) -> Record:
         "cases": len(rows),
         "wrong": len(wrong),
         "waived": int((wrong["verdict"] == Verdict.WAIVED).sum()),
-        "counts": {name: int(rows[name].sum()) for name in _COUNTS},
-        "correctly_rounded": _share_of(right, "n_bitexact"),
-        "bits_owed": _share_of(right, "n_bits_owed"),
-        "bias": float(right["outward"].sum() / inexact) if inexact else None,
+        "counts": {name: int(rows[name].sum()) for name in ("n", *_ERRORS)},
         "uncertainty": 1.0 / math.sqrt(inexact) if inexact else 0.0,
-        **{name: _extreme(right[name].max()) for name in ("largest_error", *_LARGEST)},
-        "margin": _extreme(right["margin_min"].min()),
+        "mere": _largest(right["mere"]),
         "repeated": len(repeated),
         "differing": len(differing),
-        "spread": _extreme(differing["repeat_max_ulp_spread"].max()) or 0.0,
+        "spread": _largest(differing["repeat_max_ulp_spread"]) or 0.0,
         "multiplicities": tuple(_multiplicities(right)),
         "worst": records(worst[["case_id", "backend", "largest_error", "margin_min"]]),
     }
 
 
-def _extreme(value: float) -> float | None:
-    return None if pd.isna(value) else float(value)
+def _largest(values: pd.Series) -> float | None:
+    return float(values.max()) if values.notna().any() else None
 
 
 def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:

@@ -134,6 +134,16 @@ def skip_reasons(rows: pa.Table) -> pd.DataFrame:
     return counts.sort_values(["count", "reason"], ascending=[False, True], ignore_index=True)
 
 
+def commonest_reasons(rows: pa.Table, by: Sequence[str]) -> dict[tuple[Any, ...], str]:
+    """Return, by the values of the columns ``by``, the commonest reason why rows were not judged; without one, none.
+
+    Of equally common ones it is the first of the alphabet.
+    """
+    skipped = rows.filter(WAS_SKIPPED & pc.field("reason").is_valid()).group_by([*by, "reason"], use_threads=False)
+    counted = skipped.aggregate([([], "count_all")]).sort_by([("count_all", "ascending"), ("reason", "descending")])
+    return {tuple(row[name] for name in by): row["reason"] for row in counted.to_pylist()}  # the last one stays
+
+
 def check_counts(rows: pa.Table) -> pd.DataFrame:
     """Count per check the cases it judged and those it found violated, waived ones apart."""
     waived = rows.filter(pc.field("verdict") == str(Verdict.WAIVED))

@@ -40,7 +40,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
 
 def _card(precision: Record) -> Record:
     title = f"largest errors and bounds of {precision['operator']} {precision['dtype']}"
-    counts, bias = precision["counts"], precision["bias"]
+    counts, bias = precision["counts"], precision["bias_ulp"]
     return {
         "precision": precision,
         "histogram": [

@@ -295,10 +295,8 @@ def _window_flags(windows: Geometry) -> Iterator[Feature]:
     yield "a window beyond the input's end", any(more > 0 for more in windows.beyond)
     yield "a window beyond the row's end", windows.beyond[-1] > 0
     yield "cells behind the last window", any(more < 0 for more in windows.beyond)
-    yield "a stride that differs by axis", len(set(stride)) > 1
-    yield "a kernel that differs by axis", len(set(kernel)) > 1
-    yield "a padding that differs by axis", len(set(windows.padding)) > 1
-    yield "a dilation that differs by axis", len(set(windows.dilation)) > 1
+    for name in ("stride", "kernel", "padding", "dilation"):
+        yield f"a {name} that differs by axis", len(set(getattr(windows, name))) > 1
 
 
 @lru_cache(4096)
