@@ -95,27 +95,7 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
     if arrays["got"].ndim < 2 or not arrays["got"].size:
         return None
     crop = _Crop(evidence, most_cells)
-    low, high, got = (crop.part(arrays[name]) for name in ("low", "high", "got"))
-    rejected = crop.part(evidence.rejected)
-    named = _EXACT if "exact" in arrays and evidence.meta.get("tensor") == "grad_input" else "expected"
-    with np.errstate(invalid="ignore", over="ignore"):
-        right = crop.part(arrays["exact"]) if "exact" in arrays else np.where(low <= high, (low + high) / 2, np.nan)
-        difference = got - right
-    said = _sentences(crop, right if named == _EXACT else None, difference)
-    frames = {at: _frame(at, "wrong") for at in zip(*np.nonzero(rejected), strict=True)}
-    frames[crop.worst] = _frame(crop.worst, "worst")
-    drawings = []
-    for title, numbers in {named: right, "got": got, f"{_DIFFERENCE}{named}": difference}.items():
-        reach = _reach(difference) if numbers is difference else _reach(np.stack([right, got]))
-        marks = []
-        for at, value in np.ndenumerate(numbers):
-            text = _text(_centre(at), _short(value)) if crop.size[1] <= most_texts else ""
-            marks.append(
-                f"<g><title>{escape(said[at])}</title>{_inked(at, value, reach)}{frames.get(at, '')}{text}</g>"
-            )
-        if numbers is difference:
-            marks += list(islice(_misrouted(crop), _MAX_ARROWS)) or _moved(crop, difference, rejected)
-        drawings.append((title, crop.svg(title, marks)))
+    drawings = [*_numbers(crop, most_texts)]
     if windows := _windows(crop):
         drawings.append((_SENDERS, crop.svg(_SENDERS, windows)))
     if len(wrong := evidence.rejected_per_plane) > 1 and wrong.any():
@@ -142,6 +122,29 @@ def worst_element(evidence: Evidence) -> tuple[int, ...]:
         outside = np.maximum(low - got, got - high)
     outside = np.where(np.isfinite(outside), outside, np.inf)
     return tuple(map(int, np.unravel_index(np.where(rejected, outside, -np.inf).argmax(), shape)))
+
+
+def _numbers(crop: _Crop, most_texts: int) -> Iterator[tuple[str, Markup]]:
+    """Draw what was expected, what came, and their difference, with arrows to where gradients went astray."""
+    arrays, rejected = crop.evidence.arrays, crop.part(crop.evidence.rejected)
+    low, high, got = (crop.part(arrays[name]) for name in ("low", "high", "got"))
+    named = _EXACT if "exact" in arrays and crop.evidence.meta.get("tensor") == "grad_input" else "expected"
+    with np.errstate(invalid="ignore", over="ignore"):
+        right = crop.part(arrays["exact"]) if "exact" in arrays else np.where(low <= high, (low + high) / 2, np.nan)
+        difference = got - right
+    said = _sentences(crop, right if named == _EXACT else None, difference)
+    frames = {at: _frame(at, "wrong") for at in zip(*np.nonzero(rejected), strict=True)}
+    frames[crop.worst] = _frame(crop.worst, "worst")
+    for title, numbers in {named: right, "got": got, f"{_DIFFERENCE}{named}": difference}.items():
+        reach = _reach(difference) if numbers is difference else _reach(np.stack([right, got]))
+        marks = []
+        for at, value in np.ndenumerate(numbers):
+            square = _inked(at, value, reach) + frames.get(at, "")
+            text = _text(_centre(at), _short(value)) if crop.size[1] <= most_texts else ""
+            marks.append(f"<g><title>{escape(said[at])}</title>{square}{text}</g>")
+        if numbers is difference:
+            marks += list(islice(_misrouted(crop), _MAX_ARROWS)) or _moved(crop, difference, rejected)
+        yield title, crop.svg(title, marks)
 
 
 def _sentences(crop: _Crop, exact: NDArray[Any] | None, difference: NDArray[Any]) -> dict[Place, str]:
