@@ -187,7 +187,6 @@ class _Run:
         self.remarks: list[str] = []
         self.annotations: list[str] = []
         self._kinds: set[str] = set()
-        self._lines: list[str] = []
         self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
         until = record.get("budget", {}).get("until")
         self.until = None if until is None else until - time.time() + time.monotonic()
@@ -198,20 +197,20 @@ class _Run:
         """Count a test that has ended, and print a line of progress when it is time for one."""
         if report.when != "call":
             return
+        lines: list[str] = []
         for name, counts in report.user_properties:
             if name == "poolproof":
                 cases, failed, firsts = cast("tuple[dict[str, int], int, dict[str, str]]", counts)
                 self.progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
                 for kind, line in firsts.items():
-                    self._lines += [line] if kind not in self._kinds and len(self._kinds) < _MOST_KINDS else []
+                    lines += [line] if kind not in self._kinds and len(self._kinds) < _MOST_KINDS else []
                     self._kinds.add(kind)
         if report.failed and _is_ours(report):
             with self._recorder.collecting(), (self.folder / FAILURES).open("a", encoding="utf-8") as file:
                 file.write(visible(f"FAILED {report.nodeid}\n{report.longreprtext}\n\n"))
-        self._lines += filter(None, [self.progress.line()])
-        if self._lines and (reporter := self._config.pluginmanager.get_plugin("terminalreporter")) is not None:
-            reporter.write_line("\n" + "\n".join(self._lines))
-        self._lines.clear()
+        lines += filter(None, [self.progress.line()])
+        if lines and (reporter := self._config.pluginmanager.get_plugin("terminalreporter")) is not None:
+            reporter.write_line("\n" + "\n".join(lines))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, object, object]:
@@ -434,8 +433,8 @@ def begin(
     ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
     ``to_do`` says how many cases of each aspect are left to do. A resumed run keeps its id and its start.
     """
-    whole = {"planned_cases": sum(to_do.values()), "suite": suite_identity(), "waivers": [*map(to_record, waivers.all)]}
-    record, identity = {**record, **whole}, {"id": uuid4().hex, "started": time.time()}
+    record = {**record, "suite": suite_identity(), "waivers": [*map(to_record, waivers.all)]}
+    identity = {"id": uuid4().hex, "started": time.time()}
     if config.getoption("resume"):
         require_same_run(folder, record)
         before = store.read_run(folder)
@@ -462,11 +461,9 @@ def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapp
     """Narrow the run to the ``mandatory`` groups of the selected ``tests``, and show it wherever the run is shown."""
     run = config.stash[_RUN]
     selected = _planned(mandatory)
-    to_do = run.to_do - (run.planned - selected)
-    run.progress = Progress(to_do, run.until)
+    run.progress = Progress(run.to_do - (run.planned - selected), run.until)
     run.record |= {
         "mandatory": list(mandatory),
-        "planned_cases": to_do.total(),
         "narrowed": {"selected": selected.total(), "planned": run.planned.total(), "tests": list(tests)},
     }
     store.write_run(run.folder, run.record)

@@ -278,7 +278,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
     if path.exists():
         _console.print(f"evidence, judged again by: python {path.with_name('rejudge.py')} {path}", style="dim")
         with suppress(EvidenceError):  # of a run in the default folder
-            if "planes" in read_evidence(path).meta:
+            if "case" in read_evidence(path).meta:
                 _console.print("its call is too large to be kept there: the line above makes it", style="dim")
                 return
         named = (Path(word) for option, word in pairwise(row["given"] or ()) if option == "--aclnn-library")

@@ -16,16 +16,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_739,
     "backends": 5_370,
-    "suites": 15_299,
+    "suites": 15_309,
     "suites/cases": 4_630,
-    "suites/judging": 3_334,
+    "suites/judging": 3_344,
     "suites/plan": 1_524,
     "suites/isolation": 1_500,
     "suites/run": 1_063,
     "suites/probe": 887,
     "suites/fleet": 499,
-    "reports": 11_398,
-    "meta_tests": 23_376,
+    "reports": 11_330,
+    "meta_tests": 23_380,
 }
 
 CLASSES, FRAMES = 24, 15

@@ -33,7 +33,7 @@ from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
-from poolproof.reports.waivers import shipped
+from poolproof.reports.waivers import shipped, to_toml
 from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.selection import redraw
 from poolproof.suites.rerun import REDRAW
@@ -216,7 +216,9 @@ def test_the_commands(run: Path, bundle: Path, tmp_path: Path) -> None:
     assert re.search(r"; plan smoke, seed 0; on .+; \d{4}-\d\d-\d\d$", judged)
     assert re.search(r"left out: narrowed: .*; \d+ cases waived by known until ", left_out)
     assert vouches == "vouched for: nobody signed this"
-    others = poolproof("verify", target, "--waivers", shipped()[0])
+    agreed = tmp_path / "agreed.toml"
+    agreed.write_text(to_toml(shipped()[:1]), encoding="utf-8")
+    others = poolproof("verify", target, "--waivers", agreed)
     assert (others.exit_code, "waiver known of somebody was not agreed on" in others.output) == (1, True)
 
 

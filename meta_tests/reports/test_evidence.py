@@ -359,15 +359,18 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its
     assert "call.py evidence/shrunk/" in program_lines(tmp_path, row["case_id"], "torch-cpu")[0]
 
 
+@pytest.mark.parametrize(
+    ("limit", "most", "held"), [("MAX_ELEMENTS", 24, "[1] (1, 4, 4)"), ("MAX_ARRAY", 100, "None (1, 2, 4, 4)")]
+)
 def test_replay_and_call_say_that_the_call_of_a_large_case_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    limit: str, most: int, held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "MAX_ELEMENTS", 24)
+    monkeypatch.setattr(evidence, limit, most)
     case = Case.of(BACKWARD, shape=(1, 2, 4, 4), kernel_size=(2,))
     asked = ("replay", "--interactive", "--evidence", tmp_path, "--backend", LOST, case.to_json())
-    told = poolproof(*asked, typed="print('held:', planes, got.shape)\n")
+    told = poolproof(*asked, typed="print('held:', globals().get('planes'), got.shape)\n")
     assert "call is too large to be kept" in told.output and "call.py" not in told.output, told.output
-    assert "held: [1] (1, 4, 4)" in told.output
+    assert f"held: {held}" in told.output
     path = evidence_path(tmp_path, case.id, LOST)
     ended = ended_program("call.py", path)
     line = f"poolproof replay --backend {LOST} '{case.to_json()}'\n"

@@ -82,7 +82,7 @@ def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -
     write_run_summary(digest, digest.folder / "summary.md")
     lines: list[str] = []
     environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "step.md")}
-    ci.annotate(digest, ci.service(environment), environment, lines.append)
+    ci.annotate(digest, "auto", environment, lines.append)
     assert [line.split(" ")[0] for line in lines] == ["::error", "::warning"]
     assert all("\n" not in line for line in lines)
     assert "title=MaxPool2dWithIndicesBackward float32 on torch-cpu%3A interval (2 cases)" in lines[0]
@@ -96,9 +96,9 @@ def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -
 
 def test_gitlab_gets_a_code_quality_report_and_outside_of_ci_nothing_is_said(digest: Digest) -> None:
     report = digest.folder / ci.GITLAB_FILE
-    ci.annotate(digest, ci.service({}), {}, pytest.fail)
+    ci.annotate(digest, "auto", {}, pytest.fail)
     assert not report.exists()
-    ci.annotate(digest, ci.service({"GITLAB_CI": "true"}), {}, lambda line: None)
+    ci.annotate(digest, "auto", {"GITLAB_CI": "true"}, lambda line: None)
     issues = json.loads(report.read_text())
     assert [issue["severity"] for issue in issues] == ["major", "minor"]
     assert len({issue["fingerprint"] for issue in issues}) == 2

@@ -60,7 +60,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     account = {"operator": OPERATOR, "dtype": "float16", "memory_format": "contiguous", "observations": []}
     told = account | {"model": "", "declared": "acc32", "disagreements": ["no model admits this rounding: toward zero"]}
     probes = {"cutting": [told], "honest": [account | {"model": "acc32", "disagreements": []}]}
-    record = {"backends": {name: {} for name in BACKENDS}, "mandatory": [], "planned_cases": 180, "probes": probes}
+    record = {"backends": {name: {} for name in BACKENDS}, "mandatory": [], "probes": probes}
     write_run(folder, made_up_record(Recipe()) | record)
     return folder
 

@@ -24,7 +24,7 @@ from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.figures.tables import PLANNED
 from poolproof.reports.rows.environment import library_contents
 from poolproof.reports.rows.store import read_rows
-from poolproof.reports.waivers import Waiver, WaiverError, check_terms, load, shipped
+from poolproof.reports.waivers import WaiverError, check_terms, load, shipped
 
 DAY = 86_400.0
 """How far clocks may be apart, and time zones: who judges on several machines is no forger."""
@@ -111,17 +111,13 @@ def _days(digest: Digest, rows: pa.Table) -> Iterator[str]:
     if not first - timedelta(1) <= day <= last + timedelta(1):
         yield f"waivers were judged on {day}, and the run was made from {first} to {last}"
     try:
-        check_terms([*waivers_of(run), *_shipped()], day)
+        check_terms([*waivers_of(run), *shipped()], day)
     except WaiverError as error:
         yield f"the run is older than its suite, or than a waiver in it: {error}"
 
 
-def _shipped() -> list[Waiver]:
-    return [waiver for file in shipped() for waiver in load(file)]
-
-
 def _waiver_texts(digest: Digest, _rows: pa.Table) -> Iterator[str]:
-    ours = {waiver.id: waiver for waiver in _shipped()}
+    ours = {waiver.id: waiver for waiver in shipped()}
     for waiver in waivers_of(digest.run):
         if waiver.id in ours and waiver != ours[waiver.id]:
             yield f"waiver {waiver.id} comes with the suite, and says there something else"
@@ -129,7 +125,7 @@ def _waiver_texts(digest: Digest, _rows: pa.Table) -> Iterator[str]:
 
 def disagreed(digest: Digest, agreed: Sequence[Path]) -> Iterator[str]:
     """Yield the waivers of a run that neither come with the suite nor stand in the files of those agreed on."""
-    known = [*_shipped(), *(waiver for path in agreed for waiver in load(path))]
+    known = [*shipped(), *(waiver for path in agreed for waiver in load(path))]
     for waiver in waivers_of(digest.run):
         if waiver not in known:
             yield f"waiver {waiver.id} of {waiver.owner} was not agreed on"

@@ -12,7 +12,7 @@ import json
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -171,7 +171,7 @@ def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: P
     yield _schema_step(digest.folder)
     rows = _step("each row's verdict agrees with its findings and the waivers", _row_problems(digest))
     yield rows
-    yield _evidence_step(digest.folder, draw.evidence if draw else None)
+    yield _evidence_step(digest.folder, draw)
     for sentence, found in contradictions(digest) if digest.run["suite"] == suite_identity() else ():
         yield _step(sentence, found)
     if draw is not None:
@@ -343,15 +343,13 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
     return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"
 
 
-Contradicts = Callable[[Row, Evidence, bool], str]
-
 _OF_EVIDENCE = (
     *("case_id", "backend", "verdict", "n_reject", "checks_violated", "case", "data", "model", "output_digest"),
     "shrunk",
 )
 
 
-def _evidence_step(folder: Path, contradicts: Contradicts | None) -> Step:
+def _evidence_step(folder: Path, draw: Redraw | None) -> Step:
     """Judge each stored output again, and hold evidence against its row and what follows from its case."""
     paths = sorted((folder / "evidence").glob("*.npz"))
     paths += sorted((folder / "evidence" / "shrunk").glob("*.npz"))
@@ -359,11 +357,11 @@ def _evidence_step(folder: Path, contradicts: Contradicts | None) -> Step:
     by_stem = defaultdict[str, list[Row]](list)  # several where a case is asked for several claims
     for row in read_rows(folder, _OF_EVIDENCE, wanted).to_pylist():
         by_stem[case_name(row["case_id"], row["backend"])].append(row)
-    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem], contradicts) for path in paths))
+    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem], draw) for path in paths))
     return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)
 
 
-def _contradicting_evidence(path: Path, rows: Sequence[Row], contradicts: Contradicts | None) -> str:
+def _contradicting_evidence(path: Path, rows: Sequence[Row], draw: Redraw | None) -> str:
     """Return what is wrong with a file of evidence, given the rows of its case; empty when one agrees."""
     is_shrunk = path.parent.name == "shrunk"
     try:
@@ -373,7 +371,7 @@ def _contradicting_evidence(path: Path, rows: Sequence[Row], contradicts: Contra
     found = []
     for row in (row for row in rows if row["shrunk"] or not is_shrunk):
         problem = "" if is_shrunk else _disagreement(evidence, row)
-        found.append(problem or (contradicts(row, evidence, is_shrunk) if contradicts else ""))
+        found.append(problem or (draw.evidence(row, evidence, is_shrunk) if draw else ""))
     problem = min(found, key=bool, default="belongs to no row")
     return f"{path.name} {problem}" if problem else ""
 

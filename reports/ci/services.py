@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from poolproof.reports.ci import SERVICES
 from poolproof.reports.clusters import FailureCluster, asides
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, records
@@ -48,19 +49,14 @@ def remarks_about(digest: Digest) -> list[Annotation]:
     return remarks
 
 
-def service(environment: Mapping[str, str]) -> str:
-    """Return the CI service that this process runs in: "github", "gitlab" or "none"."""
-    if environment.get("GITHUB_ACTIONS") == "true":
-        return "github"
-    return "gitlab" if environment.get("GITLAB_CI") == "true" else "none"
-
-
 def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_line: Callable[[str], object]) -> None:
     """Tell a service about the run, "auto" for the one it runs in; ``print_line`` prints a line of the job's log.
 
     `CannotWrite` names the file of the service that cannot be written.
     """
-    name, remarks = service(environment) if name == "auto" else name, remarks_about(digest)
+    remarks = remarks_about(digest)
+    if name == "auto":
+        name = next((service for service, variable in SERVICES.items() if environment.get(variable) == "true"), "none")
     if name == "github":
         for line in github_lines(remarks):
             print_line(line)

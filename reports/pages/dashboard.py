@@ -65,7 +65,7 @@ class Trend:
     most: float | None = None
 
     def scale(self, values: Sequence[float]) -> Spec:
-        if not values or self.least_span == 0.0:
+        if self.least_span == 0.0:
             return {"zero": True}
         high = max(values) if self.most is None else self.most
         return {"domain": [min([*values, high - self.least_span]), high], "nice": False}
@@ -82,41 +82,14 @@ TRENDS = (
 LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
 
 
-def trend_chart(trend: Trend, points: Sequence[Mapping[str, Any]]) -> Spec:
-    """Draw a line per ``series``, ``library`` and what was ``asked`` over ``time`` (milliseconds since 1970).
+def trend_charts(trends: Iterable[Trend], points: Sequence[Mapping[str, Any]]) -> list[tuple[Trend, Spec, int]]:
+    """Return each trend that any point has, with the scale of its axis, and the number of series.
 
-    A series has a colour, and ``implementation`` names a point. The specification names its data and colours, which are
-    variables of the style sheet: ``charts.js`` fills them in, in dark mode too.
+    Forwards have no sums, and a crash no time.
     """
-    scale = trend.scale([point[trend.column] for point in points if trend.column in point])
     series = len({point["series"] for point in points})
-    legend = {"orient": "top", "columns": 1, "labelLimit": 0} if series > 1 else None
-    axis = {"tickCount": 5}
-    return {
-        "height": 150 + 18 * series,
-        "data": {"name": "points"},
-        "transform": [{"filter": f"isValid(datum.{trend.column})"}],
-        "mark": {"type": "line", "point": {"size": 22}, "strokeWidth": 1.5},
-        "encoding": {
-            "x": {"field": "time", "type": "temporal", "title": None, "axis": axis | {"grid": False}},
-            "y": {"field": trend.column, "type": "quantitative", "title": None, "scale": scale, "axis": axis},
-            "color": {"field": "series", "type": "nominal", "title": None, "legend": legend},
-            "detail": [{"field": name, "type": "nominal"} for name in ("library", "asked")],
-            "tooltip": [
-                {"field": "implementation", "title": "implementation"},
-                {"field": "asked", "title": "asked"},
-                {"field": "time", "type": "temporal", "title": "at", "format": "%Y-%m-%d %H:%M"},
-                {"field": trend.column, "title": trend.title, "format": ".4~g"},
-                {"field": "runs", "title": "runs"},
-            ],
-        },
-    }
-
-
-def trend_charts(trends: Iterable[Trend], points: Sequence[Mapping[str, Any]]) -> list[tuple[str, Spec]]:
-    """Return title and chart of each trend that any point has: forwards have no sums, and a crash no time."""
-    drawn = (trend for trend in trends if any(trend.column in point for point in points))
-    return [(trend.title, trend_chart(trend, points)) for trend in drawn]
+    drawn = ((trend, [point[trend.column] for point in points if trend.column in point]) for trend in trends)
+    return [(trend, trend.scale(values), series) for trend, values in drawn if values]
 
 
 _MARK = "poolproof-dashboard"

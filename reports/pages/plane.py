@@ -40,7 +40,7 @@ _EXACT = "exact sum"
 """What the picture of a backward shows: of the values that are expected of a cell there may be many."""
 
 Place = tuple[int, int]
-"""Row and column of a plane."""
+"""Row and column of what is drawn of a plane."""
 
 Point = tuple[float, float]
 """In a drawing, x and y."""
@@ -57,65 +57,33 @@ class Picture:
 class _Crop:
     """The part of a plane that is drawn, with the worst element as near to the middle as the edges allow.
 
-    ``worst`` is where that lies in the arrays, in the plane ``leading`` of these. ``first`` and ``size`` are the first
-    row and column, and how many of each.
+    The plane is at ``leading`` in the arrays, of which ``first`` and ``size`` are the first row and column that are
+    drawn, and how many of each. Places are counted from there, as that of the worst element, ``worst``, is.
     """
 
-    def __init__(self, evidence: Evidence, most_cells: int, most_texts: int) -> None:
+    def __init__(self, evidence: Evidence, most_cells: int) -> None:
         shape = evidence.arrays["got"].shape
-        self.evidence, self.worst = evidence, worst_element(evidence)
-        self.leading = self.worst[:-2]
+        self.evidence, self.element = evidence, worst_element(evidence)
+        self.leading = self.element[:-2]
         self.size = min(shape[-2], most_cells), min(shape[-1], most_cells)
-        axes = zip(self.worst[-2:], self.size, shape[-2:], strict=True)
+        axes = zip(self.element[-2:], self.size, shape[-2:], strict=True)
         row, column = (min(max(at - drawn // 2, 0), length - drawn) for at, drawn, length in axes)
-        self.first, self.has_texts = (row, column), self.size[1] <= most_texts
+        self.first, self.worst = (row, column), (self.element[-2] - row, self.element[-1] - column)
 
     def place_of(self, element: tuple[int, ...]) -> Place | None:
         """Return where an element of the whole output is drawn, if it is."""
         held = self.evidence.held(element)
-        axes = zip(element[-2:], self.first, self.size, strict=True)
-        is_of_plane = held is not None and held[:-2] == self.leading
-        is_drawn = is_of_plane and all(0 <= at - start < size for at, start, size in axes)
-        return (element[-2], element[-1]) if is_drawn else None
+        if held is None or held[:-2] != self.leading:
+            return None
+        row, column = held[-2] - self.first[0], held[-1] - self.first[1]
+        return (row, column) if 0 <= row < self.size[0] and 0 <= column < self.size[1] else None
 
     def part(self, array: NDArray[Any]) -> NDArray[Any]:
         rows, columns = (slice(start, start + size) for start, size in zip(self.first, self.size, strict=True))
         return np.asarray(array[self.leading])[rows, columns]
 
-    def corner(self, place: Sequence[int]) -> Point:
-        return (place[1] - self.first[1]) * _CELL, (place[0] - self.first[0]) * _CELL
-
-    def centre(self, place: Sequence[int]) -> Point:
-        x, y = self.corner(place)
-        return x + _CELL / 2, y + _CELL / 2
-
     def svg(self, title: str, marks: Sequence[str]) -> Markup:
         return _drawing(title, self.size[1] * _CELL, self.size[0] * _CELL, marks)
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """One element: its row and column, the coordinates and what is ``expected`` as texts, whether it is rejected.
-
-    ``right`` is the exact sum, or the value in the middle of those expected; ``named`` says which.
-    """
-
-    place: Place
-    element: str
-    is_rejected: bool
-    expected: str
-    named: str
-    right: float
-    got: float
-
-    @property
-    def difference(self) -> float:
-        return self.got - self.right
-
-    def __str__(self) -> str:
-        exact = f", {self.named} {spelled(self.right)}" if self.named == _EXACT else ""
-        said = f"expected {self.expected}, got {spelled(self.got)}{exact}"
-        return f"{self.element}: {said}, difference {self.difference:.{_DIGITS}g}"
 
 
 def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _MAX_TEXTS) -> Picture | None:
@@ -123,32 +91,18 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
 
     A cell shows its number where there are no more than ``most_texts`` columns.
     """
-    got = evidence.arrays["got"]
-    if got.ndim < 2 or not got.size:
+    arrays = evidence.arrays
+    if arrays["got"].ndim < 2 or not arrays["got"].size:
         return None
-    crop = _Crop(evidence, most_cells, most_texts)
-    cells = _cells(crop)
-    difference = f"{_DIFFERENCE}{cells[0].named}"
-    values = {
-        cells[0].named: [cell.right for cell in cells],
-        "got": [cell.got for cell in cells],
-        difference: [cell.difference for cell in cells],
-    }
-    shared, own = _reach([*values[cells[0].named], *values["got"]]), _reach(values[difference])
-    drawings = []
-    for title, numbers in values.items():
-        reach = own if title == difference else shared
-        marks = [_cell(crop, cell, value, reach) for cell, value in zip(cells, numbers, strict=True)]
-        if title == difference:
-            marks += list(islice(_misrouted(crop), _MAX_ARROWS)) or _moved(crop, cells)
-        drawings.append((title, crop.svg(title, marks)))
+    crop = _Crop(evidence, most_cells)
+    drawings = [*_numbers(crop, most_texts)]
     if windows := _windows(crop):
         drawings.append((_SENDERS, crop.svg(_SENDERS, windows)))
     if len(wrong := evidence.rejected_per_plane) > 1 and wrong.any():
         drawings.append(("wrong planes", _planes(wrong, evidence.meta.get("planes", range(len(wrong))))))
     caption = _caption(crop)
-    if "written" in evidence.arrays:
-        name, written = evidence.meta.get("written", "the output"), evidence.arrays["written"]
+    if "written" in arrays:
+        name, written = evidence.meta.get("written", "the output"), arrays["written"]
         drawings.append((f"memory of {name}", _memory(written, f"memory of {name}")))
         count = count_of(int((written == _OUTSIDE).sum()), "byte")
         caption += f" Red in the memory of {name}: {count} written outside of its elements, which are blue."
@@ -170,36 +124,58 @@ def worst_element(evidence: Evidence) -> tuple[int, ...]:
     return tuple(map(int, np.unravel_index(np.where(rejected, outside, -np.inf).argmax(), shape)))
 
 
-def _cells(crop: _Crop) -> list[_Cell]:
-    arrays = crop.evidence.arrays
+def _numbers(crop: _Crop, most_texts: int) -> Iterator[tuple[str, Markup]]:
+    """Draw what was expected, what came, and their difference, with arrows to where gradients went astray."""
+    arrays, rejected = crop.evidence.arrays, crop.part(crop.evidence.rejected)
     low, high, got = (crop.part(arrays[name]) for name in ("low", "high", "got"))
-    exact = arrays.get("exact")
-    right = crop.part(exact) if exact is not None else np.where(low <= high, (low + high) / 2, np.nan)
-    named = _EXACT if exact is not None and crop.evidence.meta.get("tensor") == "grad_input" else "expected"
-    rejected = crop.part(crop.evidence.rejected)
-    cells = []
+    named = _EXACT if "exact" in arrays and crop.evidence.meta.get("tensor") == "grad_input" else "expected"
+    with np.errstate(invalid="ignore", over="ignore"):
+        right = crop.part(arrays["exact"]) if "exact" in arrays else np.where(low <= high, (low + high) / 2, np.nan)
+        difference = got - right
+    said = _sentences(crop, right if named == _EXACT else None, difference)
+    frames = {at: _frame(at, "wrong") for at in zip(*np.nonzero(rejected), strict=True)}
+    frames[crop.worst] = _frame(crop.worst, "worst")
+    for title, numbers in {named: right, "got": got, f"{_DIFFERENCE}{named}": difference}.items():
+        reach = _reach(difference) if numbers is difference else _reach(np.stack([right, got]))
+        marks = []
+        for at, value in np.ndenumerate(numbers):
+            square = _inked(at, value, reach) + frames.get(at, "")
+            text = _text(_centre(at), _short(value)) if crop.size[1] <= most_texts else ""
+            marks.append(f"<g><title>{escape(said[at])}</title>{square}{text}</g>")
+        if numbers is difference:
+            marks += list(islice(_misrouted(crop), _MAX_ARROWS)) or _moved(crop, difference, rejected)
+        yield title, crop.svg(title, marks)
+
+
+def _sentences(crop: _Crop, exact: NDArray[Any] | None, difference: NDArray[Any]) -> dict[Place, str]:
+    """Say of each cell what was expected and what came."""
+    arrays, meta, said = crop.evidence.arrays, crop.evidence.meta, {}
     for at in np.ndindex(crop.size):
-        drawn = (crop.first[0] + at[0], crop.first[1] + at[1])
-        held, values = (*crop.leading, *drawn), (float(right[at]), float(got[at]))
-        element = str([*place(crop.evidence.meta, held)])
-        cells.append(_Cell(drawn, element, bool(rejected[at]), expected(arrays, held), named, *values))
-    return cells
+        held = (*crop.leading, crop.first[0] + at[0], crop.first[1] + at[1])
+        sum_of_it = "" if exact is None else f", {_EXACT} {spelled(exact[at])}"
+        values = f"expected {expected(arrays, held)}, got {spelled(arrays['got'][held])}{sum_of_it}"
+        said[at] = f"{[*place(meta, held)]}: {values}, difference {difference[at]:.{_DIGITS}g}"
+    return said
 
 
-def _reach(values: Sequence[float]) -> float:
+def _reach(values: NDArray[Any]) -> float:
     """Return the largest finite magnitude; 1 where there are only zeros."""
-    return max((abs(value) for value in values if math.isfinite(value)), default=0.0) or 1.0
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
 
 
-def _cell(crop: _Crop, cell: _Cell, value: float, reach: float) -> str:
-    """Draw a square whose ink grows with the magnitude; wrong cells have a frame, and the worst a double one."""
-    x, y = crop.corner(cell.place)
-    kind = "special" if not math.isfinite(value) else "low" if value < 0.0 else "high"
-    ink = 0.75 * abs(value) / reach if math.isfinite(value) else 0.0
-    is_worst = cell.place == crop.worst[-2:]
-    frame = _frame(x, y, "worst" if is_worst else "wrong") if is_worst or cell.is_rejected else ""
-    text = _text(*crop.centre(cell.place), _short(value)) if crop.has_texts else ""
-    return f"<g><title>{escape(str(cell))}</title>{_rect(kind, x, y, _CELL, _CELL, ink=ink)}{frame}{text}</g>"
+def _corner(place: Sequence[int]) -> Point:
+    return place[1] * _CELL, place[0] * _CELL
+
+
+def _centre(place: Sequence[int]) -> Point:
+    return (place[1] + 0.5) * _CELL, (place[0] + 0.5) * _CELL
+
+
+def _inked(place: Place, value: float, reach: float) -> str:
+    """Draw a square whose ink grows with the magnitude."""
+    if not math.isfinite(value):
+        return _rect("special", *_corner(place), _CELL, _CELL, ink=0.0)
+    return _rect("low" if value < 0.0 else "high", *_corner(place), _CELL, _CELL, ink=0.75 * abs(value) / reach)
 
 
 def _rect(kind: str, x: float, y: float, width: float, height: float, title: str = "", ink: float | None = None) -> str:
@@ -208,12 +184,14 @@ def _rect(kind: str, x: float, y: float, width: float, height: float, title: str
     return f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"{style}{end}'
 
 
-def _frame(x: float, y: float, kind: str) -> str:
+def _frame(place: Place, kind: str) -> str:
+    """Draw the frame of a wrong cell; that of the worst is a double one."""
+    x, y = _corner(place)
     return _rect(f"frame {kind}", x + 1, y + 1, _CELL - 2, _CELL - 2)
 
 
-def _text(x: float, y: float, text: str) -> str:
-    return f'<text x="{x:g}" y="{y + 2:g}">{escape(text)}</text>'
+def _text(at: Point, text: str) -> str:
+    return f'<text x="{at[0]:g}" y="{at[1] + 2:g}">{escape(text)}</text>'
 
 
 def _misrouted(crop: _Crop) -> Iterator[str]:
@@ -221,18 +199,16 @@ def _misrouted(crop: _Crop) -> Iterator[str]:
         home, cell = crop.place_of(fault.home), crop.place_of(fault.cell)
         if home is not None and cell is not None:
             what = "arrived here, too" if fault.kind == "copied" else "arrived here, not there"
-            yield _arrow(crop.centre(home), crop.centre(cell), what)
+            yield _arrow(_centre(home), _centre(cell), what)
 
 
-def _moved(crop: _Crop, cells: Sequence[_Cell]) -> Iterator[str]:
+def _moved(crop: _Crop, difference: NDArray[Any], rejected: NDArray[Any]) -> Iterator[str]:
     """Without the decoder: draw an arrow from the worst cell to the one that has what it lacks, where just one has."""
-    worst = next((cell for cell in cells if cell.place == crop.worst[-2:]), None)
-    if worst is None or not math.isfinite(worst.difference) or not worst.difference:
-        return
-    takers = [cell for cell in cells if cell.difference == -worst.difference and cell.is_rejected]
-    if len(takers) == 1:
-        start, end = (worst, takers[0]) if worst.difference < 0.0 else (takers[0], worst)
-        yield _arrow(crop.centre(start.place), crop.centre(end.place), "as if it went there")
+    more = difference[crop.worst]
+    takers = np.argwhere(rejected & (difference == -more))
+    if math.isfinite(more) and more and len(takers) == 1:
+        start, end = (crop.worst, takers[0]) if more < 0.0 else (takers[0], crop.worst)
+        yield _arrow(_centre(start), _centre(end), "as if it went there")
 
 
 def _windows(crop: _Crop) -> list[str]:
@@ -242,26 +218,25 @@ def _windows(crop: _Crop) -> list[str]:
         return []
     first, last = arrays["window_first"], arrays["window_last"]
     rank, shape = first.shape[1], arrays["got"].shape
-    plane = int(np.ravel_multi_index(crop.worst[:-rank], shape[:-rank])) if len(shape) > rank else 0
-    cell = int(np.ravel_multi_index(crop.worst[-rank:], shape[-rank:]))
+    plane = int(np.ravel_multi_index(crop.element[:-rank], shape[:-rank])) if len(shape) > rank else 0
+    cell = int(np.ravel_multi_index(crop.element[-rank:], shape[-rank:]))
     senders = np.flatnonzero(arrays["indices"].reshape(-1, len(first))[plane] == cell)
     if not len(senders):
         return []
     gradients = arrays["gradient"].reshape(-1, len(first))[plane] if "gradient" in arrays else None
-    corners = [crop.corner((crop.first[0] + row, crop.first[1] + column)) for row, column in np.ndindex(crop.size)]
-    marks = [_rect("blank", x, y, _CELL, _CELL) for x, y in corners]
-    marks.append(_frame(*crop.corner(crop.worst[-2:]), "worst"))
-    target = crop.centre(crop.worst[-2:])
+    marks = [_rect("blank", *_corner(at), _CELL, _CELL) for at in np.ndindex(crop.size)]
+    marks.append(_frame(crop.worst, "worst"))
     for sender in map(int, senders):
-        (x, y), (right, bottom) = crop.corner(first[sender][-2:]), crop.corner(last[sender][-2:] + 1)
+        start = first[sender][-2:] - crop.first
+        (x, y), (right, bottom) = _corner(start), _corner(last[sender][-2:] + 1 - crop.first)
         title, text = f"window {sender}", ""
         if gradients is not None:
             title += f", gradient {gradients[sender]:.{_DIGITS}g}"
-            text = _text(x + _CELL / 2, y + _CELL / 2, _short(float(gradients[sender])))
+            text = _text(_centre(start), _short(gradients[sender]))
         marks += [_rect("window", x + 2, y + 2, right - x - 4, bottom - y - 4, title), text]
         middle = (x + right) / 2, (y + bottom) / 2
-        if math.dist(middle, target) > _CELL / 4:
-            marks.append(_arrow(middle, target, title))
+        if math.dist(middle, _centre(crop.worst)) > _CELL / 4:
+            marks.append(_arrow(middle, _centre(crop.worst), title))
     return marks
 
 
@@ -332,7 +307,7 @@ def _drawing(title: str, width: float, height: float, marks: Sequence[str]) -> M
 def _caption(crop: _Crop) -> str:
     tensor, rejected = crop.evidence.meta.get("tensor", "output"), crop.evidence.rejected
     rows, columns = (f"{start} to {start + size - 1}" for start, size in zip(crop.first, crop.size, strict=True))
-    leading, held = place(crop.evidence.meta, crop.worst)[:-2], in_planes(crop.evidence.meta)
+    leading, held = place(crop.evidence.meta, crop.element)[:-2], in_planes(crop.evidence.meta)
     plane = f", plane {list(leading)}" if leading else ""
     wrong = f"{int(rejected.sum()):,} of {rejected.size:,} cells are not admissible{held}."
     return f"{tensor}{plane}: rows {rows}, columns {columns}. {wrong}"

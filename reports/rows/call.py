@@ -248,7 +248,7 @@ def main() -> int:
     arrays, meta = read(given.evidence)
     call = meta.get("call")
     try:
-        if "planes" in meta:
+        if "case" in meta:
             line = shlex.join(["poolproof", "replay", "--backend", meta["backend"], meta["case"]])
             raise CannotCallError(f"the case is too large for the file to hold its call: {line}")
         if call is None:

@@ -22,9 +22,10 @@
 The last axes of ``got`` are the spatial ones; all axes before them count planes. Of a case of more than a million
 cells or windows there are planes that fail, as many as have no more than these: ``got`` is of shape (planes, spatial
 ...), and `Meta` says which they are. What takes the whole call is left out: ``memory_*``, ``written``, and ``call`` of
-`Meta`. The floating-point formats of all operators fit into float64, so nothing is lost. Two programs lie beside the
-files: `rejudge` says which elements of ``got`` are not admissible, `call` makes the call again. ``shrunk/`` holds,
-under the name of a failing case, the evidence of the smallest case that fails like it.
+`Meta`; so are ``memory_*`` and ``call`` where an input has more than `MAX_ARRAY`. The floating-point formats of all
+operators fit into float64, so nothing is lost. Two programs lie beside the files: `rejudge` says which elements of
+``got`` are not admissible, `call` makes the call again. ``shrunk/`` holds, under the name of a failing case, the
+evidence of the smallest case that fails like it.
 """
 
 from __future__ import annotations
@@ -83,9 +84,11 @@ class Meta(TypedDict, total=False):
         How many of the last axes are spatial.
     element
         Coordinates of the worst element, in the whole output.
-    planes, shape, case
-        Of a large case, which planes the arrays hold, as flat numbers in ascending order; the shape of the whole
-        output; and the case as a line of JSON, for its call is not there.
+    planes, shape
+        Of a large case, which planes the arrays hold, as flat numbers in ascending order, and the shape of the whole
+        output.
+    case
+        The case as a line of JSON, where its call is not there.
     written
         Name of the output that ``written`` is about.
     limit

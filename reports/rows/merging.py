@@ -226,8 +226,7 @@ def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Man
             for number, source in enumerate(sources)
         ],
     }
-    groups = mandatory(record)
-    return {**record, "mandatory": groups, "planned_cases": sum(group["planned"] for group in groups)}
+    return {**record, "mandatory": mandatory(record)}
 
 
 def _without_shard(arguments: Sequence[str]) -> list[str]:

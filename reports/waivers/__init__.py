@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
+from glob import escape
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -146,9 +147,9 @@ def loads(text: str, source: str) -> list[Waiver]:
     return waivers
 
 
-def shipped() -> list[Path]:
-    """Return the waiver files that come with the suite: what it found in public libraries."""
-    return sorted(Path(__file__).parent.glob("*.toml"))
+def shipped() -> list[Waiver]:
+    """Read the waivers that come with the suite: what it found in public libraries."""
+    return [waiver for path in sorted(Path(__file__).parent.glob("*.toml")) for waiver in load(path)]
 
 
 def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,)) -> Waiver:
@@ -242,9 +243,9 @@ def waiver_for(
         named = (*checks, *(f"{name}={row[name]}" for name in scope))
     return Waiver(
         id="-".join(named),
-        scope={name: (_literal("" if row[name] is None else str(row[name])),) for name in ("backend", *scope)},
+        scope={name: (escape("" if row[name] is None else str(row[name])),) for name in ("backend", *scope)},
         checks=checks,
-        versions={name: (_literal(value),) for name, value in environment.items() if _VERSION.match(value)},
+        versions={name: (escape(value),) for name, value in environment.items() if _VERSION.match(value)},
         **accepted,
     )
 
@@ -269,8 +270,3 @@ def to_toml(waivers: Sequence[Waiver]) -> str:
 
 _VERSION = re.compile(r"v?\d+\.\w+")
 """A value of an environment that is a version, such as 2.13.0+cpu or 8.0.RC1."""
-
-
-def _literal(text: str) -> str:
-    """Return the shell-style pattern that matches this text alone."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in text)

@@ -24,9 +24,8 @@ def choose(names: Sequence[str], today: date) -> tuple[Waivers, list[Mapping[str
     """
     takes_all = "none" not in names
     named = [waiver for name in names if name != "none" for waiver in load(Path(name))]
-    ours = [waiver for file in shipped() for waiver in load(file)] if takes_all else []
     check_terms(named, today)
-    waivers, records = ours + named, []
+    waivers, records = [*(shipped() if takes_all else ()), *named], []
     for plugin in installed(PluginKind.WAIVERS) if takes_all else ():
         try:
             waivers += _waivers(plugin, {waiver.id for waiver in waivers}, today)

@@ -18,7 +18,15 @@ from poolproof.references.formats import FORMATS
 from poolproof.references.forward import forward_maximum
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.kernels.numbers import NO_LATTICE
-from poolproof.reports.rows.evidence import Evidence, Meta, evidence_path, shrunk_path, write_evidence, write_programs
+from poolproof.reports.rows.evidence import (
+    MAX_ARRAY,
+    Evidence,
+    Meta,
+    evidence_path,
+    shrunk_path,
+    write_evidence,
+    write_programs,
+)
 from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
@@ -222,6 +230,8 @@ def evidence_of(
             meta["written"] = name
     call = allocate(trial.operands, POISONS[0])
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
+    if max(storage.nbytes for storage in memory.values()) > MAX_ARRAY:  # of a mask of large windows
+        return arrays, meta | Meta(case=case.to_json())
     return arrays | memory, meta | Meta(call=describe_call(call))
 
 
