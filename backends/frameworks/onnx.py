@@ -5,19 +5,15 @@ ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.
 
 from __future__ import annotations
 
+import onnx
 from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
 
-from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase, full_length
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Lengths, Windowed
-
-try:
-    import onnx
-    from onnx.reference import ReferenceEvaluator
-except ImportError as error:
-    raise BackendUnavailable("onnx is not installed: pip install 'poolproof[onnx]'") from error
 
 
 class Onnx(CopyingBackend):

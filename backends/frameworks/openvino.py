@@ -8,20 +8,16 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import openvino
 from numpy.typing import NDArray
+from openvino import opset14
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths
-
-try:
-    import openvino
-    from openvino import opset14
-except ImportError as error:
-    raise BackendUnavailable("OpenVINO is not installed: pip install 'poolproof[openvino]'") from error
 
 _ONE_THREAD = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 where a processor has it
 _CORE = openvino.Core()
