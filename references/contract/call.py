@@ -294,7 +294,7 @@ def _read_tensor(name: str, value: Any) -> TensorArgument | None:
         raise ContractError(f"{name}.strides has {len(strides)} values for {len(shape)} axes")
     return TensorArgument(
         shape=shape,
-        dtype=_read_word(f"{name}.dtype", fields["dtype"], DTYPES),
+        dtype=_read_word(f"{name}.dtype", fields["dtype"], tuple(DTYPES)),
         format=_read_word(f"{name}.format", fields["format"], TAGS),
         strides=strides,
         offset=_read_integers(f"{name}.offset", [fields.get("offset", 0)])[0],
