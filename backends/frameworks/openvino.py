@@ -6,6 +6,7 @@ Indices count cells of the plane, as ``axis=2`` asks of MaxPool-14. Each further
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import openvino
@@ -38,8 +39,8 @@ class OpenVino(CopyingBackend):
         return None
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        windows = *call.windows, call.output_size
-        model = self.invoke(_model, call.values.shape, call.values.dtype, f"i{call.index_dtype[3:]}", *windows)
+        lists = *call.windows, call.output_size
+        model = self.invoke(_model, call.values.shape, call.values.dtype, f"i{call.index_dtype[3:]}", *lists)
         made = self.invoke(model, [call.values])
         return made[0], made[1]
 
@@ -53,17 +54,8 @@ class OpenVino(CopyingBackend):
 
 
 @lru_cache(maxsize=256)
-def _model(
-    shape: Lengths,
-    dtype: np.dtype,
-    index_type: str,
-    kernel: Lengths,
-    stride: Lengths,
-    padding: Lengths,
-    dilation: Lengths,
-    ceil_mode: bool,
-    output_size: Lengths,
-) -> openvino.CompiledModel:
+def _model(shape: Lengths, dtype: np.dtype, index_type: str, *lists: Any) -> openvino.CompiledModel:
+    kernel, stride, padding, dilation, ceil_mode, output_size = lists
     values = opset14.parameter(shape, dtype)
     if output_size:
         pool = opset14.adaptive_max_pool(values, opset14.constant(np.array(output_size)), index_type)

@@ -309,17 +309,13 @@ def _every_other(tensor: TensorArgument) -> TensorArgument:
     return replace(tensor, strides=strides, storage=storage)
 
 
-def _behind_others(tensor: TensorArgument) -> TensorArgument:
-    return replace(tensor, offset=3, storage=(prod(tensor.shape) + 3,))
-
-
 def _one_batch_for_all(tensor: TensorArgument) -> TensorArgument:
     return replace(tensor, strides=(0, *tensor.strides[1:]), storage=(1, *tensor.shape[1:]))
 
 
 _VIEWS: dict[str, Callable[[TensorArgument], TensorArgument]] = {
     "every other cell of a longer row": _every_other,
-    "three cells into the storage": _behind_others,
+    "three cells into the storage": lambda tensor: replace(tensor, offset=3, storage=(prod(tensor.shape) + 3,)),
     "one batch for all": _one_batch_for_all,
 }
 
