@@ -5,6 +5,8 @@ ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import onnx
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
@@ -17,7 +19,7 @@ from poolproof.references.windows import Lengths, Windowed
 
 
 class Onnx(CopyingBackend):
-    packages = (onnx,)
+    packages: tuple[ModuleType, ...] = (onnx,)
     survives_fork = True
     index_base = IndexBase.TENSOR
 
