@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 
-from poolproof.backends.base import Backend
+from poolproof.backends.base import Backend, BackendUnavailable
 from poolproof.references.products import PRODUCTS, Product
 
 ENTRY_POINT_GROUP = "poolproof.backends"
@@ -156,6 +156,8 @@ def _factory(name: str) -> Callable[[], Backend]:
         factory = getattr(importlib.import_module(module), attribute)
         return partial(factory, device) if on_device else factory
     except (ImportError, AttributeError) as error:
+        if name in _BUILT_IN:
+            raise BackendUnavailable(f"{name} cannot be imported ({error}): pip install 'poolproof[{name}]'") from error
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
 
 

@@ -28,11 +28,11 @@ import click
 sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
 from emulator_driver import Emulator, fresh
-from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS
+from poolproof.backends.aclnn.prototypes import FORMATS
 from poolproof.backends.emulator import library
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.expectation import Response, expectations, predict
-from poolproof.references.contract.vocabulary import SIGNATURES
+from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES
 from poolproof.references.products import PRODUCTS
 
 Row = dict[str, Any]
@@ -171,7 +171,7 @@ def replay(emulator: Emulator, row: Row) -> tuple[int, bool, str]:
 def create(emulator: Emulator, tensor: Row | None) -> c_void_p | None:
     if tensor is None:
         return None
-    dtype, tag = DATA_TYPES[tensor["dtype"]], FORMATS[tensor["format"]]
+    dtype, tag = DTYPES[tensor["dtype"]], FORMATS[tensor["format"]]
     return emulator.create_tensor(
         tensor["shape"], dtype, tensor["strides"], tensor["offset"], tag, tensor["storage"], None
     )

@@ -15,17 +15,17 @@ from typing import Any
 
 from poolproof.backends.aclnn.calls import contract_call
 from poolproof.backends.aclnn.device import Device
-from poolproof.backends.aclnn.prototypes import DATA_TYPES, FORMATS, int64_array
+from poolproof.backends.aclnn.prototypes import FORMATS, int64_array
 from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Attempt, Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall, TensorArgument
-from poolproof.references.contract.vocabulary import SIGNATURES
+from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES
 
 WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
 
-_POISON = 0xFF
-"""NaN in every float dtype, which exposes a kernel that takes its workspace for zero."""
+POISON = 0xFF
+"""NaN in every float dtype, which exposes a kernel that takes its workspace for zero or leaves outputs unwritten."""
 
 POISONED_END = 1 << 18
 """Bytes poisoned at either end of a long workspace; sums begin at its start, or after the runtime's own part."""
@@ -61,7 +61,7 @@ def _tensor_object(device: Device, tensor: TensorArgument, address: int) -> int:
         "aclCreateTensor",
         int64_array(tensor.shape),
         len(tensor.shape),
-        DATA_TYPES[tensor.dtype],
+        DTYPES[tensor.dtype],
         int64_array(tensor.strides),
         tensor.offset,
         FORMATS[tensor.format],
@@ -157,10 +157,10 @@ class GuardedWorkspace:
     def poison(self) -> None:
         length = self.size + 2 * WORKSPACE_GUARD
         if self.size and length <= 2 * POISONED_END:
-            self.device.fill(self.allocation, length, _POISON)
+            self.device.fill(self.allocation, length, POISON)
         elif self.size:
-            self.device.fill(self.allocation, POISONED_END, _POISON)
-            self.device.fill(self.allocation + length - POISONED_END, POISONED_END, _POISON)
+            self.device.fill(self.allocation, POISONED_END, POISON)
+            self.device.fill(self.allocation + length - POISONED_END, POISONED_END, POISON)
 
     def guard_violations(self) -> tuple[str, ...]:
         if not self.size:
@@ -169,13 +169,13 @@ class GuardedWorkspace:
         return tuple(
             f"memory {side} the workspace of {self.size} bytes was written"
             for side, address in sides
-            if not self.device.holds(address, WORKSPACE_GUARD, _POISON)
+            if not self.device.holds(address, WORKSPACE_GUARD, POISON)
         )
 
     def disuse_violations(self) -> tuple[str, ...]:
         """Describe writes into a workspace that is not in use, as far as it is poisoned."""
         poisoned = min(self.size, POISONED_END - WORKSPACE_GUARD)
-        if not self.size or self.device.holds(self.address, poisoned, _POISON):
+        if not self.size or self.device.holds(self.address, poisoned, POISON):
             return ()
         return (f"a workspace of {self.size} bytes that an earlier run was given was written",)
 
@@ -205,7 +205,7 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
     with ExitStack() as stack:
         addresses = {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
         for name, address in addresses.items():
-            device.fill(address, sizes[name], 0 if name == call.signature.indices else _POISON)  # 0 is in every plane
+            device.fill(address, sizes[name], 0 if name == call.signature.indices else POISON)  # 0 is in every plane
         objects = stack.enter_context(argument_objects(device, call, addresses))
         size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
         outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}
@@ -216,7 +216,7 @@ def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) 
         if phase_one != SUCCESS:
             untouched = size.value == _SIZE_MARK and executor.value == _EXECUTOR_MARK
             outputs_of_values = {*call.signature.outputs} & {*sizes} - {call.signature.indices}
-            is_poison = [device.holds(addresses[name], sizes[name], _POISON) for name in outputs_of_values]
+            is_poison = [device.holds(addresses[name], sizes[name], POISON) for name in outputs_of_values]
             return Attempt(phase_one, None, text, untouched, all(is_poison))
         phase_two = None
         if runs and all(0 <= length <= LARGEST_STORAGE for length in described.values()):

@@ -81,16 +81,6 @@ def int64_array(values: tuple[int, ...]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(values))(*values)
 
 
-DATA_TYPES = {
-    "UNDEFINED": -1, "BOOL": 12, "STRING": 13,
-    "INT4": 29, "INT8": 2, "INT16": 6, "INT32": 3, "INT64": 9,
-    "UINT1": 30, "UINT8": 4, "UINT16": 7, "UINT32": 8, "UINT64": 10,
-    "FLOAT": 0, "FLOAT16": 1, "BF16": 27, "DOUBLE": 11, "COMPLEX32": 33, "COMPLEX64": 16, "COMPLEX128": 17,
-    "HIFLOAT8": 34, "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37,
-    "FLOAT6_E3M2": 38, "FLOAT6_E2M3": 39, "FLOAT4_E2M1": 40, "FLOAT4_E1M2": 41,
-}  # fmt: skip
-"""aclDataType (the runtime's ``acl_base_rt.h``)."""
-
 FORMATS = {
     "UNDEFINED": -1, "ND": 2, "NC": 35, "NCL": 47, "NCHW": 0, "NHWC": 1, "HWCN": 16, "NCDHW": 30, "NDHWC": 27,
     "NC1HWC0": 3, "NC1HWC0_C04": 12, "NDC1HWC0": 32, "FRACTAL_Z": 4, "FRACTAL_Z_3D": 33,

@@ -31,9 +31,6 @@ SET_ADDRESS = "aclSetRawTensorAddr"
 _ALIGNMENT = 32
 """Bytes at whose multiples tensors begin."""
 
-_POISON = 0xFF
-"""Fills outputs between two runs: what the second leaves unwritten shows."""
-
 
 class NotApplicable(Exception):
     """The sequence does not apply to its calls; the text says why."""
@@ -163,15 +160,12 @@ class Interpreter:
         """Allocate the workspaces of the executor's runs, too: that takes longer than queueing may."""
         executor = self._calls[action.call].prepare(action.call, action.what)
         self._executors[action.executor] = executor
-        for run in self._actions:
-            if run.do == "run" and run.executor == action.executor:
-                self._provide_workspace(executor.workspace_of(run), executor.size)
-
-    def _provide_workspace(self, number: int, size: int) -> None:
+        runs = (each for each in self._actions if each.do == "run" and each.executor == action.executor)
         with self._allocating:
-            if number not in self._workspaces or self._workspaces[number].size < size:
-                workspace = execution.guarded_workspace(self._device, size)
-                self._workspaces[number] = self._resources.enter_context(workspace)
+            for number in map(executor.workspace_of, runs):
+                if number not in self._workspaces or self._workspaces[number].size < executor.size:
+                    workspace = execution.guarded_workspace(self._device, executor.size)
+                    self._workspaces[number] = self._resources.enter_context(workspace)
 
     def need(self, action: Action) -> None:
         asked_for = "a workspace" if self._executors[action.executor].size else "no workspace"
@@ -245,7 +239,7 @@ class Interpreter:
         for name in getattr(call.call.operator, action.what):
             if action.what == "inputs":  # zeros are indices in any plane
                 call.place_elsewhere(name)
-            byte = 0 if action.what == "inputs" else _POISON
+            byte = 0 if action.what == "inputs" else execution.POISON
             self._device.fill(call.allocations[name], len(call.call.tensors[name].buffer), byte)
 
     def upload(self, action: Action) -> None:

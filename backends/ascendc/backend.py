@@ -7,7 +7,6 @@ import json
 import os
 import random
 import time
-import zlib
 from collections.abc import Mapping
 from ctypes import c_char_p, c_uint32, c_uint64, c_void_p
 from functools import lru_cache, partial
@@ -161,11 +160,10 @@ class AscendC(Backend):
         """Return 0, for cores and threads as they are numbered, of a call that differs from the last; else another."""
         if mode:
             return 1 + self.modes.index(mode)
-        checksum = zlib.crc32(repr((call.operator.name, call.attributes, call.deterministic)).encode())
-        for name in call.operator.inputs:
-            checksum = zlib.crc32(arrays[name].tobytes(), checksum)
+        inputs = (arrays[name].tobytes() for name in call.operator.inputs)
+        given = hash((call.operator.name, call.attributes, call.deterministic, *inputs))
         last, times = self._last_call
-        self._last_call = checksum, times + 1 if checksum == last else 0
+        self._last_call = given, times + 1 if given == last else 0
         return self._last_call[1]
 
     def _launch(self, program: Path, call: Call, arrays: Arrays, tiling: KernelTiling, seed: int) -> list[Any] | None:
@@ -186,7 +184,8 @@ class AscendC(Backend):
         order = random.Random(seed).sample(range(tiling.blocks), tiling.blocks)
         numbers = (c_uint32 * tiling.blocks)(*order) if seed else None
         given = tiling.blocks, numbers, seed, tiling.key, self.kernel.ub_bytes, poison, len(buffers)
-        library = _load(program)
+        library = ctypes.CDLL(str(program))
+        library.ascendc_findings.restype = c_char_p
         if library.ascendc_launch(ctypes.byref(_Launch(*given, buffers))) == _GIVEN_UP:
             raise MemoryError("the model has no memory for what it keeps of so many operations")
         return json.loads(library.ascendc_findings())
@@ -199,13 +198,6 @@ def _aligned(array: NDArray) -> NDArray:
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
-
-
-@lru_cache(None)
-def _load(path: Path) -> Any:
-    library = ctypes.CDLL(str(path))
-    library.ascendc_findings.restype = c_char_p
-    return library
 
 
 def _sentence(finding: Mapping[str, Any], arrays: Arrays) -> str:

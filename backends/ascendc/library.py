@@ -30,9 +30,6 @@ _WATCHES_THREADS = ("-fsanitize=thread", "--param", "tsan-instrument-func-entry-
 _SECONDS = 12
 """Time of compiling one unit on one idle core."""
 
-_TEMPLATES = "#define ASCENDC_TPL_ARGS_DECL(...)\n#define ASCENDC_TPL_SEL(...)\n"
-"""What declares to the toolkit's build which template arguments there are."""
-
 DTYPES = {
     "float32": ("float", "DT_FLOAT", 0),
     "float16": ("half", "DT_FLOAT16", 1),
@@ -50,10 +47,8 @@ def kernel_library(kernel: Kernel, dtypes: tuple[str, str], tell: Tell = lambda 
     """Build the library of a kernel for a pair of dtypes; `BuildFailed` with the compiler's first error."""
     if MODEL_VARIABLE in os.environ:
         return _cann_program(kernel, dtypes, tell)
-    architecture = f"-D__CCE_AICORE__={kernel.architecture}"
-    usual = (*_FLAGS, architecture, f"-I{_MODEL}")
+    usual = (*_FLAGS, f"-D__CCE_AICORE__={kernel.architecture}", f"-I{_MODEL}")
     headers = dict.fromkeys(_cann_headers(), '#include "kernel_operator.h"\n')
-    headers["ascendc/host_api/tiling/template_argument.h"] += _TEMPLATES
     flags = (*usual, *_defines(kernel, dtypes), *_includes(kernel, headers))
     flags += _WATCHES_THREADS if kernel.architecture == 310 else ()
     units = {f"part {number}": (flags, text) for number, text in enumerate(_launchers(kernel))}

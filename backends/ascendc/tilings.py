@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from poolproof.backends.aclnn.prototypes import FORMATS
 from poolproof.backends.ascendc.library import DTYPES, host_library, tiling_structs
 from poolproof.backends.ascendc.manifest import Kernel
 from poolproof.backends.base import BackendUnavailable
@@ -111,9 +112,6 @@ class _HostAnswer(ctypes.Structure):
     )
 
 
-_FORMATS = {"NCHW": 0, "NHWC": 1, "NDHWC": 27, "NCDHW": 30}
-
-
 def _host_tilings(kernel: Kernel) -> TilingOf:
     """Load the operator's own host code, which is given a call in lines."""
     tile = ctypes.CDLL(str(host_library(kernel))).ascendc_tile
@@ -124,7 +122,7 @@ def _host_tilings(kernel: Kernel) -> TilingOf:
         lines.append(("device", kernel.architecture, call.blocks, call.ub_bytes, int(call.deterministic)))
         for number, (name, shape) in enumerate(call.shapes.items()):
             side = "input" if number < call.inputs else "output"
-            lines.append((side, DTYPES[call.dtypes[name]][2], _FORMATS[call.format], *shape))
+            lines.append((side, DTYPES[call.dtypes[name]][2], FORMATS[call.format], *shape))
         for value in _attributes(kernel, call).values():
             lines.append(("attribute", *(value if isinstance(value, tuple) else (value,))))
         answer = tile("\n".join(" ".join(map(str, line)) for line in lines).encode()).contents

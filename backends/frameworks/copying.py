@@ -105,9 +105,7 @@ class CopyingBackend(Backend):
     index_base = IndexBase.PLANE
     without = Abilities()
     packages: tuple[ModuleType, ...] = ()
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
+    _seconds = 0.0
 
     def abilities(self, operator: Operator) -> Abilities:  # noqa: ARG002
         return replace(self.without, layouts=(), unbatched=False)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import FLUSHED_SUMS, ArrayCall, CopyingBackend
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
@@ -23,12 +23,8 @@ from poolproof.references.windows import Windowed
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
-try:
-    import jax
-    from jax import lax
-except ImportError as error:
-    raise BackendUnavailable("JAX is not installed: pip install 'poolproof[jax]'") from error
-
+import jax
+from jax import lax
 
 _OP_BY_OP = "op by op"
 

@@ -5,23 +5,21 @@ ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.
 
 from __future__ import annotations
 
-from numpy.typing import NDArray
+from types import ModuleType
 
-from poolproof.backends.base import BackendUnavailable, Call
+import onnx
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+
+from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase, full_length
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Lengths, Windowed
 
-try:
-    import onnx
-    from onnx.reference import ReferenceEvaluator
-except ImportError as error:
-    raise BackendUnavailable("onnx is not installed: pip install 'poolproof[onnx]'") from error
-
 
 class Onnx(CopyingBackend):
-    packages = (onnx,)
+    packages: tuple[ModuleType, ...] = (onnx,)
     survives_fork = True
     index_base = IndexBase.TENSOR
 

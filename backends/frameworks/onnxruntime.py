@@ -1,7 +1,4 @@
-"""ONNX Runtime on the CPU: the operator MaxPool with its indices, forward alone.
-
-ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.html) and has no backward.
-"""
+"""ONNX Runtime on the CPU: the operator MaxPool with its indices, forward alone."""
 
 from __future__ import annotations
 
@@ -9,37 +6,27 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 from numpy.typing import NDArray
 
-from poolproof.backends.base import BackendUnavailable, Call
-from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend, IndexBase
+from poolproof.backends.base import Call
+from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall
+from poolproof.backends.frameworks.onnx import Onnx, pool_node
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
-from poolproof.references.windows import Windowed
-
-try:
-    import onnx
-    import onnxruntime
-
-    from poolproof.backends.frameworks.onnx import pool_node
-except ImportError as error:
-    raise BackendUnavailable("ONNX Runtime is not installed: pip install 'poolproof[onnxruntime]'") from error
 
 _OPSET = 12  # the first with 8-bit integers; later ones add no dtype that is used here
 
 
-class OnnxRuntime(CopyingBackend):
+class OnnxRuntime(Onnx):
     packages = (onnxruntime, onnx)
     variants = (VALUES_ALONE,)
     survives_fork = False  # it has threads of its own
-    index_base = IndexBase.TENSOR
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        if operator.is_backward or operator.windows is not Windowed or not operator.aten:
-            return "ONNX has no such operator"
-        if (dtype, index_dtype) not in (("float64", "int64"), ("float32", "int64"), ("float16", "int64")):
-            return "ONNX Runtime has no kernel for these dtypes on the CPU"
-        return None
+        lacks_kernel = "ONNX Runtime has no kernel for this dtype on the CPU" if dtype == "bfloat16" else None
+        return super().unsupported(operator, dtype, index_dtype) or lacks_kernel
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         session = self.invoke(_session, 2, call.values.dtype, call.values.ndim, *call.windows)

@@ -6,22 +6,19 @@ Indices count cells of the plane, as ``axis=2`` asks of MaxPool-14. Each further
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import openvino
 from numpy.typing import NDArray
+from openvino import opset14
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths
-
-try:
-    import openvino
-    from openvino import opset14
-except ImportError as error:
-    raise BackendUnavailable("OpenVINO is not installed: pip install 'poolproof[openvino]'") from error
 
 _ONE_THREAD = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 where a processor has it
 _CORE = openvino.Core()
@@ -42,8 +39,8 @@ class OpenVino(CopyingBackend):
         return None
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        windows = *call.windows, call.output_size
-        model = self.invoke(_model, call.values.shape, call.values.dtype, f"i{call.index_dtype[3:]}", *windows)
+        lists = *call.windows, call.output_size
+        model = self.invoke(_model, call.values.shape, call.values.dtype, f"i{call.index_dtype[3:]}", *lists)
         made = self.invoke(model, [call.values])
         return made[0], made[1]
 
@@ -57,17 +54,8 @@ class OpenVino(CopyingBackend):
 
 
 @lru_cache(maxsize=256)
-def _model(
-    shape: Lengths,
-    dtype: np.dtype,
-    index_type: str,
-    kernel: Lengths,
-    stride: Lengths,
-    padding: Lengths,
-    dilation: Lengths,
-    ceil_mode: bool,
-    output_size: Lengths,
-) -> openvino.CompiledModel:
+def _model(shape: Lengths, dtype: np.dtype, index_type: str, *lists: Any) -> openvino.CompiledModel:
+    kernel, stride, padding, dilation, ceil_mode, output_size = lists
     values = opset14.parameter(shape, dtype)
     if output_size:
         pool = opset14.adaptive_max_pool(values, opset14.constant(np.array(output_size)), index_type)

@@ -12,16 +12,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import Operator
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-try:
-    import paddle
-except ImportError as error:
-    raise BackendUnavailable("PaddlePaddle is not installed: pip install 'poolproof[paddle]'") from error
+import paddle
+
 paddle.disable_signal_handler()  # it allocates: where a heap is corrupted it would hang instead of crashing
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import BackendUnavailable, Call
+from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import FLUSHED_SUMS, VALUES_ALONE, ArrayCall, CopyingBackend, IndexBase
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans
@@ -23,11 +23,7 @@ from poolproof.references.operators import Operator
 from poolproof.references.windows import Lengths, Windowed
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-try:
-    import tensorflow as tf
-except ImportError as error:
-    raise BackendUnavailable("TensorFlow is not installed: pip install 'poolproof[tensorflow]'") from error
-
+import tensorflow as tf
 
 _EAGER = "eager execution"
 

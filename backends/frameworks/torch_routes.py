@@ -33,9 +33,7 @@ class TorchRoute(CopyingBackend):
     """One route on one torch device. BackendUnavailable when torch or the device is missing."""
 
     def __init__(self, device: str) -> None:
-        super().__init__()
         self._eager = TorchEager(device)
-        self._device = device
         self.torch = self._eager.torch
         self.interface = self._eager.interface
 
@@ -73,7 +71,7 @@ class TorchRoute(CopyingBackend):
         """Copy to the device, in the memory format that the mode names."""
         assert array is not None
         made = self._eager.from_numpy(array.copy())
-        return made.to(self._device).to(memory_format=self.memory_format(call))
+        return made.to(self._eager.device).to(memory_format=self.memory_format(call))
 
     def memory_format(self, call: ArrayCall) -> torch.memory_format:
         if call.mode != CHANNELS_LAST:

@@ -14,11 +14,11 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_739,
-    "backends": 5_370,
-    "suites": 15_309,
+    "references": 7_714,
+    "backends": 5_265,
+    "suites": 15_311,
     "suites/cases": 4_630,
-    "suites/judging": 3_344,
+    "suites/judging": 3_346,
     "suites/plan": 1_524,
     "suites/isolation": 1_500,
     "suites/run": 1_063,

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.aclnn.prototypes import (
-    DATA_TYPES,
     DEVICE_TO_HOST,
     FORMATS,
     FUNCTIONS,
     HOST_TO_DEVICE,
     OPTIONAL_FUNCTIONS,
 )
+from poolproof.references.contract.vocabulary import DTYPES
 
 BACKWARD = ("gradOutput", "self", "indices", "gradInput")
 FORWARD = ("self", "out", "indices")
@@ -165,7 +165,7 @@ class Emulator:
         )
 
     def create_view(self, view: View, data: c_void_p) -> c_void_p:
-        dtype, storage = DATA_TYPES[DTYPE_OF[view.storage.dtype.name]], [max(1, view.storage.size)]
+        dtype, storage = DTYPES[DTYPE_OF[view.storage.dtype.name]], [max(1, view.storage.size)]
         return self.create_tensor(view.shape, dtype, view.strides, view.offset, view.tag, storage, data)
 
     def create_list(self, values: Sequence[int]) -> c_void_p:

@@ -25,7 +25,7 @@ from poolproof.references.contract.clause import (
     always,
 )
 from poolproof.references.contract.facts import Shape
-from poolproof.references.contract.vocabulary import OUT_POINTERS, PRIVATE_TAGS, ReturnCode
+from poolproof.references.contract.vocabulary import OUT_POINTERS, PLAIN_TAGS, PRIVATE_TAGS, ReturnCode
 from poolproof.references.products import Product
 
 FLOATS = ("FLOAT", "FLOAT16", "BF16")
@@ -42,8 +42,6 @@ _UNLISTED_TAGS = {"A2": "NC", "950": "NC", "910": "NHWC", "310P": "NHWC", "310B"
 _DATA = ("dtype", ("BF16", "FLOAT16", "INT32"))
 _INDEX = ("index_dtype", ("INT64", "INT8", "FLOAT"))
 """Field of a template, and dtypes to try for one that a list does not hold, the most plausible first."""
-
-_PLAIN_ORDER = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
 _PLANES = {2: ("H * W", (1, 1, 65536, 32768)), 3: ("D * H * W", (1, 1, 64, 1024, 32768))}
 """The plane in words, and a shape of self whose plane is one cell too large."""
@@ -159,7 +157,7 @@ def listed_tags(allowed: PerProduct, erratum: str, **fields: Any) -> Clause:
 
     def decides(call: ContractCall, product: Product) -> bool:
         tensor, listed = call.tensor("self"), product.value_in(allowed)
-        return tensor.format not in listed and not ("ND" in listed and tensor.format == _PLAIN_ORDER.get(tensor.rank))
+        return tensor.format not in listed and not ("ND" in listed and tensor.format == PLAIN_TAGS.get(tensor.rank))
 
     return Clause(
         "format.listed",

@@ -40,12 +40,12 @@ class TensorArgument:
     dtype: str
     format: str
     strides: tuple[int, ...]
+    offset: int
     storage: tuple[int, ...]
-    offset: int = 0
 
     @classmethod
     def contiguous(cls, shape: tuple[int, ...], dtype: str, tag: str) -> TensorArgument:
-        return cls(shape=shape, dtype=dtype, format=tag, strides=row_major_strides(shape), storage=shape)
+        return cls(shape, dtype, tag, row_major_strides(shape), 0, shape)
 
     @property
     def rank(self) -> int:
@@ -62,6 +62,9 @@ class TensorArgument:
     def reshaped(self, shape: tuple[int, ...]) -> TensorArgument:
         """Make the contiguous tensor of another shape, else alike."""
         return TensorArgument.contiguous(shape, self.dtype, self.format)
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
 
 
 ArgumentValue = Union[TensorArgument, tuple[int, ...], bool, None]
@@ -133,7 +136,7 @@ class ContractCall:
         """Make the JSON object of the module's docstring, with every field."""
         return {
             "api": self.api,
-            "tensors": {name: _tensor_record(tensor) for name, tensor in self.tensors.items()},
+            "tensors": {name: tensor and tensor.to_record() for name, tensor in self.tensors.items()},
             "lists": {name: None if values is None else list(values) for name, values in self.lists.items()} or None,
             "ceilMode": self.ceil_mode,
             "null_outputs": {name: name in self.null_outputs for name in OUT_POINTERS},
@@ -258,19 +261,6 @@ def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _tensor_record(tensor: TensorArgument | None) -> dict[str, Any] | None:
-    if tensor is None:
-        return None
-    return {
-        "shape": list(tensor.shape),
-        "dtype": tensor.dtype,
-        "format": tensor.format,
-        "strides": list(tensor.strides),
-        "offset": tensor.offset,
-        "storage": list(tensor.storage),
-    }
-
-
 def _read_object(name: str, value: Any, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ContractError(f"{name} must be a JSON object, not {value!r}")
@@ -294,7 +284,7 @@ def _read_tensor(name: str, value: Any) -> TensorArgument | None:
         raise ContractError(f"{name}.strides has {len(strides)} values for {len(shape)} axes")
     return TensorArgument(
         shape=shape,
-        dtype=_read_word(f"{name}.dtype", fields["dtype"], DTYPES),
+        dtype=_read_word(f"{name}.dtype", fields["dtype"], tuple(DTYPES)),
         format=_read_word(f"{name}.format", fields["format"], TAGS),
         strides=strides,
         offset=_read_integers(f"{name}.offset", [fields.get("offset", 0)])[0],

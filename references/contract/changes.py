@@ -14,8 +14,8 @@ from functools import cache
 from itertools import combinations, repeat
 
 from poolproof.references.contract.builders import of_rank
-from poolproof.references.contract.call import Change, Changes, ContractCall, TensorArgument, changed, row_major_strides
-from poolproof.references.contract.examples import base_template, legal_calls
+from poolproof.references.contract.call import Change, Changes, ContractCall, TensorArgument, changed
+from poolproof.references.contract.examples import base_template, every_other, legal_calls
 from poolproof.references.contract.expectation import expectations, may_ask
 from poolproof.references.contract.facts import Shape
 from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, TAGS, Signature
@@ -178,9 +178,7 @@ def _other_lengths(length: int, *, disagrees: bool) -> tuple[int, ...]:
 
 def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
     """View every other cell, in a storage that has them and in one that has not; behind the end, and backwards."""
-    wide = (*tensor.shape[:-1], 2 * tensor.shape[-1])
-    steps = (*row_major_strides(wide)[:-1], 2)
-    dense = tensor.strides
+    dense, (steps, _, wide) = tensor.strides, every_other(tensor).view
     yield (Change(name, "view", (steps, 0, wide)),)
     yield (Change(name, "view", (steps, 0, tensor.storage)),)
     yield (Change(name, "view", (steps, INT64_MAX, wide)),)

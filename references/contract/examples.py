@@ -303,14 +303,10 @@ for _api, _reaches in _OWN.items():
 # Views, on which no status depends.
 
 
-def _every_other(tensor: TensorArgument) -> TensorArgument:
+def every_other(tensor: TensorArgument) -> TensorArgument:
     storage = (*tensor.shape[:-1], 2 * tensor.shape[-1])
     strides = (*row_major_strides(storage)[:-1], 2)
     return replace(tensor, strides=strides, storage=storage)
-
-
-def _behind_others(tensor: TensorArgument) -> TensorArgument:
-    return replace(tensor, offset=3, storage=(prod(tensor.shape) + 3,))
 
 
 def _one_batch_for_all(tensor: TensorArgument) -> TensorArgument:
@@ -318,8 +314,8 @@ def _one_batch_for_all(tensor: TensorArgument) -> TensorArgument:
 
 
 _VIEWS: dict[str, Callable[[TensorArgument], TensorArgument]] = {
-    "every other cell of a longer row": _every_other,
-    "three cells into the storage": _behind_others,
+    "every other cell of a longer row": every_other,
+    "three cells into the storage": lambda tensor: replace(tensor, offset=3, storage=(prod(tensor.shape) + 3,)),
     "one batch for all": _one_batch_for_all,
 }
 

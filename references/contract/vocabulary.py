@@ -22,12 +22,13 @@ class ReturnCode(IntEnum):
     INTERNAL_NULL = 561103
 
 
-DTYPES = (
-    *("UNDEFINED", "FLOAT", "FLOAT16", "INT8", "INT32", "UINT8", "INT16", "UINT16", "UINT32", "INT64", "UINT64"),
-    *("DOUBLE", "BOOL", "STRING", "COMPLEX64", "COMPLEX128", "BF16", "INT4", "UINT1", "COMPLEX32", "HIFLOAT8"),
-    *("FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "FLOAT6_E3M2", "FLOAT6_E2M3", "FLOAT4_E2M1", "FLOAT4_E1M2"),
-)
-"""Members of aclDataType, without their prefix."""
+DTYPES = {
+    "UNDEFINED": -1, "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8,
+    "INT64": 9, "UINT64": 10, "DOUBLE": 11, "BOOL": 12, "STRING": 13, "COMPLEX64": 16, "COMPLEX128": 17, "BF16": 27,
+    "INT4": 29, "UINT1": 30, "COMPLEX32": 33, "HIFLOAT8": 34, "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37,
+    "FLOAT6_E3M2": 38, "FLOAT6_E2M3": 39, "FLOAT4_E2M1": 40, "FLOAT4_E1M2": 41,
+}  # fmt: skip
+"""Members of aclDataType, without their prefix, and their numbers (the runtime's ``acl_base_rt.h``)."""
 
 TAG_RANKS: dict[str, int | None] = {
     "ND": None,
@@ -40,6 +41,9 @@ TAG_RANKS: dict[str, int | None] = {
     "NDHWC": 5,
 }
 """Plain format tags and the rank that each one names; None fits every rank (observed)."""
+
+PLAIN_TAGS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
+"""The tag of the plain order of axes, by rank; tensors of any other rank are tagged ND."""
 
 PRIVATE_TAGS = (
     *("NC1HWC0", "FRACTAL_Z", "NC1HWC0_C04", "FRACTAL_NZ", "NDC1HWC0", "FRACTAL_Z_3D"),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.aclnn.calls import contract_call, smallest_call
+from poolproof.backends.aclnn.calls import DTYPE_NAMES, contract_call
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.examples import base_template
 from poolproof.references.contract.expectation import expectations, find_clause
 from poolproof.references.layouts import MemoryLayout
 from poolproof.references.operators import Operator
@@ -45,7 +46,8 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
     reason = backend.unsupported(operator, dtype, index_dtype)
     if reason is not None or backend.product is None:
         return reason
-    expected = expectations(backend.product, smallest_call(operator, dtype, index_dtype))
+    dtypes = {"dtype": DTYPE_NAMES[dtype], "index_dtype": DTYPE_NAMES[index_dtype]}
+    expected = expectations(backend.product, base_template(f"aclnn{operator.name}").changed(dtypes).call())
     answer = expected.code if expected.page is None else expected.page
     return f"{backend.product}: {find_clause(answer.clause).statement}" if answer.status and answer.clause else None
 

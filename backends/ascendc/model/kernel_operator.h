@@ -45,6 +45,8 @@ void copy_tiling(void* to, const void* from, uint64_t bytes);
 #define REGISTER_TILING_FOR_TILINGKEY(condition, Type)
 #define KERNEL_TASK_TYPE_DEFAULT(type)
 #define KERNEL_TASK_TYPE(key, type)
+#define ASCENDC_TPL_ARGS_DECL(...)
+#define ASCENDC_TPL_SEL(...)
 
 namespace AscendC {
 uint32_t GetBlockIdx();

@@ -242,9 +242,10 @@ def _is_misread(call: ContractCall, product: Product) -> bool:
 
 
 def _misread_elements_differ(call: ContractCall, product: Product) -> bool:
-    batch, _, _, last = _as_nchw(call) if _is_misread(call, product) else (0, 0, 0, 0)
-    pooled = (batch, *call.attribute("outputSize"), last)
-    return _is_misread(call, product) and not _same_count(call, pooled)
+    if not _is_misread(call, product):
+        return False
+    batch, _, _, last = _as_nchw(call)
+    return not _same_count(call, (batch, *call.attribute("outputSize"), last))
 
 
 def _same_count(call: ContractCall, shape: Shape) -> bool:

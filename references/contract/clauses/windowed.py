@@ -23,7 +23,6 @@ from poolproof.references.contract.builders import (
 )
 from poolproof.references.contract.call import Change, ContractCall, wrapped
 from poolproof.references.contract.clause import (
-    ALWAYS_ON_BLOCKS,
     BEFORE_A2,
     ONLY_310,
     ONLY_310B,
@@ -35,7 +34,6 @@ from poolproof.references.contract.clause import (
     Contract,
     Earlier,
     PageReading,
-    Products,
     Reach,
     altered,
 )
@@ -218,8 +216,9 @@ def _computed_plane_bounded(**fields: Any) -> Clause:
 
 def _result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
     """Require the tag's own rank; since 950 only unbatched results are assembled, and blocks have their own clause."""
+    exception = "; on 950 only where that is 3" if reach is SINCE_A2 else ""
     return require.tag_rank_fits(
-        wording=_result_tag_wording,
+        wording=f"The format tag's own rank is the tensors' rank{exception}.",
         decides=_result_tag_misfits,
         reach=reach,
         breach=Breach(template={"shape": (3, 6, 7), "tag": "NCHW"}),
@@ -241,12 +240,6 @@ def _padding_exceeds_effective(call: ContractCall, product: Product) -> bool:
     padding, kernel, dilation = (facts.attribute(call, name) for name in ("padding", "kernelSize", "dilation"))
     axes = zip(padding, kernel, dilation, strict=True)
     return any(2 * pad > wrapped((size - 1) * step + 1) for pad, size, step in axes)
-
-
-def _result_tag_wording(products: Products) -> str:
-    unbatched = [product for product in products if not product.value_in(PRE_950)]
-    exception = f"; on {require.names(unbatched)} only where that is 3" if unbatched else ""
-    return f"The format tag's own rank is the tensors' rank{exception}."
 
 
 def _result_tag_misfits(call: ContractCall, product: Product) -> bool:
@@ -475,11 +468,6 @@ def _mask_fits(status: ReturnCode | None, page: PageReading | None) -> Clause:
     )
 
 
-def _blocks_wording(products: Products) -> str:
-    always = require.names([product for product in products if product.value_in(ALWAYS_ON_BLOCKS)])
-    return f"With a 1x1 kernel, and with every kernel on {always}, tensors of rank 4 are NCHW or NHWC."
-
-
 def _tag_has_no_blocks(call: ContractCall, product: Product) -> bool:
     tensor = call.tensor("self")
     return tensor.rank == 4 and tensor.format not in ("NCHW", "NHWC") and facts.runs_on_blocks(call, product)
@@ -489,7 +477,7 @@ def _blocks_tag_fits(**fields: Any) -> Clause:
     """Require tags that the mask APIs can turn into NC1HWC0."""
     return require.assembly(
         "format.blocks",
-        _blocks_wording,
+        "With a 1x1 kernel, and with every kernel on 910, tensors of rank 4 are NCHW or NHWC.",
         _tag_has_no_blocks,
         Breach(template={"kernel_size": (1, 1), "padding": (0, 0), "tag": "ND"}),
         page=PageReading("allows", "C8"),
