@@ -17,6 +17,7 @@ from poolproof.backends.emulator import library
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.evidence import program_lines
+from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.sandbox import Sandbox
@@ -185,8 +186,11 @@ def test_a_call_that_is_refused_has_no_route(tmp_path: Path) -> None:
 def test_a_failing_call_has_the_libraries_of_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "float32", "--aspect", "values", "--cases", "3"]
     named = ["--aclnn-library", str(library()), "--no-shrink", "--diagnose", "0"]
-    wrong = {VARIABLE: "assign_not_accumulate"}
-    run = run_session(tmp_path / "out", "aclnn", *named, asked=chosen, variables=wrong).folder
+    wrong = {VARIABLE: "assign_not_accumulate", "POOLPROOF_EMULATOR_DEVICES": "2"}
+    run = run_session(tmp_path / "out", "aclnn", *named, "-n", "1", asked=chosen, variables=wrong).folder
+    recorded = read_run(run)["backends"]["aclnn"]
+    assert (recorded["product"], recorded["soc"]) == ("A2", "Ascend910B1")
+    assert {"runtime", "driver", "acl"} & recorded.keys(), "versions of what was judged"
     left = next((run / "evidence").glob("*.npz"))
     call, _ = program_lines(run, left.stem.rpartition("-")[2], "aclnn")
     ended = replay_pasted(call, run)

@@ -205,12 +205,31 @@ def test_drawings_stay_inside_their_frame_and_shares_never_round_to_nothing_or_a
     assert 80 < logarithmic_width(0.1) < 90
 
 
-def test_a_quantity_is_the_same_wherever_it_is_told(run: Path, groups: Groups) -> None:
-    table = read_digest(run).precision
+def quantities_of(rows: list[Row]) -> list[float | None]:
+    """The `QUANTITIES` of right rows by their definitions, one row after the other."""
+    cells, errors = (
+        sum(row["n"] for row in rows),
+        [error for row in rows for error in row["k_error"] if error is not None],
+    )
+    rounded = [row for row in rows if row["max_ulp"] <= 1.0 and row["n_inexact"]]
+    inexact = sum(row["n_inexact"] for row in rounded)
+    return [
+        *(100.0 * sum(row[name] for row in rows) / cells for name in ("n_bitexact", "n_bits_owed")),
+        max(errors),
+        sum(row["bias_ulp"] * row["n_inexact"] for row in rounded) / inexact if inexact else None,
+        min((row["margin_min"] for row in rows if row["margin_min"] is not None), default=None),
+    ]
+
+
+def test_a_quantity_is_the_same_wherever_it_is_told_and_what_its_definition_says(run: Path, groups: Groups) -> None:
+    table, rows = read_digest(run).precision, read_rows(run).to_pylist()
     names = [quantity.column for quantity in QUANTITIES]
-    for one in groups.values():
-        line = table.loc[(one["backend"], one["operator"], one["dtype"], one["model"]), names]
+    for (backend, dtype), one in groups.items():
+        line = table.loc[(backend, one["operator"], dtype, one["model"]), names]
         assert [*line.astype(object).where(line.notna(), None)] == [one[name] for name in names]
+        right = [row for row in rows if (row["backend"], row["dtype"]) == (backend, dtype) and row["n"]]
+        expected = quantities_of([row for row in right if row["verdict"] == "conforms"])
+        assert [one[name] for name in names] == pytest.approx(expected)
     line = table.loc["native", OPERATOR, "float16", "native"]
     assert line["max_ulp"] > 10.0 * line["largest_error"], "sums that cancel do not drown what is told"
     assert abs(line["bias_ulp"]) < 0.1
