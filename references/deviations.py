@@ -20,8 +20,11 @@ from poolproof.references.kernels.sums import ExactSums
 
 Bool = NDArray[np.bool_]
 
-PART = 1 << 15
+PART = 1 << 16
 """Cells that are looked at together: what is worked out of them stays in the processor's cache."""
+
+_FEW = 1 << 12
+"""Cells among which leaving some out takes longer than it spares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +58,26 @@ class Deviations:
 
     def parts(self) -> Iterator[Deviations]:
         """Yield the deviations of `PART` cells at a time; once where there are none."""
-        for first in range(0, max(self.outputs.size, 1), PART):
-            cells = slice(first, first + PART)
-            sums = ExactSums._make(fact[cells] for fact in self.sums)
-            second = None if self.second is None else self.second[cells]
-            yield replace(self, outputs=self.outputs[cells], sums=sums, second=second)
+        return (self._at(slice(first, first + PART)) for first in range(0, max(self.outputs.size, 1), PART))
+
+    def busy(self) -> Deviations:
+        """Leave out the idle cells, which nothing reaches and whose results are zero, unless all cells are few."""
+        if self.outputs.size < _FEW:
+            return self
+        is_busy = (self.sums.k != 0) | (self.outputs != 0)
+        if self.second is not None:
+            is_busy |= self.second != 0
+        return self._at(np.flatnonzero(is_busy))
+
+    def idle_cell(self) -> Deviations:
+        """Return the deviations of one cell that nothing reaches and whose results are zero."""
+        sums, nothing = ExactSums._make(np.zeros(1, fact.dtype) for fact in self.sums), np.zeros(1)
+        return replace(self, outputs=nothing, sums=sums, second=None if self.second is None else nothing)
+
+    def _at(self, cells: slice | Int64) -> Deviations:
+        sums = ExactSums._make(fact[cells] for fact in self.sums)
+        second = None if self.second is None else self.second[cells]
+        return replace(self, outputs=self.outputs[cells], sums=sums, second=second)
 
     @cached_property
     def golden(self) -> Float64:

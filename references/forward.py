@@ -5,6 +5,7 @@ The loops are those of `kernels.forward`; a chunk of planes at a time is held in
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, reduce
 from math import prod
@@ -18,6 +19,7 @@ from poolproof.references.geometry import Axis, Int64
 from poolproof.references.kernels import forward as kernels
 from poolproof.references.kernels.compiled import argument
 from poolproof.references.kernels.forward import ForwardParameters, Spans, find_maxima, judge_maxima
+from poolproof.references.threads import threaded_map
 
 _CHUNK_CELLS = 1 << 16
 """Cells that are held in float64 at a time; at least those of one plane."""
@@ -61,8 +63,11 @@ def _found(values: NDArray, axes: Sequence[Axis], rule: ForwardRule) -> Int64:
     numbers = _in_numbers(rule, values.dtype)
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
-    for chunk in _chunks(flat):
+
+    def find(chunk: slice) -> None:
         find_maxima(argument(flat[chunk], np.float64), *_spans(axes), numbers, indices[chunk].reshape(-1))
+
+    deque(threaded_map(find, _chunks(flat), flat.shape[1]), 0)
     return indices.reshape(planes, *windows)
 
 
@@ -76,10 +81,13 @@ def judge_forward(
     planes, numbers = len(values), _in_numbers(rule, values.dtype)
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
     outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
-    for chunk in _chunks(flat):
+
+    def judge(chunk: slice) -> None:
         cells, maxima = (argument(array[chunk], np.float64) for array in (flat, outputs))
         pointers = argument(indices[chunk], np.int64)
         judge_maxima(cells, *_spans(axes), numbers, maxima, pointers, wrong[chunk].reshape(-1))
+
+    deque(threaded_map(judge, _chunks(flat), flat.shape[1]), 0)
     return wrong
 
 

@@ -10,6 +10,7 @@ schema.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from math import inf
 from typing import Any, NamedTuple
 
@@ -20,8 +21,17 @@ from poolproof.references.criterion import accumulation_parameters
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.compiled import Flags, Floats, Ints
-from poolproof.references.kernels.judge import MOST_CLASSES, NOTHING, ULP_EDGES, CellTally, Classes, judge_planes
+from poolproof.references.kernels.judge import (
+    MOST_CLASSES,
+    NOTHING,
+    ULP_EDGES,
+    CellTally,
+    Classes,
+    judge_planes,
+    merged,
+)
 from poolproof.references.standards.ecosystem import RELATIVE_GUARD
+from poolproof.references.threads import threaded_map
 
 NOWHERE_OPEN = np.empty(0, bool)
 
@@ -54,16 +64,30 @@ def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat
 
     A chunk of fewer cells is a part of a plane.
     """
-    numbers, tally = accumulation_parameters(output, model), NOTHING
-    counts = np.zeros(len(ULP_EDGES) + 1, np.int64), np.zeros(MOST_CLASSES, np.int64)
-    classes = Classes(*counts, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
-    for chunk in chunks:
-        if chunk.outputs.size:
-            size = min(plane_size, chunk.outputs.size)
-            tally = CellTally._make(judge_planes(*chunk, numbers, RELATIVE_GUARD, size, tally, classes))
+    numbers = accumulation_parameters(output, model)
+
+    def judged(chunk: PlaneChunk) -> tuple[CellTally, Classes]:
+        classes, size = _no_classes(), len(chunk.outputs)
+        found = judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, size), classes) if size else NOTHING
+        return CellTally._make(found), classes
+
+    parts = threaded_map(judged, chunks, plane_size)
+    tally, classes = reduce(_both, parts, next(parts, (NOTHING, _no_classes())))
     used = int(classes.k_cells.nonzero()[0].max(initial=-1)) + 1
     by_class = (tuple(column[:used].tolist()) for column in classes[1:])
     return Summary(tally, tuple(classes.ulps.tolist()), *by_class)
+
+
+def _no_classes() -> Classes:
+    counts = np.zeros(len(ULP_EDGES) + 1, np.int64), np.zeros(MOST_CLASSES, np.int64)
+    return Classes(*counts, np.zeros(MOST_CLASSES), np.zeros(MOST_CLASSES))
+
+
+def _both(one: tuple[CellTally, Classes], other: tuple[CellTally, Classes]) -> tuple[CellTally, Classes]:
+    (tally, classes), (later, of_later) = one, other
+    counts = classes.ulps + of_later.ulps, classes.k_cells + of_later.k_cells
+    most = np.maximum(classes.k_error, of_later.k_error), np.maximum(classes.k_bound, of_later.k_bound)
+    return merged.py_func(tally, later), Classes(*counts, *most)
 
 
 Statistics = dict[str, Any]

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import RLock
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -69,7 +70,8 @@ class Compiled(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        return _cached(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
+        with _COMPILING:  # of two threads that come at once the second loads what the first has compiled
+            return _cached(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
 
     @property
     def _numba_type_(self) -> Any:
@@ -78,6 +80,8 @@ class Compiled(Generic[P, R]):
 
         return numba.typeof(self.dispatcher)
 
+
+_COMPILING = RLock()
 
 _RETURNED = (type(None), bool, int, float, tuple[float, ...])
 

@@ -120,16 +120,15 @@ def judge_planes(
     parameters: AccumulationParameters,
     guard: float,
     size: int,
-    tally: CellTally,
     classes: Classes,
 ) -> tuple[float, ...]:
-    """Judge the ``outputs`` of consecutive planes of ``size`` cells; return their tally with the given one.
+    """Judge the ``outputs`` of consecutive planes of ``size`` cells; return their tally.
 
     ``cells`` and ``terms`` are those of the planes' windows, in their order; a term with a negative cell is dropped.
     Any output in ``open_cells`` is right; empty where there are none. ``guard`` is added to the denominator of relative
     errors. ``classes`` are updated.
     """
-    sums = empty_sums(size)
+    sums, tally = empty_sums(size), NOTHING
     planes = outputs.size // size
     windows = terms.size // planes
     for plane in range(planes):
@@ -138,12 +137,12 @@ def judge_planes(
         plane_of_outputs = outputs[start : start + size]
         sent, open_here = terms[first : first + windows].sum(), open_cells[start : start + size]
         found = _judge_cells(plane_of_outputs, open_here, parameters, guard, sums, sent, classes)
-        tally = _merged(tally, found)
+        tally = merged(tally, found)
     return tally[:]
 
 
 @helper
-def _merged(one: CellTally, other: CellTally) -> CellTally:
+def merged(one: CellTally, other: CellTally) -> CellTally:
     return CellTally(
         one.cells + other.cells,
         one.reached + other.reached,
@@ -189,13 +188,13 @@ def _judge_cells(
         if sums.k[i] == 0 and output == 0.0 and not is_open:
             idle += 1
         else:
-            tally = _merged(tally, _judge_cell(cell_of(sums, i), output, is_open, parameters, guard, classes))
+            tally = merged(tally, _judge_cell(cell_of(sums, i), output, is_open, parameters, guard, classes))
     low, high, specials = admissible(Cell(0, 0.0, 0.0, 0.0, 0.0, NO_LATTICE, 0), parameters)
     single, is_off = idle if is_single_valued(low, high, specials) else 0, int(outputs.sum() != sent)
     classes.ulps[0] += idle
     zeros = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     others = CellTally(idle, 0, 0, 0, single, 0, 0, idle, idle, 0, is_off, NO_LATTICE, *zeros, math.inf, 0.0, 0.0)
-    return _merged(tally, others)
+    return merged(tally, others)
 
 
 @helper

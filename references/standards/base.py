@@ -45,10 +45,16 @@ class Standard(ABC):
 
 
 class Figures(dict[str, Any]):
-    """What a rule counts of some cells, by name: numbers, `Largest` and figures in figures; `+` adds other cells'."""
+    """What a rule counts of some cells, by name: numbers, `Largest` and figures in figures.
+
+    ``+`` adds those of other cells, ``*`` makes them those of so many like cells.
+    """
 
     def __add__(self, later: Figures) -> Figures:
         return Figures({name: figure + later[name] for name, figure in self.items()})
+
+    def __mul__(self, times: int) -> Figures:
+        return Figures({name: figure * times for name, figure in self.items()})
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,9 @@ class Largest:
     def __add__(self, later: Largest) -> Largest:
         is_larger = later.value > self.value or isnan(later.value)
         return later if is_larger and not isnan(self.value) else self
+
+    def __mul__(self, _: int) -> Largest:
+        return self
 
 
 class CountedStandard(Standard):
@@ -79,15 +88,26 @@ class CountedStandard(Standard):
 
 
 def judge_together(standards: Sequence[CountedStandard], parts: Iterable[Deviations]) -> list[bool | None]:
-    """Judge one output tensor by several rules, in one pass over its parts, of which an empty tensor has one."""
+    """Judge one output tensor by several rules, in one pass over its parts, of which an empty tensor has one.
+
+    Idle cells, most of a usual tensor, are counted as so many times one of them.
+    """
     totals: dict[str, Figures] = {}
-    for part in parts:
-        fmt = part.fmt
+
+    def count(part: Deviations, times: int = 1) -> None:
         for standard in standards:
             if (counted := standard.count(part)) is not None:
-                name = standard.name
+                name, counted = standard.name, counted if times == 1 else counted * times
                 totals[name] = totals[name] + counted if name in totals else counted
-    return [each.passes(totals[each.name], fmt) if each.name in totals else None for each in standards]
+
+    idle = 0
+    for part in parts:
+        busy = part.busy()
+        idle += part.outputs.size - busy.outputs.size
+        count(busy)
+    if idle:
+        count(part.idle_cell(), idle)
+    return [each.passes(totals[each.name], part.fmt) if each.name in totals else None for each in standards]
 
 
 def agree(errors: Float64, within: Bool) -> Bool:

@@ -347,7 +347,10 @@ class Trial:
             run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
             call = self._completed(run, f"varied by {key}", kind == "repeat").call
             outputs = {name: call.tensors[name] for name in self.case.api.outputs}
-            self._runs[key] = ExecutedCall(replace(call, tensors=outputs), run.outcome)
+            self._runs[key] = run = ExecutedCall(replace(call, tensors=outputs), run.outcome)
+            is_plain = kind == "repeat" and not run.outcome.strides
+            if is_plain and all(self.equals_baseline(run, name) for name in outputs):
+                run.call = self.baseline.call  # of equal bits one copy is enough
         return self._runs[key]
 
     def _varied(self, key: _Variation) -> Call:
