@@ -62,11 +62,8 @@ class RandomStream:
 _HALF, _DROPPED = np.uint64(32), np.uint64(11)
 """Of the 64 bits of a raw number, those that integers are not made of, and those that float64 has no place for."""
 
-MAX_DRAWN = 1 << 20
-"""Elements of the largest tensor of which each is drawn."""
-
-TABLE = 1 << 18
-"""Elements that are drawn for a larger one."""
+MAX_DRAWN = 1 << 18
+"""Elements of the largest tensor of which each is drawn; so many are drawn for a larger one."""
 
 _PIECE = 1 << 16
 """Elements that a larger one has of the drawn ones in their order."""
@@ -80,10 +77,10 @@ def draw_bulk(size: int, dtype: np.dtype, stream: RandomStream, draw: Callable[[
     """
     if size <= MAX_DRAWN:
         return _with_payloads(draw(size).astype(dtype), stream)
-    table = _with_payloads(draw(TABLE).astype(dtype), stream)
+    table = _with_payloads(draw(MAX_DRAWN).astype(dtype), stream)
     ring, elements = np.concatenate((table, table[:_PIECE])), np.empty(size, dtype)
     firsts = range(0, size, _PIECE)
-    for first, place in zip(firsts, stream.beside("pieces").below(TABLE, len(firsts)).tolist(), strict=True):
+    for first, place in zip(firsts, stream.beside("pieces").below(MAX_DRAWN, len(firsts)).tolist(), strict=True):
         piece = elements[first : first + _PIECE]
         piece[:] = ring[place : place + len(piece)]
     return elements

@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import MemoryInUse, Tensor, can_run
+from poolproof.backends.base import MemoryInUse, can_run
 from poolproof.backends.host.protocol import FIRST_CALL
 from poolproof.references.sequences import REFUSED
 from poolproof.suites.cases.memory import (
     GAP_FILL,
     POISONS,
     guard_and_gap_mask,
-    has_gaps,
     has_intact_guards,
     holds_poison,
     rebuild_input,
 )
-from poolproof.suites.cases.operands import CaseOperands
 from poolproof.suites.judging.checks.registry import check
 from poolproof.suites.judging.chunks import anywhere, are_same_bits
 from poolproof.suites.judging.comparing import (
@@ -80,19 +78,20 @@ def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]
 @check("inputs are left as they were")
 def inputs_untouched(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.inputs:
-        tensor = trial.baseline.call.tensors[name]
-        if _holds_operands(tensor, trial.operands, name):
+        if _holds_operands(trial, name):
             continue
+        tensor = trial.baseline.call.tensors[name]
         before = rebuild_input(trial.operands, name, POISONS[0]).buffer
         if anywhere(np.not_equal, tensor.buffer, before):
             return changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
     return None
 
 
-def _holds_operands(tensor: Tensor, operands: CaseOperands, name: str) -> bool:
+def _holds_operands(trial: Trial, name: str) -> bool:
     """Tell whether an input of numbers without gaps is as it was; of no other, to be rebuilt, that is told."""
-    filled = {"self": operands.values, "grad_output": operands.gradient}.get(name)
-    if filled is None or has_gaps(tensor) or not has_intact_guards(tensor, POISONS[0]):
+    filled = {"self": trial.operands.values, "grad_output": trial.operands.gradient}.get(name)
+    tensor = trial.baseline.call.tensors[name]
+    if filled is None or not (trial.case.forms[name].is_dense and has_intact_guards(tensor, POISONS[0])):
         return False
     return are_same_bits(tensor.array, filled)
 
