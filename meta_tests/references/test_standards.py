@@ -278,11 +278,12 @@ def test_an_all_nan_output_passes_only_what_leaves_such_cells_out() -> None:
 
 
 def drawn(stream: np.random.Generator, fmt: FloatFormat, cells: int) -> Deviations:
-    """Sums of two terms a cell, NaN and infinities among them; each of two results is right, or wrong somewhere."""
+    """Sums of two terms a cell, or of none, NaN and infinities among them, and two results, right or wrong somewhere."""
     terms = fmt.round(stream.standard_normal(2 * cells) * stream.choice([1e-6, 1e-3, 1.0, 100.0]))
     if cells and stream.random() < 0.3:
         terms[stream.integers(0, 2 * cells, 3)] = stream.choice([np.nan, np.inf, -np.inf, 0.0], 3)
-    sums = scatter_sums(np.repeat(np.arange(cells), 2), terms, cells)
+    reached = np.where(stream.random(cells) < stream.choice([0.3, 1.0]), np.arange(cells), -1)
+    sums = scatter_sums(np.repeat(reached, 2), terms, cells)
 
     def result() -> Float64:
         values = fmt.round(sums.exact)
@@ -295,7 +296,7 @@ def drawn(stream: np.random.Generator, fmt: FloatFormat, cells: int) -> Deviatio
     return Deviations(result(), sums, fmt, result() if stream.random() < 0.7 else None, int(stream.integers(1, 99)))
 
 
-def test_figures_of_parts_add_up_to_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_parts_and_of_idle_cells_add_up_to_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, said = np.random.default_rng(0), set()
     for number in range(600):
         deviations = drawn(
@@ -304,6 +305,7 @@ def test_figures_of_parts_add_up_to_those_of_the_whole(monkeypatch: pytest.Monke
         whole = judge_all(deviations.parts())
         with monkeypatch.context() as patch:
             patch.setattr(poolproof.references.deviations, "PART", 7)
+            patch.setattr(poolproof.references.deviations, "_FEW", 0)
             assert judge_all(deviations.parts()) == whole
         said |= set(whole.items())
     assert {name for name in STANDARDS if {(name, True), (name, False)} <= said} == {*STANDARDS}
