@@ -14,18 +14,18 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_714,
+    "references": 7_828,
     "backends": 5_265,
-    "suites": 15_311,
-    "suites/cases": 4_630,
-    "suites/judging": 3_346,
+    "suites": 15_337,
+    "suites/cases": 4_627,
+    "suites/judging": 3_375,
     "suites/plan": 1_524,
     "suites/isolation": 1_500,
     "suites/run": 1_063,
     "suites/probe": 887,
     "suites/fleet": 499,
     "reports": 11_330,
-    "meta_tests": 23_403,
+    "meta_tests": 23_488,
 }
 
 CLASSES, FRAMES = 24, 15

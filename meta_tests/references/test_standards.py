@@ -278,7 +278,7 @@ def test_an_all_nan_output_passes_only_what_leaves_such_cells_out() -> None:
 
 
 def drawn(stream: np.random.Generator, fmt: FloatFormat, cells: int) -> Deviations:
-    """Sums of two terms a cell, or of none, NaN and infinities among them, and two results, right or wrong somewhere."""
+    """Sums of two terms a cell or of none, NaN and infinities among them, and two results, right or wrong somewhere."""
     terms = fmt.round(stream.standard_normal(2 * cells) * stream.choice([1e-6, 1e-3, 1.0, 100.0]))
     if cells and stream.random() < 0.3:
         terms[stream.integers(0, 2 * cells, 3)] = stream.choice([np.nan, np.inf, -np.inf, 0.0], 3)
