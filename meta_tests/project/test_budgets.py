@@ -14,7 +14,7 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_828,
+    "references": 7_831,
     "backends": 5_265,
     "suites": 15_337,
     "suites/cases": 4_627,
