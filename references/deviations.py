@@ -140,8 +140,10 @@ def sequential_sums(cells: Int64, terms: Float64, size: int, fmt: FloatFormat) -
 
     The plainest implementation there is: gradients added one by one in memory order, narrowed once. It stands in for
     a second device where a standard compares two, and is one admissible result, not the truth. Every addition rounds
-    to float32, or to the output's own format where that is wider.
+    to float32, or to the output's own format where that is wider. A term with a negative cell is dropped.
     """
+    if cells.min(initial=0) < 0:
+        cells, terms = cells[cells >= 0], terms[cells >= 0]
     accumulator = ACC32.accumulator(fmt)
     total = np.zeros(size, accumulator.dtype)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -134,7 +134,9 @@ class CaseOperands:
             indices = np.where(placed[planes], indices, -1)
         if cells.stop - cells.start >= size:
             belongs_in = indices + size * np.arange(len(indices))[:, None]
-            return np.where(indices < 0, -1, belongs_in).ravel(), _float64(gradients)
+            if indices.min(initial=0) < 0:
+                belongs_in[indices < 0] = -1
+            return belongs_in.ravel(), _float64(gradients)
         first, stop = cells.start - planes.start * size, cells.stop - planes.start * size
         inside = (indices >= first) & (indices < stop)
         return indices[inside].astype(np.int64) - first, _float64(gradients[inside])

@@ -198,7 +198,7 @@ class Trial:
         came_out, windows = self.baseline.output("grad_input").reshape(-1), self.case.plane_windows
         for part in ranges:
             outputs, (cells, terms) = came_out[part].astype(np.float64), self.operands.gradients_into(part)
-            second = sequential_sums(cells[cells >= 0], terms[cells >= 0], outputs.size, self.fmt)
+            second = sequential_sums(cells, terms, outputs.size, self.fmt)
             yield Deviations(outputs, scatter_sums(cells, terms, outputs.size), self.fmt, second, windows)
 
     @cached_property
