@@ -14,10 +14,10 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_831,
+    "references": 7_833,
     "backends": 5_265,
-    "suites": 15_337,
-    "suites/cases": 4_627,
+    "suites": 15_339,
+    "suites/cases": 4_629,
     "suites/judging": 3_375,
     "suites/plan": 1_524,
     "suites/isolation": 1_500,
