@@ -5,7 +5,6 @@ The loops are those of `kernels.forward`; a chunk of planes at a time is held in
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, reduce
 from math import prod
@@ -62,12 +61,12 @@ def _found(values: NDArray, axes: Sequence[Axis], rule: ForwardRule) -> Int64:
     """Find the index of every window's maximum; -1 for none."""
     numbers = _in_numbers(rule, values.dtype)
     planes, windows = len(values), tuple(axis.windows for axis in axes)
-    flat, indices = _flat(values), np.empty((planes, prod(windows)), np.int64)
+    flat, indices, spans = _flat(values), np.empty((planes, prod(windows)), np.int64), _spans(axes)
 
     def find(chunk: slice) -> None:
-        find_maxima(argument(flat[chunk], np.float64), *_spans(axes), numbers, indices[chunk].reshape(-1))
+        find_maxima(argument(flat[chunk], np.float64), *spans, numbers, indices[chunk].reshape(-1))
 
-    deque(threaded_map(find, _chunks(flat), flat.shape[1]), 0)
+    threaded_map(find, _chunks(flat), flat.shape[1])
     return indices.reshape(planes, *windows)
 
 
@@ -80,14 +79,14 @@ def judge_forward(
     """
     planes, numbers = len(values), _in_numbers(rule, values.dtype)
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
-    outputs, indices = outputs.reshape(wrong.shape), indices.reshape(wrong.shape)
+    outputs, indices, spans = outputs.reshape(wrong.shape), indices.reshape(wrong.shape), _spans(axes)
 
     def judge(chunk: slice) -> None:
         cells, maxima = (argument(array[chunk], np.float64) for array in (flat, outputs))
         pointers = argument(indices[chunk], np.int64)
-        judge_maxima(cells, *_spans(axes), numbers, maxima, pointers, wrong[chunk].reshape(-1))
+        judge_maxima(cells, *spans, numbers, maxima, pointers, wrong[chunk].reshape(-1))
 
-    deque(threaded_map(judge, _chunks(flat), flat.shape[1]), 0)
+    threaded_map(judge, _chunks(flat), flat.shape[1])
     return wrong
 
 

@@ -9,7 +9,7 @@ schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from math import inf
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ NOWHERE_OPEN = np.empty(0, bool)
 class PlaneChunk(NamedTuple):
     """Some planes, or a part of one: the cells of windows' gradients, the gradients, and the outputs, all flat.
 
-    ``cells`` count within each plane, or within the part; a gradient with a negative cell is dropped. Any output in
+    ``cells`` count from the first of the outputs; a gradient with a negative cell is dropped. Any output in
     ``open_cells`` is right; it is empty where there are none.
     """
 
@@ -59,20 +59,22 @@ class Summary(NamedTuple):
     k_bound: tuple[float, ...]
 
 
-def summarise(chunks: Iterable[PlaneChunk], plane_size: int, output: FloatFormat, model: AccumulationModel) -> Summary:
+def summarise(
+    chunks: Iterable[Callable[[], PlaneChunk]], plane_size: int, output: FloatFormat, model: AccumulationModel
+) -> Summary:
     """Judge an output of planes of ``plane_size`` cells, from a kernel of that model.
 
-    A chunk of fewer cells is a part of a plane.
+    ``chunks`` are made where they are judged. A chunk of fewer cells is a part of a plane.
     """
     numbers = accumulation_parameters(output, model)
 
-    def judged(chunk: PlaneChunk) -> tuple[CellTally, Classes]:
-        classes, size = _no_classes(), len(chunk.outputs)
+    def judged(make: Callable[[], PlaneChunk]) -> tuple[CellTally, Classes]:
+        chunk, classes = make(), _no_classes()
+        size = len(chunk.outputs)
         found = judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, size), classes) if size else NOTHING
         return CellTally._make(found), classes
 
-    parts = threaded_map(judged, chunks, plane_size)
-    tally, classes = reduce(_both, parts, next(parts, (NOTHING, _no_classes())))
+    tally, classes = reduce(_both, threaded_map(judged, chunks, plane_size) or [(NOTHING, _no_classes())])
     used = int(classes.k_cells.nonzero()[0].max(initial=-1)) + 1
     by_class = (tuple(column[:used].tolist()) for column in classes[1:])
     return Summary(tally, tuple(classes.ulps.tolist()), *by_class)

@@ -68,7 +68,7 @@ class Peer:
             if pairs:
                 dtype, index_dtype = lots.choice(pairs)
                 found.append(Case.of(**fields, dtype=dtype, index_dtype=index_dtype, seed=lots.randrange(2**32)))
-        return [case for case in found if not case.has_empty_window()]
+        return [case for case in found if not case.has_empty_window]
 
 
 def _dtype_pairs(backend: Backend, operator: str) -> list[tuple[str, str]]:

@@ -14,10 +14,10 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_833,
+    "references": 7_823,
     "backends": 5_265,
-    "suites": 15_339,
-    "suites/cases": 4_629,
+    "suites": 15_333,
+    "suites/cases": 4_623,
     "suites/judging": 3_375,
     "suites/plan": 1_524,
     "suites/isolation": 1_500,
@@ -25,7 +25,7 @@ LINES = {
     "suites/probe": 887,
     "suites/fleet": 499,
     "reports": 11_330,
-    "meta_tests": 23_488,
+    "meta_tests": 23_479,
 }
 
 CLASSES, FRAMES = 24, 15

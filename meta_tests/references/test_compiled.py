@@ -98,7 +98,7 @@ def test_an_interrupt_while_it_runs_is_raised_behind_it() -> None:
         cells, ones = np.arange(size), np.ones(size)
         sums = scatter_sums(cells, ones, size)
         for call in (
-            lambda: summarise([PlaneChunk(cells, ones, ones)], size, FLOAT32, ACC32),
+            lambda: summarise([lambda: PlaneChunk(cells, ones, ones)], size, FLOAT32, ACC32),
             lambda: scatter_sums(cells, ones, size),
             lambda: admissible(sums, FLOAT32, ACC32).accepts(ones),
         ):

@@ -1,7 +1,7 @@
 """The compiled forward is the rule in Python and as specified, and tells what is wrong from what is right."""
 
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import inf, isnan, nan, prod
 
@@ -243,7 +243,8 @@ def test_a_pool_and_its_backward_are_those_of_the_specification(axes: tuple[Axis
         terms = specification.backward(gradients.tolist(), indices.ravel().tolist(), prod(sizes))
         outputs = FLOAT32.round(np.array([sum(cell) for cell in terms], float))
         outputs[rng.integers(len(outputs))] += rng.choice([0.0, 2.0**-20])
-        summary = summarise([PlaneChunk(indices.ravel(), gradients, outputs)], prod(sizes), FLOAT32, ACC32).tally
+        chunk = partial(PlaneChunk, indices.ravel(), gradients, outputs)
+        summary = summarise([chunk], prod(sizes), FLOAT32, ACC32).tally
         verdicts = [
             specification.admissible(cell, FLOAT32, ACC32).accepts(output)
             for cell, output in zip(terms, outputs.tolist(), strict=True)

@@ -21,7 +21,7 @@ CLASSES = ["ulp_0", "ulp_le05", "ulp_le1", "ulp_le2", "ulp_le4", "ulp_le8", "ulp
 def statistics(
     outputs: np.ndarray, cells: np.ndarray, terms: np.ndarray, fmt: FloatFormat, model: AccumulationModel
 ) -> Statistics:
-    return error_statistics(summarise([PlaneChunk(cells, terms, outputs)], len(outputs), fmt, model))
+    return error_statistics(summarise([lambda: PlaneChunk(cells, terms, outputs)], len(outputs), fmt, model))
 
 
 def of(

@@ -124,19 +124,19 @@ def judge_planes(
 ) -> tuple[float, ...]:
     """Judge the ``outputs`` of consecutive planes of ``size`` cells; return their tally.
 
-    ``cells`` and ``terms`` are those of the planes' windows, in their order; a term with a negative cell is dropped.
-    Any output in ``open_cells`` is right; empty where there are none. ``guard`` is added to the denominator of relative
-    errors. ``classes`` are updated.
+    ``cells``, counted from the first output, and ``terms`` are of the windows of the planes, in order; a term with
+    a negative cell is dropped. Any output in ``open_cells`` is right; empty where there are none. ``guard`` is added to
+    the denominator of relative errors. ``classes`` are updated.
     """
     sums, tally = empty_sums(size), NOTHING
     planes = outputs.size // size
     windows = terms.size // planes
     for plane in range(planes):
         first, start = plane * windows, plane * size
-        gather(cells, terms, first, first + windows, sums)
-        plane_of_outputs = outputs[start : start + size]
-        sent, open_here = terms[first : first + windows].sum(), open_cells[start : start + size]
-        found = _judge_cells(plane_of_outputs, open_here, parameters, guard, sums, sent, classes)
+        own, plane_of_outputs = terms[first : first + windows], outputs[start : start + size]
+        gather(cells[first : first + windows] - start, own, sums)
+        open_here = open_cells[start : start + size]
+        found = _judge_cells(plane_of_outputs, open_here, parameters, guard, sums, own.sum(), classes)
         tally = merged(tally, found)
     return tally[:]
 

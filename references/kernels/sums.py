@@ -85,18 +85,18 @@ def cell_of(sums: ExactSums, i: int) -> Cell:
 @compiled
 def sum_plane(cells: Ints, terms: Floats, sums: ExactSums) -> None:
     """Fill the facts of one plane; see `gather`."""
-    gather(cells, terms, 0, cells.size, sums)
+    gather(cells, terms, sums)
 
 
 @helper
-def gather(cells: Ints, terms: Floats, first: int, last: int, sums: ExactSums) -> None:
-    """Fill the facts of a plane from ``terms`` and their ``cells``, ``first`` up to ``last``.
+def gather(cells: Ints, terms: Floats, sums: ExactSums) -> None:
+    """Fill the facts of a plane from ``terms`` and their ``cells``.
 
     A term with a negative cell is dropped. IndexError for a cell behind the plane; OverflowError where the finite terms
     of a cell reach `LIMIT`.
     """
     _clear(sums)
-    for i in range(first, last):
+    for i in range(cells.size):
         cell, term = cells[i], terms[i]
         if cell >= sums.k.size:
             raise IndexError("a cell lies behind its plane")
@@ -111,7 +111,7 @@ def gather(cells: Ints, terms: Floats, first: int, last: int, sums: ExactSums) -
             sums.negative[cell] += max(-term, 0.0)
             sums.lattice[cell] = min(sums.lattice[cell], lowest_bit(term))
     if not _sums_are_exact(sums):
-        _sum_exactly(cells, terms, first, last, sums)
+        _sum_exactly(cells, terms, sums)
 
 
 @helper
@@ -155,7 +155,7 @@ def _sums_are_exact(sums: ExactSums) -> bool:
 
 
 @helper
-def _sum_exactly(cells: Ints, terms: Floats, first: int, last: int, sums: ExactSums) -> None:
+def _sum_exactly(cells: Ints, terms: Floats, sums: ExactSums) -> None:
     """Sum the cells whose plain sums may have been rounded again, exactly, with their residues."""
     ends = np.zeros(sums.k.size, np.int64)
     total, most = 0, 0
@@ -165,7 +165,7 @@ def _sum_exactly(cells: Ints, terms: Floats, first: int, last: int, sums: ExactS
             total += sums.k[cell]
             most = max(most, sums.k[cell])
     grouped = np.empty(total)
-    for i in range(first, last):
+    for i in range(cells.size):
         cell = cells[i]
         if cell >= 0 and _is_too_wide(sums, cell) and math.isfinite(terms[i]):
             grouped[ends[cell]] = terms[i]

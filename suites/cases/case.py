@@ -225,8 +225,9 @@ class Case:
         """Whether the tensor of indices holds bits, whose order is not published."""
         return self.api.indices.are_bits(self.taps)
 
+    @cached_property
     def has_empty_window(self) -> bool:
-        """Tell whether some window has no cell inside the plane, so that no index is legal for it."""
+        """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return any(axis.has_empty_window for axis in self.axes)
 
     @property

@@ -6,9 +6,9 @@ so that a check can place them in another layout, dtype of indices or scale.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,27 +70,20 @@ class CaseOperands:
     def sums(self) -> ExactSums:
         """The exact sum that belongs in each cell of grad_input, flat; windows without a cell add nothing."""
         cells = self.landing.cells
-        if self.case.has_empty_window():
+        if self.case.has_empty_window:
             cells = np.where(self._placed.ravel(), cells, -1)
         return scatter_sums(cells, self.terms, self.values.size)
 
-    def chunks(self, outputs: NDArray) -> Iterator[PlaneChunk]:
+    def chunks(self, outputs: NDArray) -> Iterator[Callable[[], PlaneChunk]]:
         """Yield what came out in grad_input beside what belongs there, by chunks of whole planes or of one plane."""
-        case, windows = self.case, (self.case.planes, self.case.plane_windows)
-        has_empty, came_out = case.has_empty_window(), outputs.reshape(-1)
-        if case.plane_size > MAX_WHOLE_PLANE:
-            for part in self.chunk_ranges(MAX_WHOLE_PLANE, CHUNKS_OF_LARGE_PLANE):
-                unspecified = self.unspecified_cells[part] if has_empty else NOWHERE_OPEN
-                yield PlaneChunk(*self.gradients_into(part), _float64(came_out[part]), unspecified)
-            return
-        cells, terms = self.indices.reshape(windows), self.gradient.reshape(windows)
-        if has_empty:
-            cells = np.where(self._placed, cells, -1)
-        step = max(1, CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows, 1))
-        for first in range(0, case.planes, step):
-            planes, part = slice(first, first + step), slice(first * case.plane_size, (first + step) * case.plane_size)
-            unspecified = self.unspecified_cells[part] if has_empty else NOWHERE_OPEN
-            yield PlaneChunk(cells[planes].ravel(), _float64(terms[planes]), _float64(came_out[part]), unspecified)
+        most = min(max(CHUNK_ELEMENTS, self.case.plane_size), MAX_WHOLE_PLANE)
+        came_out = outputs.reshape(-1)
+
+        def chunk(part: slice) -> PlaneChunk:
+            unspecified = self.unspecified_cells[part] if self.case.has_empty_window else NOWHERE_OPEN
+            return PlaneChunk(*self.gradients_into(part), _float64(came_out[part]), unspecified)
+
+        return (partial(chunk, part) for part in self.chunk_ranges(most, CHUNKS_OF_LARGE_PLANE))
 
     def chunk_ranges(self, most: int, count: int) -> Iterator[slice]:
         """Yield ranges of flat cells of grad_input: of whole planes, or of a plane of more than ``most`` cells.
@@ -118,7 +111,7 @@ class CaseOperands:
     @property
     def elements_past_end(self) -> int:
         """How many elements past the last plane the indices point; only those of windows without a cell may."""
-        if not (self.case.api.is_backward and self.case.has_empty_window()):
+        if not (self.case.api.is_backward and self.case.has_empty_window):
             return 0
         return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
 
@@ -127,11 +120,11 @@ class CaseOperands:
 
         A gradient that belongs nowhere has a negative cell, or is left out.
         """
-        size, placed = self.case.plane_size, self._placed
+        size, windows = self.case.plane_size, (self.case.planes, self.case.plane_windows)
         planes = slice(cells.start // size, -(-cells.stop // size))
-        indices, gradients = self.indices.reshape(placed.shape)[planes], self.gradient.reshape(placed.shape)[planes]
-        if self.case.has_empty_window():
-            indices = np.where(placed[planes], indices, -1)
+        indices, gradients = self.indices.reshape(windows)[planes], self.gradient.reshape(windows)[planes]
+        if self.case.has_empty_window:
+            indices = np.where(self._placed[planes], indices, -1)
         if cells.stop - cells.start >= size:
             belongs_in = indices + size * np.arange(len(indices))[:, None]
             if indices.min(initial=0) < 0:
@@ -188,7 +181,7 @@ def _values(case: Case) -> NDArray:
 def _indices(case: Case, values: NDArray) -> Int64:
     shape, literal = (case.planes, *(axis.windows for axis in case.axes)), dict(case.literals).get("indices")
     indices: Int64
-    if case.has_empty_window():
+    if case.has_empty_window:
         indices = np.zeros(shape, np.int64)
     elif literal is not None:
         indices = np.array(literal, np.int64).reshape(shape)

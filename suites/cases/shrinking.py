@@ -47,7 +47,7 @@ def _read(record: Record, failing: Case) -> Case | None:
         case = Case.from_record(record)
     except CaseError:
         return None
-    if case.has_empty_window() and not failing.has_empty_window():
+    if case.has_empty_window and not failing.has_empty_window:
         return None
     windows = case.attributes
     return replace(case, attributes=shortened(windows)) if isinstance(windows, Windowed) else case

@@ -87,7 +87,7 @@ def changed(case: Case, change: Record) -> Case | None:
     except CaseError:
         return None
     is_small = other.planes * other.plane_windows <= MAX_ELEMENTS
-    return other if is_small and (case.has_empty_window() or not other.has_empty_window()) else None
+    return other if is_small and (case.has_empty_window or not other.has_empty_window) else None
 
 
 def spelled(case: Case) -> Record:
@@ -195,7 +195,7 @@ def producers(case: Case) -> list[Case]:
 
 def needs_producer(case: Case) -> bool:
     """Tell whether nobody but the implementation's own forward can make what a backward takes."""
-    return "indices" in case.api.inputs and 0 not in case.shape and (case.has_bit_mask or case.has_empty_window())
+    return "indices" in case.api.inputs and 0 not in case.shape and (case.has_bit_mask or case.has_empty_window)
 
 
 def auxiliary_cases(case: Case) -> list[Case]:
@@ -207,4 +207,4 @@ def _is_legal(case: Case) -> bool:
         Case.from_json(case.to_json())
     except CaseError:
         return False
-    return not case.has_empty_window() and case.memory_bytes() < 1 << 26
+    return not case.has_empty_window and case.memory_bytes() < 1 << 26

@@ -223,7 +223,7 @@ CLASSES: dict[str, Callable[[Case], bool]] = {
     "dilation": lambda case: case.attributes.is_dilated,
     "ceil_mode": lambda case: case.attributes.rounds_up,
     "stride": lambda case: case.attributes.has_own_stride(case.api.spatial_rank),
-    "empty window": Case.has_empty_window,
+    "empty window": lambda case: case.has_empty_window,
     "unbatched": lambda case: len(case.shape) == case.api.spatial_rank + 1,
     "empty tensor": lambda case: 0 in case.shape,
     "layouts": lambda case: bool(case.layouts),

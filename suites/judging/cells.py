@@ -58,7 +58,7 @@ class CellChunks:
             part[sums.k > 0] |= REACHED
             part[~allowed.accepts(outputs)] |= REJECTED
             part[allowed.single_valued] |= SINGLE_VALUED
-        if self._operands.case.has_empty_window():
+        if self._operands.case.has_empty_window:
             flags[self._operands.unspecified_cells] &= REACHED
         return flags
 

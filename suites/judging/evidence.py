@@ -80,7 +80,7 @@ class EvidenceFolder:
             case = Case.from_json(row["case"])
         except CaseError:
             return
-        if not (case.api.is_backward and (case.has_bit_mask or case.has_empty_window())):  # indices of who has died
+        if not (case.api.is_backward and (case.has_bit_mask or case.has_empty_window)):  # indices of who has died
             self.put(_recorded(case, _outputs(call) if call else {}), ())
 
 

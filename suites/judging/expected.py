@@ -106,4 +106,4 @@ def _meets(case: Case, condition: RefusalCondition) -> bool:
         case RefusalCondition.DETERMINISTIC_BACKWARD:
             return case.deterministic and case.api.is_backward
         case RefusalCondition.EMPTY_WINDOW:
-            return not case.api.is_backward and case.has_empty_window()
+            return not case.api.is_backward and case.has_empty_window

@@ -127,7 +127,7 @@ def _as_all_of_it(trial: Trial) -> str:
         return "all of it would be right if gradients were to be stored in place of added"
     chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
     for model in ALL_MODELS:
-        if model != trial.model and not summarise(iter(chunks), trial.case.plane_size, trial.fmt, model).tally.rejected:
+        if model != trial.model and not summarise(chunks, trial.case.plane_size, trial.fmt, model).tally.rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
     return ""
 

@@ -70,7 +70,7 @@ def look_at_data(operands: CaseOperands) -> Row:
     words = DATA["values"] + DATA[case.api.direction]
     if case.api.is_backward:
         indices = operands.indices.reshape(case.planes, *(axis.windows for axis in case.axes))
-        has_forward = not (case.has_empty_window() or case.has_bit_mask)
+        has_forward = not (case.has_empty_window or case.has_bit_mask)
         found += [*_kinds_of_number(operands.terms, fmt), *_kinds_of_sum(operands, fmt)]
         found.append(has_forward and _are_others(case, operands.planes, lambda part: indices[part]))
         found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]

@@ -99,7 +99,7 @@ class Trial:
     def operands(self) -> CaseOperands:
         """The operands; `ProducerFailed` where they need a mask, or indices, that the backend does not make."""
         operands, case = make_operands(self.case), self.case
-        if case.api.is_backward and not self.backend.abilities(case.api).indices and not case.has_empty_window():
+        if case.api.is_backward and not self.backend.abilities(case.api).indices and not case.has_empty_window:
             return self._on_own_indices(operands)
         if not needs_producer(case):
             return operands
@@ -221,7 +221,7 @@ class Trial:
     @cached_property
     def faults(self) -> list[Fault]:
         """The windows that went astray, where the gradients are coded; backward operators only."""
-        return [] if self.case.has_empty_window() else decode(self.operands, self.baseline.output("grad_input"))
+        return [] if self.case.has_empty_window else decode(self.operands, self.baseline.output("grad_input"))
 
     @property
     def fault_records(self) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def backwards() -> list[CaseQuestion]:
 def test_both_directions_of_every_operator_are_asked() -> None:
     able = {name for name, each in OPERATORS.items() if each.windows is Windowed and "Mask" not in name}
     assert {question.case.operator for question in questions()} == able
-    assert all(question.case.has_empty_window() and question.case.empty_windows.any() for question in questions())
+    assert all(question.case.has_empty_window and question.case.empty_windows.any() for question in questions())
 
 
 def test_a_forward_that_refuses_them_makes_no_indices_and_that_is_right() -> None:

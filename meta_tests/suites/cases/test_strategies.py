@@ -55,7 +55,7 @@ def test_every_draw_is_legal(operator: Operator, aspect: CaseAspect) -> None:
     for case in drawn(operator, aspect, 60):
         assert Case.from_json(case.to_json()) == case
         assert not {*"'\n"} & {*case.to_json()}, "the line must fit between single quotes in a shell"
-        assert case.has_empty_window() == aspect.profile.empty_windows
+        assert case.has_empty_window == aspect.profile.empty_windows
         if isinstance(case.attributes, Windowed):
             assert max(case.attributes.padding, default=0) <= max(case.attributes.kernel_size) // 2
         if aspect.profile.budgets[-1] <= 4096:

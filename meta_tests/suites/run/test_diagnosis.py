@@ -184,7 +184,7 @@ def test_further_cases_are_calls_that_the_backend_has() -> None:
     assert kernel.asked
     for case in kernel.asked:
         assert Case.from_json(case.to_json()) == case
-        assert not case.has_empty_window()
+        assert not case.has_empty_window
         assert able.lacking(case.api, case.shape, case.attributes) is None
         assert case.dtype in ("float32", "float16")
         assert not case.layouts

@@ -98,7 +98,7 @@ def check_expressible(case: Case) -> None:
         "tensors that are not contiguous": case.layouts,
         "the deterministic mode": case.deterministic,
         "gradients scaled by a power of two": is_backward and case.scale,
-        "windows without a cell, of which no forward of ours makes indices": is_backward and case.has_empty_window(),
+        "windows without a cell, of which no forward of ours makes indices": is_backward and case.has_empty_window,
         f"indices of the recipe {case.indices}: the tool makes those of a forward": is_backward
         and case.indices != "forward",
     }

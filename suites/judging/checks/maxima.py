@@ -18,7 +18,7 @@ from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 @check(
     "every output is the maximum of its window",
-    lambda case: not case.api.is_backward and not case.has_empty_window(),
+    lambda case: not case.api.is_backward and not case.has_empty_window,
 )
 def maximum(trial: Trial) -> Mismatch | None:
     return _flagged(trial, WRONG_MAXIMUM, "out", lambda window: number(trial.maximum_of(window)[0]))
@@ -52,7 +52,7 @@ def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element],
 
 @check(
     "a window without cells yields -inf, or what the declared rule says, and an index inside the plane, or -1 for none",
-    lambda case: not case.api.is_backward and case.has_empty_window(),
+    lambda case: not case.api.is_backward and case.has_empty_window,
 )
 def empty_window(trial: Trial) -> Mismatch | None:
     empty = trial.case.empty_windows

@@ -44,8 +44,8 @@ def check(
 
 def is_full_backward(case: Case) -> bool:
     """Tell whether every gradient has a cell to go to."""
-    return case.api.is_backward and not case.has_empty_window()
+    return case.api.is_backward and not case.has_empty_window
 
 
 def is_forward_with_readable_indices(case: Case) -> bool:
-    return not (case.api.is_backward or case.has_empty_window() or case.has_bit_mask)
+    return not (case.api.is_backward or case.has_empty_window or case.has_bit_mask)
