@@ -14,7 +14,7 @@ from typing import TypeVar
 _Chunk = TypeVar("_Chunk")
 _Result = TypeVar("_Result")
 
-_MOST_THREADS, _MOST_CELLS = 8, 1 << 17
+_MOST_THREADS, _MOST_CELLS = 4, 1 << 17
 """Each thread holds what is worked out of a chunk; of one with more cells that is memory which counts."""
 
 _FEWEST_CHUNKS = 8
