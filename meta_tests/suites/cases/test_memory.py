@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from holding import holding
-from poolproof.backends.base import Call, Tensor
+from poolproof.backends.base import Call, Outcome, Tensor
 from poolproof.references.layouts import DRAWN, LAYOUTS, TAGS, MemoryLayout, suitable
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.reports.rows.verdicts import Verdict
@@ -20,6 +20,7 @@ from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks.memory import inputs_untouched
+from poolproof.suites.judging.checks.sums import round_trip
 from poolproof.suites.judging.chunks import anywhere, are_same_bits
 from poolproof.suites.judging.comparing import is_written_out_of_bounds
 from poolproof.suites.judging.trial import Trial
@@ -121,6 +122,37 @@ def test_one_bit_in_a_repetition_is_seen_and_one_of_equal_bits_gives_its_memory_
     assert trial.repetition().call is trial.baseline.call
     assert set(trial.repetition(2).call.tensors) == {"grad_input"}
     assert set(trial.baseline.call.tensors) == {"self", "grad_output", "indices", "grad_input"}
+
+
+class OwnStrides(Scatter):
+    """It says of each output with which strides it came back."""
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        return replace(super().run(call, mode), strides={"grad_input": call.tensors["grad_input"].strides})
+
+
+def test_a_repetition_that_came_back_with_strides_is_read_in_its_own_memory() -> None:
+    trial = Trial(laid_out("sliced").case, OwnStrides())
+    assert trial.equals_baseline(trial.repetition(), "grad_input")
+    assert trial.repetition().call is not trial.baseline.call
+
+
+class FirstCells(Scatter):
+    """Every call adds into the cells of the first."""
+
+    cells: np.ndarray | None = None
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.cells = cells if self.cells is None else self.cells
+        return self.cells, terms
+
+
+def test_equal_bits_of_a_round_trip_with_other_indices_are_no_verdict() -> None:
+    drawn = {"gradient": "integers", "indices": "in_window"}
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 2, 6, 6), kernel_size=(3,), **drawn)
+    trial = Trial(case, FirstCells())
+    assert not trial.summary.tally.rejected
+    assert round_trip(trial) is not None
 
 
 SHAPE = (2, 3, 4, 5, 6)
