@@ -207,6 +207,13 @@ def refuses_dilation(self, call, mode=""):
     return Scatter.run(self, call, mode)
 
 
+@fault("run", "modes", modes=("other",))
+def races_in_another(self, call, mode=""):
+    """Only who watches from inside sees what is wrong in one way to make a call."""
+    said = ("racecheck: store and store of two cores",) if mode else ()
+    return replace(Scatter.run(self, call, mode), sanitizer=said)
+
+
 @fault("run", "memory_kept", in_use=0, device_memory_in_use=lambda self: self.in_use)
 def leaks(self, call, mode=""):
     """Every call leaves 64 bytes of device memory behind."""

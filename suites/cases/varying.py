@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -22,6 +23,12 @@ MAX_ELEMENTS = 1 << 20
 
 _MAX_LENGTH = 1 << 13
 """Of an axis, and of what windows are along it: the tables of an axis are as long as its windows and their taps."""
+
+_OTHER_DTYPE = {"float16": "bfloat16", "bfloat16": "float16", "float32": "float16", "float64": "float32"}
+"""Another dtype for each, of the same size where there is one: a cache may take it for the same."""
+
+_OFFSET = 16
+"""Elements by which a tensor lies further on in its storage."""
 
 Record = dict[str, Any]
 
@@ -117,14 +124,17 @@ def _other_batch(case: Case) -> tuple[int, ...]:
 
 
 def neighbours(case: Case) -> list[Case]:
-    """List the legal cases with other attributes, another layout or other data, and of an empty batch."""
+    """List the legal cases with other attributes, another layout, of an empty batch, and with other data.
+
+    What has nothing but other data comes last: called next, a case lies at the same addresses.
+    """
     laid_out, is_batched = dict(case.layouts), len(case.shape) == case.api.spatial_rank + 2
     sliced = tuple((name, "sliced") for name in sorted(case.api.strided) if name not in laid_out)
     candidates = [
         replace(case, attributes=case.attributes.other(), layouts=(), literals=()),
         replace(case, layouts=sliced),
-        replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
         replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if is_batched else None,
+        replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
     ]
     return [candidate for candidate in candidates if candidate is not None and _is_legal(candidate)]
 
@@ -140,37 +150,44 @@ def twin(case: Case) -> Case | None:
     return None
 
 
-def pair(case: Case) -> tuple[Case, ...]:
-    """Find two cases that differ in exactly one parameter, in the order of their calls; none of literal data.
+def pairs_one_apart(case: Case) -> list[tuple[Case, Case]]:
+    """Pair the case with each that differs from it in exactly one parameter, in the order of their calls.
 
-    By the case's seed each parameter has its turn, in both orders: behind the case itself, or both with a channel more,
-    so that nothing of their shapes was called before.
+    The first input of each pair begins elsewhere in its storage: so a library prepares it anew. Orders turn with the
+    seed.
     """
-    others = differing_in_one(case)
-    if not others or 0 in case.shape or case.literals:
-        return ()
-    turn, number = divmod(case.seed, len(others))
-    if turn % 2 == 0:
-        return case, others[number]
-    channels = len(case.shape) - case.api.spatial_rank - 1
-    wider = [
-        replace(each, shape=(*each.shape[:channels], each.shape[channels] + 1, *each.shape[channels + 1 :]))
-        for each in (others[number], case)
-    ]
-    return tuple(wider) if all(map(_is_legal, wider)) else (case, others[number])
+    found = []
+    for number, other in enumerate(differing_in_one(case), 1):
+        first, second = (_further_on(each, 2 * number * _OFFSET) for each in (case, other))
+        if _is_legal(first) and _is_legal(second):
+            found.append((first, second) if (case.seed + number) % 2 else (second, first))
+    return found
 
 
 def differing_in_one(case: Case) -> list[Case]:
-    """List a legal case for each parameter, the other flag, index dtype, layout and mode, in all else the same."""
+    """List a legal case for each parameter, other flag, dtype, layout, offset and mode, in all else the same.
+
+    None of literal data, nor of an empty tensor.
+    """
+    if 0 in case.shape or case.literals:
+        return []
     numbers = {each.name: each for each in parameters(case) if each.name not in ("N", "C")}
     kernel = twin(case)
     index_dtype = {"int32": "int64", "int64": "int32"}.get(case.index_dtype, case.index_dtype)
     modes = replace(case, index_dtype=index_dtype), replace(case, deterministic=not case.deterministic)
     others = [kernel, *(changed(case, change) for change in alternatives(case)[:-1]), *modes]
     others += [each.with_value(each.value + 1) or each.with_value(each.value - 1) for each in numbers.values()]
-    others.append(replace(case, layouts=((case.api.inputs[0], "sliced"),)))
+    others += [replace(case, layouts=((case.api.inputs[0], "sliced"),)), _further_on(case, _OFFSET)]
+    others.append(replace(case, dtype=_OTHER_DTYPE[case.dtype]))
     found = [_with_spelling_of(case, other) for other in others if other is not None]
     return [other for other in found if other != case and _is_legal(other)]
+
+
+def _further_on(case: Case, elements: int) -> Case:
+    """Let the first input begin so many elements further on in its storage."""
+    name, layout = case.api.inputs[0], case.layout(case.api.inputs[0])
+    laid_out = dict(case.layouts) | {name: str(layout._replace(offset=layout.offset + elements))}
+    return replace(case, layouts=tuple(sorted(laid_out.items())))
 
 
 def _with_spelling_of(case: Case, other: Case) -> Case:
@@ -199,7 +216,7 @@ def needs_producer(case: Case) -> bool:
 
 
 def auxiliary_cases(case: Case) -> list[Case]:
-    return [*neighbours(case), *(other for other in pair(case) if other != case)]
+    return [*neighbours(case), *chain.from_iterable(pairs_one_apart(case))]
 
 
 def _is_legal(case: Case) -> bool:

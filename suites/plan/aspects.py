@@ -107,7 +107,7 @@ CASE_ASPECTS = {
                 values=("normal", "ties"),
                 deterministic=(True,),
             ),
-            weight=0.5,
+            weight=0.2,
             checks=(*USUAL, "modes", "state"),
         ),
         CaseAspect(

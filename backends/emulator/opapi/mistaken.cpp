@@ -22,8 +22,10 @@ std::mutex& mutex() {
 // The tiling that was made last, where that is of the same input and lists, but for the parameter that the key lacks.
 Shared tiled_before(const Call& call, Shared own) {
     if (call.family->is_adaptive || own->is_empty || !own->refusal.empty()) return own;
+    const aclDataType dtype = call.tensor(kSelf).dtype;
+    const bool by_size = seeded(Defect::tiling_key_lacks_dtype);
     std::string key = text(call.family->name, '|', call.determinism, '|', call.tensor(kSelf).shape,
-                           call.tensor(kSelf).dtype, ' ', call.tensor(kIndices).dtype);
+                           by_size ? item_size(dtype) : int64_t{dtype}, ' ', call.tensor(kIndices).dtype);
     if (!seeded(Defect::tiling_key_lacks_ceil_mode)) key += text('|', call.ceil_mode);
     for (const Role role : call.roles()) {
         if (!View(call.tensor(role)).is_dense()) return own;
@@ -54,7 +56,8 @@ Shared of_whoever_came_last(Shared own) {
 }  // namespace
 
 Shared mistaken_plan(const Call& call, Shared own) {
-    const bool forgets = seeded(Defect::tiling_key_lacks_ceil_mode) || seeded(Defect::tiling_key_lacks_padding);
+    const bool forgets = seeded(Defect::tiling_key_lacks_ceil_mode) || seeded(Defect::tiling_key_lacks_padding) ||
+                         seeded(Defect::tiling_key_lacks_dtype);
     if (forgets) return tiled_before(call, std::move(own));
     return seeded(Defect::plan_of_other_thread) ? of_whoever_came_last(std::move(own)) : own;
 }

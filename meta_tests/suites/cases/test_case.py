@@ -16,8 +16,9 @@ from poolproof.suites.cases.varying import (
     MAX_ELEMENTS,
     alternatives,
     changed,
+    differing_in_one,
     neighbours,
-    pair,
+    pairs_one_apart,
     parameters,
     spelled,
     twin,
@@ -197,22 +198,38 @@ def test_some_cases_have_no_twin(case: Case) -> None:
     assert twin(case) is None
 
 
-def test_pairs_differ_in_each_parameter_in_both_orders() -> None:
+def test_pairs_differ_in_each_parameter_in_both_orders_each_at_a_place_of_its_own() -> None:
     case = Case.of("MaxPool2dWithIndices", index_dtype="int32", shape=(1, 2, 9, 8), kernel_size=(3,), stride=(2,))
-    orders: dict[str, set[int]] = {}
-    for seed in range(40):
+    orders: dict[str, set[bool]] = {}
+    for seed in (0, 1):
         own = replace(case, seed=seed)
-        first, second = map(spelled, pair(own))
-        (name,) = (name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
-        orders.setdefault(name, set()).add(int(pair(own)[0] == own))
+        pairs = pairs_one_apart(own)
+        places = {each.layout("self") for pair in pairs for each in pair}
+        assert len(places) == len(pairs) + 2, "each pair has one, those that differ in their layout two"
+        assert own.layout("self") not in places
+        for pair in pairs:
+            first, second = map(spelled, pair)
+            (name,) = (name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+            orders.setdefault(name, set()).add(replace(pair[0], layouts=()) == own)
     windows = {"kernel_size", "stride", "padding", "dilation", "ceil_mode"}
-    assert orders.keys() == windows | {"shape", "index_dtype", "layouts", "deterministic"}
-    assert all(order == {0, 1} for order in orders.values())
-    assert pair(replace(case, shape=(0, 2, 9, 8))) == ()
+    assert orders.keys() == windows | {"shape", "dtype", "index_dtype", "layouts", "deterministic"}
+    assert all(order == {True, False} for name, order in orders.items() if name != "layouts")
+    assert pairs_one_apart(replace(case, shape=(0, 2, 9, 8))) == []
+
+
+def test_half_precision_of_the_other_kind_and_an_offset_alone_are_one_parameter() -> None:
+    """Of one size, a cache may take them for the same; and two views of one storage differ in nothing else."""
+    case = Case.of("MaxPool2dWithIndicesBackward", dtype="float16", shape=(1, 2, 9, 8), kernel_size=(3,))
+    others = differing_in_one(case)
+    assert replace(case, dtype="bfloat16") in others
+    assert replace(case, layouts=(("grad_output", "contiguous+16"),)) in others
 
 
 def test_neighbours_are_legal_and_near() -> None:
     found = neighbours(PLAIN)
     assert len(found) == 4
+    assert found[-1] == replace(
+        PLAIN, **{name: getattr(found[-1], name) for name in ("gradient", "values", "indices", "seed")}
+    )
     assert all(Case.from_json(case.to_json()) == case and case.operator == PLAIN.operator for case in found)
     assert PLAIN not in found

@@ -382,9 +382,9 @@ def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -
         assert smallest is not None
         row = smallest.judge(spoilt)  # type: ignore[arg-type]
     record = json.loads(row["case"])
-    assert record["sequence"] == ["refuse call=1 asked", "prepare", "run stream=2"]
-    assert [call["shape"] for call in record["calls"]] == [[1, 1, 1], [1, 1, 2]]
-    place = "grad_input[0, 0, 0] of call 0, behind action 3 of 3 (run stream=2)"
+    assert record["sequence"] == ["prepare call=1", "refuse asked", "run stream=2"]
+    assert [call["shape"] for call in record["calls"]] == [[1, 1, 1], [1, 1, 1]]
+    place = "grad_input[0, 0, 0] of call 1, behind action 3 of 3 (run stream=2)"
     assert row["reason"].startswith(f"{place}: got 2, expected "), row["reason"]
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from poolproof.backends.base import Status, can_run
 from poolproof.references.sequences import HAZARDS, MODES, Actions, calls_in
-from poolproof.suites.cases.varying import neighbours, pair
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.varying import neighbours, pairs_one_apart
 from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
 from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
 from poolproof.suites.judging.expected import has_call
 from poolproof.suites.judging.findings import Mismatch
-from poolproof.suites.judging.trial import ExecutedCall, Trial, VariationFailed
+from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
 
 @check(
@@ -103,21 +104,38 @@ def _disturbed(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None
 
 @check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
-    """Nor does it change what comes after: of two that differ in exactly one parameter both are right, as it is."""
-    near = (case for case in neighbours(trial.case) if has_call(trial.backend, case))
-    after = trial.after([case for case in near if case.id not in trial.excluded_ids])
+    """Nor does it change what comes after: of two calls that differ in exactly one parameter both are right."""
+    after = trial.after([case for case in neighbours(trial.case) if _is_callable(trial, case)])
     found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
-    wrong, before = interval if trial.case.api.is_backward else maximum, "this call"
-    for case in () if found or wrong(trial) else pair(trial.case):
-        if not has_call(trial.backend, case) or case.id in trial.excluded_ids:
+    wrong = interval if trial.case.api.is_backward else maximum
+    if found or wrong(trial):
+        return found
+    pairs = pairs_one_apart(trial.case)
+    if trial.case.api.is_backward and not trial.backend.abilities(trial.case.api).indices:
+        turn = trial.case.seed % max(len(pairs), 1)
+        pairs = pairs[turn : turn + 1]  # to find out which indices it takes can need dozens of calls for each
+    return _first(_wrong_in_turn(trial, cases, wrong) for cases in pairs)
+
+
+def _is_callable(trial: Trial, case: Case) -> bool:
+    return has_call(trial.backend, case) and case.id not in trial.excluded_ids
+
+
+def _wrong_in_turn(trial: Trial, cases: Sequence[Case], wrong: Callable[[Trial], Mismatch | None]) -> Mismatch | None:
+    """Call cases one after the other, all of which have to complete; find what is wrong with the first that is."""
+    before = "this call"
+    for case in cases if all(_is_callable(trial, case) for case in cases) else ():
+        made = Trial(case, trial.backend)
+        try:
+            completed = made.baseline.outcome.status is Status.COMPLETED
+        except ProducerFailed:  # of its own data, such as ties where several maxima are taken
             return None
-        other = trial if case == trial.case else Trial(case, trial.backend)
-        if other.baseline.outcome.status is not Status.COMPLETED:
+        if not completed:
             return None
-        if found := wrong(other):
+        if found := wrong(made):
             return replace(found, message=f"after {before}, that of {case.to_json()} is wrong: {found.message}")
         before = f"the call of {case.to_json()}"
-    return found
+    return None
 
 
 def _takes_other_indices(trial: Trial) -> bool:
