@@ -16,16 +16,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_823,
     "backends": 5_265,
-    "suites": 15_333,
-    "suites/cases": 4_623,
-    "suites/judging": 3_375,
+    "suites": 15_371,
+    "suites/cases": 4_643,
+    "suites/judging": 3_393,
     "suites/plan": 1_524,
     "suites/isolation": 1_500,
     "suites/run": 1_063,
     "suites/probe": 887,
     "suites/fleet": 499,
     "reports": 11_330,
-    "meta_tests": 23_511,
+    "meta_tests": 23_539,
 }
 
 CLASSES, FRAMES = 24, 15

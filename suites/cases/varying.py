@@ -216,7 +216,7 @@ def needs_producer(case: Case) -> bool:
 
 
 def auxiliary_cases(case: Case) -> list[Case]:
-    return [*neighbours(case), *chain.from_iterable(pairs_one_apart(case))]
+    return [*neighbours(case), *differing_in_one(case), *chain.from_iterable(pairs_one_apart(case))]
 
 
 def _is_legal(case: Case) -> bool:
