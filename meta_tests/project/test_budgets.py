@@ -16,9 +16,9 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_823,
     "backends": 5_265,
-    "suites": 15_371,
+    "suites": 15_373,
     "suites/cases": 4_643,
-    "suites/judging": 3_393,
+    "suites/judging": 3_395,
     "suites/plan": 1_524,
     "suites/isolation": 1_500,
     "suites/run": 1_063,
