@@ -9,7 +9,7 @@ question's own call. Otherwise the auxiliary call is blamed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from poolproof.reports.rows.checks import REFUSAL
@@ -71,21 +71,29 @@ def deviates(row: Row) -> bool:
 def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
     """Return the question's final row, followed by that of the auxiliary call that is blamed instead, if one is."""
     is_found_late = row["verdict"] in FAILED and {*CALLS_AUXILIARIES, REFUSAL} & {*(row["checks_violated"] or ())}
-    auxiliary = question.auxiliary_calls() if row["verdict"] in DEATHS or is_found_late else ()
+    auxiliary: Sequence[Question] = question.auxiliary_calls() if row["verdict"] in DEATHS or is_found_late else ()
     if not auxiliary:
         return (row,)
     alone = question.without_auxiliary([call.id for call in auxiliary])
     if row["verdict"] in DEATHS and ask(alone)["verdict"] in DEATHS:
         return (row,)
-    blamed = [(call, found) for call in auxiliary if deviates(found := ask(call))]
-    if not blamed:
-        return (row,)
-    again = ask(question.without_auxiliary([call.id for call, _ in blamed]))
-    if again["verdict"] in FAILED:
-        return (again,)
+    blamed: list[tuple[Question, Row]] = []
+    again = row
+    while again["verdict"] in FAILED:
+        named = [call for call in auxiliary if call.to_line() in again["reason"]]  # mostly it is one of these
+        guilty = _guilty(named, ask) or _guilty([call for call in auxiliary if call not in named], ask)
+        if not guilty:
+            return (again,)
+        blamed += guilty
+        auxiliary = [call for call in auxiliary if all(call is not other for other, _ in guilty)]
+        again = ask(question.without_auxiliary([call.id for call, _ in blamed]))
     call, found = blamed[0]
     if question.evidence and not question.evidence.shrunk_from:  # left by none but the one that gets a row
         kept = ask(call.with_evidence_dir(question.evidence))
         found = kept if deviates(kept) else found
     reason = f"asked without a call that came before and deviates by itself: {replay_line(found)}"
     return again | {"reason": "; ".join(filter(None, (again["reason"], reason)))}, found
+
+
+def _guilty(calls: Sequence[Question], ask: Ask) -> list[tuple[Question, Row]]:
+    return [(call, found) for call in calls if deviates(found := ask(call))]
