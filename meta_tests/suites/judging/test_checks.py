@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from holding import holding
+from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Call, MemoryInUse
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
-from poolproof.references.operators import OPERATORS
+from poolproof.references.operators import OPERATORS, Operator
 from poolproof.reports.rows.arrow import SCHEMA, to_table
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -94,6 +95,34 @@ def test_memory_of_the_process_may_grow_until_caches_are_full(left: int, most: i
     row = CaseQuestion(case, CASE_ASPECTS["endurance"]).judge(Growing(left, most))
     assert (row["checks_violated"] == ["memory_kept"]) is violated, row["reason"]
     assert (" identical calls, in each " in (row["reason"] or "")) is violated
+
+
+class ForgetsCeiling(Scatter):
+    """Takes a call for one before that differs in ceil_mode alone; ``layouts`` are those that reach it uncopied."""
+
+    def __init__(self, layouts: tuple[str, ...] | None) -> None:
+        self.layouts, self.seen = layouts, dict[Any, Any]()
+
+    def abilities(self, operator: Operator) -> Abilities:
+        return Abilities(layouts=self.layouts)
+
+    def forward(self, call: Call) -> None:
+        super().forward(call)
+        tensor, ceiling = call.tensors["self"], call.attributes.rounds_up
+        key = replace(call.attributes, ceil_mode=False), tensor.shape, tensor.dtype, tensor.strides, tensor.offset
+        if self.seen.setdefault((*key, call.index_dtype), ceiling) != ceiling:
+            call.tensors["out"].array[..., :1] = 3.0
+
+
+@pytest.mark.parametrize("layouts", [None, ()], ids=["strides", "copies"])
+def test_a_pair_of_calls_is_asked_of_who_takes_strides_and_of_whose_adapter_copies(
+    layouts: tuple[str, ...] | None,
+) -> None:
+    windows = {"shape": (1, 2, 9, 8), "kernel_size": (3,), "stride": (2,), "padding": (1,)}
+    case = Case.of("MaxPool2dWithIndices", index_dtype="int32", **windows)
+    row = CaseQuestion(case, holding("maximum", "state")).judge(ForgetsCeiling(layouts))
+    assert row["checks_violated"] == ["state"], row["reason"]
+    assert ("contiguous+" in row["reason"]) is (layouts is None)
 
 
 def row_of(fault: str, operator: str = BACKWARD, **fields: Any) -> Row:
