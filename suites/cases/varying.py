@@ -24,6 +24,9 @@ MAX_ELEMENTS = 1 << 20
 _MAX_LENGTH = 1 << 13
 """Of an axis, and of what windows are along it: the tables of an axis are as long as its windows and their taps."""
 
+_OTHERS_ELEMENTS = 1 << 20
+"""Elements of self of all cases that differ in one parameter from one that has fewer."""
+
 _OTHER_DTYPE = {"float16": "bfloat16", "bfloat16": "float16", "float32": "float16", "float64": "float32"}
 """Another dtype for each, of the same size where there is one: a cache may take it for the same."""
 
@@ -167,9 +170,9 @@ def pairs_one_apart(case: Case) -> list[tuple[Case, Case]]:
 def differing_in_one(case: Case) -> list[Case]:
     """List a legal case for each parameter, other flag, dtype, layout, offset and mode, in all else the same.
 
-    None of literal data, nor of an empty tensor.
+    Of many elements not so many, others with each seed. None of literal data, nor of an empty tensor or a large one.
     """
-    if 0 in case.shape or case.literals:
+    if 0 in case.shape or case.literals or _is_large(case):
         return []
     numbers = {each.name: each for each in parameters(case) if each.name not in ("N", "C")}
     kernel = twin(case)
@@ -180,7 +183,10 @@ def differing_in_one(case: Case) -> list[Case]:
     others += [replace(case, layouts=((case.api.inputs[0], "sliced"),)), _further_on(case, _OFFSET)]
     others.append(replace(case, dtype=_OTHER_DTYPE[case.dtype]))
     found = [_with_spelling_of(case, other) for other in others if other is not None]
-    return [other for other in found if other != case and _is_legal(other)]
+    legal = [other for other in found if other != case and _is_legal(other)]
+    most = max(_OTHERS_ELEMENTS // prod(case.shape), 1)
+    first = case.seed % len(legal) if len(legal) > most else 0
+    return [*legal[first:], *legal[:first]][:most]
 
 
 def _further_on(case: Case, elements: int) -> Case:
@@ -224,4 +230,8 @@ def _is_legal(case: Case) -> bool:
         Case.from_json(case.to_json())
     except CaseError:
         return False
-    return not case.has_empty_window and case.memory_bytes() < 1 << 26
+    return not case.has_empty_window and not _is_large(case)
+
+
+def _is_large(case: Case) -> bool:
+    return case.memory_bytes() >= 1 << 26

@@ -227,6 +227,16 @@ def test_half_precision_of_the_other_kind_and_an_offset_alone_are_one_parameter(
     assert replace(case, layouts=(("grad_output", "contiguous+16"),)) in others
 
 
+def test_of_a_large_case_others_differ_in_one_parameter_with_each_seed() -> None:
+    """To call dozens as large takes longer than to judge it; what one seed leaves out another calls."""
+    small = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 1, 64, 64), kernel_size=(3,), stride=(2,))
+    large, huge = replace(small, shape=(1, 1, 512, 512)), replace(small, shape=(1, 40, 512, 512))
+    found = [differing_in_one(replace(large, seed=seed)) for seed in range(64)]
+    assert {len(others) for others in found} == {4}
+    assert len({each.to_json() for others in found for each in others}) > len(differing_in_one(small)) > 12
+    assert differing_in_one(huge) == []
+
+
 def test_neighbours_are_legal_and_near() -> None:
     found = neighbours(PLAIN)
     assert len(found) == 4
