@@ -18,13 +18,11 @@ from poolproof.references.criterion import admissible, scatter_sums
 from poolproof.references.formats import FORMATS, Float64
 from poolproof.references.kernels.criterion import Admissible
 from poolproof.references.kernels.sums import ExactSums
-from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
+from poolproof.references.threads import threaded_map
+from poolproof.suites.cases.operands import CHUNK_ELEMENTS, CHUNKS_OF_LARGE_PLANE, CaseOperands
 
 REACHED, REJECTED, SINGLE_VALUED = 1, 2, 4
 """Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
-
-_MAX_CELLS = 1 << 17
-"""Cells, or windows, of the planes of a chunk, where these are more than one."""
 
 
 class CellChunk(NamedTuple):
@@ -51,13 +49,14 @@ class CellChunks:
 
     @cached_property
     def flags(self) -> NDArray[np.uint8]:
-        flags = np.zeros(len(self._outputs), np.uint8)
-        for cells in self._ranges():
+        flags = np.empty(len(self._outputs), np.uint8)
+
+        def flag(cells: slice) -> None:
             _, outputs, sums, allowed = self.chunk(cells)
-            part = flags[cells]
-            part[sums.k > 0] |= REACHED
-            part[~allowed.accepts(outputs)] |= REJECTED
-            part[allowed.single_valued] |= SINGLE_VALUED
+            is_so = {REACHED: sums.k > 0, REJECTED: ~allowed.accepts(outputs), SINGLE_VALUED: allowed.single_valued}
+            np.bitwise_or.reduce([mask * np.uint8(each) for each, mask in is_so.items()], out=flags[cells])
+
+        threaded_map(flag, self._ranges(), self._operands.case.plane_size)
         if self._operands.case.has_empty_window:
             flags[self._operands.unspecified_cells] &= REACHED
         return flags
@@ -81,11 +80,12 @@ class CellChunks:
 
     def chunk(self, cells: slice) -> CellChunk:
         """Return the chunk of a range of cells: of whole planes, or of one plane."""
-        if self._last is None or self._last.cells != cells:
-            self._last = None
+        last = self._last
+        if last is None or last.cells != cells:
+            self._last = last = None
             outputs, sums = self._outputs_and_sums(cells)
-            self._last = CellChunk(cells, outputs, sums, admissible(sums, self._fmt, self._model))
-        return self._last
+            self._last = last = CellChunk(cells, outputs, sums, admissible(sums, self._fmt, self._model))
+        return last
 
     def _outputs_and_sums(self, cells: slice) -> tuple[Float64, ExactSums]:
         outputs = self._outputs[cells].astype(np.float64)
@@ -93,4 +93,4 @@ class CellChunks:
 
     def _ranges(self) -> Iterator[slice]:
         # what is known of each cell of a large plane is twice as much as passing takes
-        return self._operands.chunk_ranges(_MAX_CELLS, 2 * CHUNKS_OF_LARGE_PLANE)
+        return self._operands.chunk_ranges(CHUNK_ELEMENTS, 2 * CHUNKS_OF_LARGE_PLANE)

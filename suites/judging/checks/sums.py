@@ -91,21 +91,21 @@ def round_trip(trial: Trial) -> Mismatch | None:
 
 
 def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context: str) -> Mismatch | None:
-    """Report the first cell of grad_input that a backward on ``operands`` fills with what cannot be."""
-    outputs = run.output("grad_input")
-    if not _summary(trial, operands, outputs).tally.rejected:
+    """Report the first cell of grad_input that a backward on ``operands`` fills with what cannot be.
+
+    Where it is the first run once more, that one is judged already.
+    """
+    outputs, baseline = run.output("grad_input"), trial.baseline.output("grad_input")
+    is_first = np.array_equal(operands.indices, trial.operands.indices) and are_same_bits(outputs, baseline)
+    if not (trial.summary if is_first else _summary(trial, operands, outputs)).tally.rejected:
         return None
-    cells = CellChunks(operands, outputs, trial.model)
+    cells = trial.cells if is_first else CellChunks(operands, outputs, trial.model)
     wrong = (cells.flags & REJECTED != 0).reshape(outputs.shape)
     expected = expected_text(cells, int(wrong.argmax()))
     return wrong_element("grad_input", wrong, outputs, expected, context)
 
 
 def _summary(trial: Trial, operands: CaseOperands, outputs: NDArray[Any]) -> Summary:
-    """Judge a backward of the trial's gradients; where it is the first run once more, that one is judged already."""
-    baseline = trial.baseline.output("grad_input")
-    if np.array_equal(operands.indices, trial.operands.indices) and are_same_bits(outputs, baseline):
-        return trial.summary
     return summarise(operands.chunks(outputs), trial.case.plane_size, trial.fmt, trial.model)
 
 
