@@ -333,6 +333,27 @@ def other_strides_and_past(self, call, values):
     call.tensors["grad_input"].buffer[-1:] = 0
 
 
+@fault("store_forward")
+def dense_outputs(self, call, maxima, indices):
+    """Outputs are written as if they were contiguous."""
+    for name, values in (("out", maxima), ("indices", indices)):
+        tensor = call.tensors[name]
+        tensor.storage.view(tensor.dtype)[: values.size] = values.ravel()
+
+
+@fault("store_forward")
+def dense_outputs_that_lack_one(self, call, maxima, indices):
+    """The last maximum goes nowhere, or to where nobody looks."""
+    dense_outputs.store_forward(self, call, maxima.ravel()[:-1], indices)
+
+
+@fault("store_forward", base=dense_outputs)
+def dense_outputs_and_past(self, call, maxima, indices):
+    """It also writes where nothing of the output lies."""
+    dense_outputs.store_forward(self, call, maxima, indices)
+    call.tensors["out"].buffer[-1:] = 0
+
+
 class Picking(Scatter):
     """A forward that picks by one rule, and declares one."""
 

@@ -128,12 +128,16 @@ def has_intact_guards(tensor: Tensor, byte: int) -> bool:
     return buffer[:guard].tobytes() == bytes((byte,)) * guard == buffer[len(buffer) - guard :].tobytes()
 
 
+def lies_outside(tensor: Tensor) -> NDArray[np.bool_]:
+    """Mark the pieces of the buffer, each as long as an element, that belong to no element of the view."""
+    mask, width = np.ones(len(tensor.buffer) // tensor.dtype.itemsize, bool), tensor.dtype.itemsize
+    np.ndarray(tensor.shape, bool, mask.data, tensor.guard // width + tensor.offset, tensor.strides)[...] = False
+    return mask
+
+
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
     """Mark the bytes of the buffer that belong to no element of the view."""
-    mask, size = np.ones(len(tensor.buffer), bool), tensor.dtype.itemsize
-    strides = (*(stride * size for stride in tensor.strides), 1)
-    np.ndarray((*tensor.shape, size), bool, mask.data, tensor.guard + tensor.offset * size, strides)[...] = False
-    return mask
+    return lies_outside(tensor).repeat(tensor.dtype.itemsize)
 
 
 def _input(form: Form, operands: CaseOperands, name: str, poison: int, guard: int, take: Allocator) -> Tensor:

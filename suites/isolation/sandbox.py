@@ -480,15 +480,16 @@ def _warn_of_compiling() -> None:
 def may_be_damaged(row: Row) -> bool:
     """Tell whether a row's calls may have damaged the memory of their process.
 
-    They did not if every output was written, every write beside the outputs is accounted for, and, for a backward, no
-    gradient is missing from its plane: values that are merely wrong or misplaced are no stray writes.
+    They did not if every output has a place in its own storage for all of its elements, nothing was written beyond that
+    and, for a backward, no gradient is missing from its plane: values that are merely wrong or misplaced are no stray
+    writes.
     """
     if row["verdict"] not in FAILED:
         return False
     violated = {*row["checks_violated"]}
     if "memory_untouched" in violated:
         found = next(found for found in json.loads(row["findings"]) if found["check"] == "memory_untouched")
-        violated -= {"memory_untouched"} if found["accounted"] else set()
+        violated -= _ACCOUNTED if found["accounted"] else set()
     holding = {*row["checks_judged"]} - violated
     if not (violated <= _ABOUT_VALUES and holding >= _ABOUT_MEMORY):
         return True
@@ -497,6 +498,9 @@ def may_be_damaged(row: Row) -> bool:
 
 _ABOUT_MEMORY = {"written", "inputs_untouched", "memory_untouched"}
 """Checks that hold if a call wrote its outputs and nothing else."""
+
+_ACCOUNTED = {"written", "memory_untouched", "repeat"}
+"""Checks that an output violates whose elements lie elsewhere in its storage: those that keep what was in memory."""
 
 _ABOUT_VALUES = {
     *("results", "interval", "unreached", "layout_invariance"),

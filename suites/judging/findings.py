@@ -35,8 +35,8 @@ class Mismatch:
 
     ``wrong`` of ``judged`` elements deviate; ``element`` are the coordinates of the worst one in its tensor, or of the
     first where none is worse than another, with what was ``expected`` and what it ``got``; ``windows`` the output
-    coordinates that reach it. ``accounted``: all that was written outside of the elements lies where the implementation
-    says that its outputs are.
+    coordinates that reach it. ``accounted``: what was written outside of the elements of an output lies in its storage,
+    in which every element has a place.
     """
 
     message: str

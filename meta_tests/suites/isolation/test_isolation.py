@@ -29,7 +29,7 @@ from poolproof.suites.isolation.remote import RemoteBackend
 from poolproof.suites.isolation.sandbox import Sandbox, surveyed, surveys
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.judging.checks import CHECKS
+from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.question import Aspect
 from sessions import wait_until
 
@@ -253,6 +253,21 @@ def test_a_worker_stays_unless_it_wrote_astray(tmp_path: Path, backend: str, vio
     assert [found for found, _ in answered] == [violated] * 3
     workers = {worker for _, worker in answered}
     assert workers == {0} if not stays else len(workers) == 1 and 0 not in workers
+
+
+@pytest.mark.parametrize(
+    ("backend", "stays"),
+    [("dense_outputs", True), ("dense_outputs_that_lack_one", False), ("dense_outputs_and_past", False)],
+)
+@pytest.mark.usefixtures("forked_sandboxes")
+def test_a_worker_stays_that_wrote_every_element_somewhere_in_its_output(
+    tmp_path: Path, backend: str, stays: bool
+) -> None:
+    case = replace(CASE, operator="MaxPool2dWithIndices", layouts=(("indices", "sliced"), ("out", "sliced")))
+    with opened(f"scatter_backends:{backend}", tmp_path) as sandbox:
+        (row,) = sandbox.judge([CaseQuestion(case, holding(*USUAL), "block")])
+        assert {"written", "memory_untouched", "maximum"} <= {*row["checks_violated"]}
+        assert bool(sandbox._host.worker) == stays
 
 
 @cache

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import MemoryInUse, can_run
+from poolproof.backends.base import MemoryInUse, Tensor, can_run
 from poolproof.backends.host.protocol import FIRST_CALL
 from poolproof.references.sequences import REFUSED
 from poolproof.suites.cases.memory import (
     GAP_FILL,
     POISONS,
-    guard_and_gap_mask,
     has_intact_guards,
     holds_poison,
+    lies_outside,
     rebuild_input,
 )
 from poolproof.suites.judging.checks.registry import check
@@ -30,7 +30,7 @@ from poolproof.suites.judging.comparing import (
     out_of_bounds_writes,
 )
 from poolproof.suites.judging.findings import Mismatch, element_text, first_element, mismatch
-from poolproof.suites.judging.trial import ExecutedCall, Trial
+from poolproof.suites.judging.trial import Trial
 
 _MOST_SAID = 4
 """How many of the things that were seen from inside are told."""
@@ -107,15 +107,14 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
     before = np.broadcast_to(np.uint8(GAP_FILL), tensor.buffer.shape)
     reason = "as before the call: it belongs to no element"
     found = changed_bytes(outputs[0], tensor, before, out_of_bounds_writes(tensor), reason)
-    return replace(found, accounted=all(_is_accounted(trial.baseline, name) for name in outputs))
+    return replace(found, accounted=all(_has_place_for_all(trial.baseline.call.tensors[name]) for name in outputs))
 
 
-def _is_accounted(run: ExecutedCall, name: str) -> bool:
-    """Tell whether an output came back with strides which lead to all that was written outside of its elements."""
-    tensor, strides = run.call.tensors[name], run.strides(name)
-    if strides == tensor.strides:
-        return False
-    return not bool((out_of_bounds_writes(tensor) & guard_and_gap_mask(tensor.restrided(strides))).any())
+def _has_place_for_all(tensor: Tensor) -> bool:
+    """Tell whether nothing was written beyond the storage of an output, and in it as many places as it has elements."""
+    in_gaps = lies_outside(tensor) & ~holds_poison(tensor.buffer.view(tensor.dtype), GAP_FILL)
+    elements_left, places_taken = holds_poison(tensor.array, POISONS[0]), np.count_nonzero(in_gaps)
+    return has_intact_guards(tensor, GAP_FILL) and places_taken >= np.count_nonzero(elements_left)
 
 
 @check(
