@@ -343,8 +343,8 @@ def dense_outputs(self, call, maxima, indices):
 
 @fault("store_forward")
 def dense_outputs_that_lack_one(self, call, maxima, indices):
-    """The last maximum goes nowhere, or to where nobody looks."""
-    dense_outputs.store_forward(self, call, maxima.ravel()[:-1], indices)
+    """The last index goes nowhere, or to where nobody looks."""
+    dense_outputs.store_forward(self, call, maxima, indices.ravel()[:-1])
 
 
 @fault("store_forward", base=dense_outputs)

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.accumulation import ALL_MODELS
+from poolproof.references.criterion import admissible
 from poolproof.references.formats import Float64
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.numbers import NO_LATTICE
+from poolproof.references.kernels.sums import ExactSums
 from poolproof.references.summary import summarise
 from poolproof.reports.rows.rejudge import LATTICE, expected, number
 from poolproof.suites.judging.cells import CellChunks
@@ -35,8 +37,8 @@ class Mismatch:
 
     ``wrong`` of ``judged`` elements deviate; ``element`` are the coordinates of the worst one in its tensor, or of the
     first where none is worse than another, with what was ``expected`` and what it ``got``; ``windows`` the output
-    coordinates that reach it. ``accounted``: what was written outside of the elements of an output lies in its storage,
-    in which every element has a place.
+    coordinates that reach it. ``accounted``: what was written outside of the elements of outputs lies in their
+    storage, in which every element has a place.
     """
 
     message: str
@@ -115,19 +117,26 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
         noun="cells",
         element=element,
         windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MAX_WINDOWS]],
-        guess="; ".join(filter(None, (decoded or explain(trial, cell, senders), _as_all_of_it(trial)))),
+        guess="; ".join(filter(None, (decoded or explain(trial, cell, senders), _as_all_of_it(trial, cell)))),
     )
 
 
-def _as_all_of_it(trial: Trial) -> str:
-    """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said."""
+def _as_all_of_it(trial: Trial, cell: int) -> str:
+    """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said.
+
+    One that would not have given the wrong ``cell`` needs no look at all the others.
+    """
     if trial.case.planes * trial.case.plane_size > 1 << 16:
         return ""
     if _is_stored(trial):
         return "all of it would be right if gradients were to be stored in place of added"
-    chunks = [*trial.operands.chunks(trial.baseline.output("grad_input"))]
+    chunk, chunks = trial.cells.around(cell), [*trial.operands.chunks(trial.baseline.output("grad_input"))]
+    own = slice(cell - chunk.cells.start, cell - chunk.cells.start + 1)
+    sums, output = ExactSums._make(fact[own] for fact in chunk.sums), chunk.outputs[own]
     for model in ALL_MODELS:
-        if model != trial.model and not summarise(chunks, trial.case.plane_size, trial.fmt, model).tally.rejected:
+        if model == trial.model or not admissible(sums, trial.fmt, model).accepts(output).all():
+            continue
+        if not summarise(chunks, trial.case.plane_size, trial.fmt, model).tally.rejected:
             return f"declared {trial.model}; all of it would be right as {model}"
     return ""
 

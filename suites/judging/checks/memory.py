@@ -107,14 +107,15 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
     before = np.broadcast_to(np.uint8(GAP_FILL), tensor.buffer.shape)
     reason = "as before the call: it belongs to no element"
     found = changed_bytes(outputs[0], tensor, before, out_of_bounds_writes(tensor), reason)
-    return replace(found, accounted=all(_has_place_for_all(trial.baseline.call.tensors[name]) for name in outputs))
+    all_outputs = (trial.baseline.call.tensors[name] for name in trial.case.api.outputs)
+    return replace(found, accounted=all(map(_has_place_for_all, all_outputs)))
 
 
 def _has_place_for_all(tensor: Tensor) -> bool:
     """Tell whether nothing was written beyond the storage of an output, and in it as many places as it has elements."""
     in_gaps = lies_outside(tensor) & ~holds_poison(tensor.buffer.view(tensor.dtype), GAP_FILL)
-    elements_left, places_taken = holds_poison(tensor.array, POISONS[0]), np.count_nonzero(in_gaps)
-    return has_intact_guards(tensor, GAP_FILL) and places_taken >= np.count_nonzero(elements_left)
+    is_left = holds_poison(tensor.array, POISONS[0])
+    return has_intact_guards(tensor, GAP_FILL) and bool(np.count_nonzero(in_gaps) >= np.count_nonzero(is_left))
 
 
 @check(
