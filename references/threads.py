@@ -26,8 +26,8 @@ def threaded_map(work: Callable[[_Chunk], _Result], chunks: Iterable[_Chunk], ce
 
     Chunks are of planes of so many ``cells``. What ``work`` raises of any is raised.
     """
-    asked, threads = list(chunks), min(len(os.sched_getaffinity(0)), _MOST_THREADS)
-    if len(asked) < _FEWEST_CHUNKS or threads < 2 or cells > _MOST_CELLS:
+    asked = list(chunks)
+    if len(asked) < _FEWEST_CHUNKS or cells > _MOST_CELLS or len(os.sched_getaffinity(0)) < 2:
         return list(map(work, asked))
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), _MOST_THREADS)) as pool:
         return list(pool.map(work, asked))

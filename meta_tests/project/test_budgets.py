@@ -16,16 +16,16 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_823,
     "backends": 5_265,
-    "suites": 15_407,
-    "suites/cases": 4_657,
-    "suites/judging": 3_403,
+    "suites": 15_422,
+    "suites/cases": 4_661,
+    "suites/judging": 3_414,
     "suites/plan": 1_524,
     "suites/isolation": 1_504,
     "suites/run": 1_071,
     "suites/probe": 887,
     "suites/fleet": 499,
     "reports": 11_330,
-    "meta_tests": 23_616,
+    "meta_tests": 23_624,
 }
 
 CLASSES, FRAMES = 24, 15

@@ -42,7 +42,8 @@ class CaseOperands:
     (planes, *windows). Both are empty for forward operators.
     ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
     (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
-    the indices, too, inside the plane or not; zeros stand in for those of such a case.
+    the indices, too, inside the plane or not; zeros stand in for those of such a case. ``first_maxima`` are the indices
+    of the first maxima of ``values`` where the recipe has found them.
     """
 
     case: Case
@@ -50,6 +51,7 @@ class CaseOperands:
     gradient: NDArray = field(default_factory=lambda: np.empty(0))
     indices: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     mask: NDArray[np.int8] | None = None
+    first_maxima: Int64 | None = None
 
     @property
     def planes(self) -> NDArray:
@@ -166,7 +168,9 @@ def make_operands(case: Case) -> CaseOperands:
     if "grad_output" not in case.api.inputs:
         return CaseOperands(case, values)
     indices = _indices(case, values)
-    return CaseOperands(case, values, _gradient(case, values, indices), indices)
+    others = case.has_empty_window or "indices" in dict(case.literals) or case.layout("indices").repeats_elements
+    first_maxima = indices if case.indices == "forward" and not others else None
+    return CaseOperands(case, values, _gradient(case, values, indices), indices, first_maxima=first_maxima)
 
 
 def _values(case: Case) -> NDArray:

@@ -72,7 +72,8 @@ def look_at_data(operands: CaseOperands) -> Row:
         indices = operands.indices.reshape(case.planes, *(axis.windows for axis in case.axes))
         has_forward = not (case.has_empty_window or case.has_bit_mask)
         found += [*_kinds_of_number(operands.terms, fmt), *_kinds_of_sum(operands, fmt)]
-        found.append(has_forward and _are_others(case, operands.planes, lambda part: indices[part]))
+        are_first = operands.first_maxima is operands.indices
+        found.append(has_forward and not are_first and _are_others(case, operands.planes, lambda part: indices[part]))
         found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
     else:
         rule, tied = ForwardRule(Ties.LAST), operands.planes[has_equal]
@@ -81,9 +82,9 @@ def look_at_data(operands: CaseOperands) -> Row:
 
 
 def _are_others(case: Case, planes: NDArray[Any], indices_of: Callable[[slice], Int64]) -> bool:
-    """Tell whether the indices of some planes are others than those of the first maxima."""
+    """Tell whether the indices of some planes are others than those of the first maxima: mostly the first plane's."""
     step = max(1, PART // max(case.plane_size, case.plane_windows, 1))
-    parts = (slice(first, first + step) for first in range(0, len(planes), step))
+    parts = (slice(0, 1), *(slice(first, first + step) for first in range(1, len(planes), step)))
     return any((forward_indices(planes[part], case.axes) != indices_of(part)).any() for part in parts)
 
 

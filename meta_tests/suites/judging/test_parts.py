@@ -38,7 +38,7 @@ EVERYWHERE = 1 << 40
 @pytest.fixture
 def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts and slabs of eight elements or more: several of each plane."""
-    monkeypatch.setattr(cells, "_MAX_CELLS", 8)
+    monkeypatch.setattr(cells, "CHUNK_ELEMENTS", 8)
     for module in (decoder, chunks):
         monkeypatch.setattr(module, "_CHUNK_ELEMENTS", 8)
     for name in ("CHUNK_ELEMENTS", "MAX_WHOLE_PLANE"):
@@ -98,7 +98,7 @@ def test_each_of_these_faults_is_told(whole: dict[tuple[str, str], Row]) -> None
 @pytest.mark.parametrize("most", [8, EVERYWHERE])
 @pytest.mark.parametrize("case", [BACKWARD, replace(BACKWARD, gradient="wide", dtype="float16")], ids=str)
 def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case: Case, most: int) -> None:
-    monkeypatch.setattr(cells, "_MAX_CELLS", most)
+    monkeypatch.setattr(cells, "CHUNK_ELEMENTS", most)
     operands = make_operands(case)
     outputs = operands.sums.sum.copy()
     outputs[::5] += 1.0
@@ -112,7 +112,7 @@ def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case:
 
 @pytest.mark.parametrize("most", [8, EVERYWHERE])
 def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(cells, "_MAX_CELLS", most)
+    monkeypatch.setattr(cells, "CHUNK_ELEMENTS", most)
     operands = make_operands(BACKWARD)
     outputs, wrong = operands.sums.sum.copy(), np.zeros(operands.values.size, bool)
     idle = np.flatnonzero(operands.sums.k == 0)

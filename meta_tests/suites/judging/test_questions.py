@@ -211,6 +211,14 @@ def test_ties_and_the_largest_index() -> None:
     assert {"an index past 2^15", "an index past 2^16"} <= set(look_at_data(make_operands(past))["data"])
 
 
+def test_indices_that_take_the_place_of_the_forwards_are_others() -> None:
+    """As those of an implementation that takes none."""
+    made = make_operands(Case.of(BACKWARD, shape=(1, 3, 3), kernel_size=(2,), stride=(1,)))
+    given = replace(made, indices=np.full_like(made.indices, 4))
+    word = "indices other than the forward's"
+    assert [word in look_at_data(each)["data"] for each in (made, given)] == [False, True]
+
+
 @pytest.mark.parametrize("cells", [9, 18, 1 << 15])
 @pytest.mark.parametrize("place", range(3))
 def test_a_plane_says_the_same_wherever_it_lies(monkeypatch: pytest.MonkeyPatch, place: int, cells: int) -> None:
