@@ -6,9 +6,11 @@ What is said of data is so of what recipes made, and not of the recipes.
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from places import SUPPORT
