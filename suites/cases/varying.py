@@ -174,7 +174,7 @@ def differing_in_one(case: Case) -> list[Case]:
     """
     if 0 in case.shape or case.literals or _is_large(case):
         return []
-    numbers = {each.name: each for each in parameters(case) if each.name not in ("N", "C")}
+    numbers = {each.name: each for each in parameters(case)}
     kernel = twin(case)
     index_dtype = {"int32": "int64", "int64": "int32"}.get(case.index_dtype, case.index_dtype)
     modes = replace(case, index_dtype=index_dtype), replace(case, deterministic=not case.deterministic)

@@ -24,7 +24,9 @@ Shared tiled_before(const Call& call, Shared own) {
     if (call.family->is_adaptive || own->is_empty || !own->refusal.empty()) return own;
     const aclDataType dtype = call.tensor(kSelf).dtype;
     const bool by_size = seeded(Defect::tiling_key_lacks_dtype);
-    std::string key = text(call.family->name, '|', call.determinism, '|', call.tensor(kSelf).shape,
+    std::vector<int64_t> shape = call.tensor(kSelf).shape;
+    if (seeded(Defect::tiling_key_lacks_channels)) shape.end()[-1 - call.family->spatial_rank] = 0;
+    std::string key = text(call.family->name, '|', call.determinism, '|', shape,
                            by_size ? item_size(dtype) : int64_t{dtype}, ' ', call.tensor(kIndices).dtype);
     if (!seeded(Defect::tiling_key_lacks_ceil_mode)) key += text('|', call.ceil_mode);
     for (const Role role : call.roles()) {
@@ -37,7 +39,7 @@ Shared tiled_before(const Call& call, Shared own) {
     }
     static auto& last = *new std::pair<std::string, Shared>;
     const std::lock_guard lock(mutex());
-    if (last.first != key) last = {key, own};
+    if (last.first != key || last.second->problem.planes() > own->problem.planes()) last = {key, own};
     return last.second;
 }
 
@@ -57,7 +59,7 @@ Shared of_whoever_came_last(Shared own) {
 
 Shared mistaken_plan(const Call& call, Shared own) {
     const bool forgets = seeded(Defect::tiling_key_lacks_ceil_mode) || seeded(Defect::tiling_key_lacks_padding) ||
-                         seeded(Defect::tiling_key_lacks_dtype);
+                         seeded(Defect::tiling_key_lacks_dtype) || seeded(Defect::tiling_key_lacks_channels);
     if (forgets) return tiled_before(call, std::move(own));
     return seeded(Defect::plan_of_other_thread) ? of_whoever_came_last(std::move(own)) : own;
 }
