@@ -174,12 +174,11 @@ def differing_in_one(case: Case) -> list[Case]:
     """
     if 0 in case.shape or case.literals or _is_large(case):
         return []
-    numbers = {each.name: each for each in parameters(case)}
     kernel = twin(case)
     index_dtype = {"int32": "int64", "int64": "int32"}.get(case.index_dtype, case.index_dtype)
     modes = replace(case, index_dtype=index_dtype), replace(case, deterministic=not case.deterministic)
     others = [kernel, *(changed(case, change) for change in alternatives(case)[:-1]), *modes]
-    others += [each.with_value(each.value + 1) or each.with_value(each.value - 1) for each in numbers.values()]
+    others += [alike[case.seed % len(alike)] for alike in _of_other_numbers(case).values() if alike]
     others += [replace(case, layouts=((case.api.inputs[0], "sliced"),)), _further_on(case, _OFFSET)]
     others.append(replace(case, dtype=_OTHER_DTYPE[case.dtype]))
     found = [_with_spelling_of(case, other) for other in others if other is not None]
@@ -187,6 +186,23 @@ def differing_in_one(case: Case) -> list[Case]:
     most = max(_OTHERS_ELEMENTS // prod(case.shape), 1)
     first = case.seed % len(legal) if len(legal) > most else 0
     return [*legal[first:], *legal[:first]][:most]
+
+
+def _of_other_numbers(case: Case) -> dict[str, list[Case]]:
+    """List by parameter the cases in which it is another: on one axis or on all, or with its axes exchanged.
+
+    A key may have but one axis of it, or lose their order.
+    """
+    found: dict[str, list[Case | None]] = {}
+    for each in parameters(case):
+        others = found.setdefault(each.name, [])
+        others.append(each.with_value(each.value + 1) or each.with_value(each.value - 1))
+    for name, values in _lists(case).items():
+        found[name].append(changed(case, {name: values[::-1]}))
+    leading, spatial = case.shape[: -case.api.spatial_rank], case.spatial_shape
+    found["shape"] = [changed(case, {"shape": [*leading, *spatial[::-1]]})]
+    usual = spelled(case)
+    return {name: [other for other in others if other and spelled(other) != usual] for name, others in found.items()}
 
 
 def _further_on(case: Case, elements: int) -> Case:

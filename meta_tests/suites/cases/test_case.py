@@ -219,6 +219,14 @@ def test_pairs_differ_in_each_parameter_in_both_orders_each_at_a_place_of_its_ow
     assert pairs_one_apart(replace(case, shape=(0, 2, 9, 8))) == []
 
 
+def test_a_list_differs_on_each_axis_on_all_and_in_their_order_by_turns() -> None:
+    """A key may hold one axis of it alone, or lose their order."""
+    case = Case.of("MaxPool2dWithIndices", shape=(1, 2, 9, 12), kernel_size=(2, 3), stride=(2,))
+    found = [other for seed in range(12) for other in differing_in_one(replace(case, seed=seed))]
+    assert {(3, 3), (2, 4), (4, 4), (3, 2)} <= {other.attributes.kernel_size for other in found}
+    assert {(1, 3, 9, 12), (2, 2, 9, 12), (1, 2, 10, 12), (1, 2, 12, 9)} <= {other.shape for other in found}
+
+
 def test_half_precision_of_the_other_kind_and_an_offset_alone_are_one_parameter() -> None:
     """Of one size, a cache may take them for the same; and two views of one storage differ in nothing else."""
     case = Case.of("MaxPool2dWithIndicesBackward", dtype="float16", shape=(1, 2, 9, 8), kernel_size=(3,))
