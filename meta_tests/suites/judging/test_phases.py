@@ -383,7 +383,7 @@ def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -
         row = smallest.judge(spoilt)  # type: ignore[arg-type]
     record = json.loads(row["case"])
     assert record["sequence"] == ["prepare call=1", "refuse asked", "run stream=2"]
-    assert [call["shape"] for call in record["calls"]] == [[1, 1, 1], [1, 1, 1]]
+    assert [call["shape"] for call in record["calls"]] == [[1, 1, 2], [1, 1, 2]]
     place = "grad_input[0, 0, 0] of call 1, behind action 3 of 3 (run stream=2)"
     assert row["reason"].startswith(f"{place}: got 2, expected "), row["reason"]
 
