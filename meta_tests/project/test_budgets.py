@@ -16,8 +16,8 @@ from poolproof.suites.judging.case_question import CaseQuestion
 LINES = {
     "references": 7_823,
     "backends": 5_265,
-    "suites": 15_438,
-    "suites/cases": 4_677,
+    "suites": 15_439,
+    "suites/cases": 4_678,
     "suites/judging": 3_414,
     "suites/plan": 1_524,
     "suites/isolation": 1_504,
@@ -25,7 +25,7 @@ LINES = {
     "suites/probe": 887,
     "suites/fleet": 499,
     "reports": 11_330,
-    "meta_tests": 23_638,
+    "meta_tests": 23_645,
 }
 
 CLASSES, FRAMES = 24, 15

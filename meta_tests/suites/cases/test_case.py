@@ -225,6 +225,10 @@ def test_a_list_differs_on_each_axis_on_all_and_in_their_order_by_turns() -> Non
     found = [other for seed in range(12) for other in differing_in_one(replace(case, seed=seed))]
     assert {(3, 3), (2, 4), (4, 4), (3, 2)} <= {other.attributes.kernel_size for other in found}
     assert {(1, 3, 9, 12), (2, 2, 9, 12), (1, 2, 10, 12), (1, 2, 12, 9)} <= {other.shape for other in found}
+    pairs = [pair for seed in range(12) for pair in pairs_one_apart(replace(case, seed=seed))]
+    kernels = {tuple(each.attributes.kernel_size for each in pair) for pair in pairs}
+    assert {((2, 3), other) for other in ((3, 3), (2, 4), (4, 4), (3, 2))} <= kernels, "the case before the other"
+    assert {(other, (2, 3)) for other in ((3, 3), (2, 4), (4, 4), (3, 2))} <= kernels, "and behind it"
 
 
 def test_half_precision_of_the_other_kind_and_an_offset_alone_are_one_parameter() -> None:

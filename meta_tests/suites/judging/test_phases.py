@@ -368,7 +368,10 @@ def test_a_sequence_whose_mask_no_forward_may_make_is_refused(tmp_path: Path) ->
 
 
 def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -> None:
-    """Of a defect that a run on the third stream shows behind a refusal, whatever lies between."""
+    """Of a defect that a run on the third stream shows behind a refusal, whatever lies between.
+
+    Kernels of the two calls differ by two, of which the larger does not fit into less.
+    """
     defect, block = Defect("refuse", "", None, ("stream", 2), same=False), sequence_block(200)
     with closing(Sandbox("emulator-950", tmp_path, "sequences", timeout=60.0)) as sandbox:
         sandbox.start()
