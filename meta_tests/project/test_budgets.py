@@ -1,4 +1,4 @@
-"""Budgets: rooms stay as small as they are, and so does one case's way. A commit that raises one says what it buys."""
+"""Budgets: each room has a limit on its lines of Python, and so has the way of one case through the code."""
 
 import sys
 from pathlib import Path
@@ -14,19 +14,14 @@ from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 
 LINES = {
-    "references": 7_823,
-    "backends": 5_265,
-    "suites": 15_439,
-    "suites/cases": 4_678,
-    "suites/judging": 3_414,
-    "suites/plan": 1_524,
-    "suites/isolation": 1_504,
-    "suites/run": 1_071,
-    "suites/probe": 887,
-    "suites/fleet": 499,
-    "reports": 11_330,
-    "meta_tests": 23_645,
+    "references": 8_000,
+    "backends": 5_500,
+    "suites": 15_500,
+    "reports": 11_500,
+    "meta_tests": 24_000,
+    "studies": 4_500,
 }
+"""Lines of Python of each room: the next 500 above the count, so that a small addition needs no new budget."""
 
 CLASSES, FRAMES = 24, 15
 """Classes whose methods one case's way enters, and the most of our frames at a time, from the question to its row."""
@@ -35,8 +30,7 @@ CLASSES, FRAMES = 24, 15
 @pytest.mark.parametrize("room", LINES)
 def test_a_room_keeps_its_budget(room: str) -> None:
     lines = sum(len(path.read_bytes().splitlines()) for path in (ROOT / room).rglob("*.py"))
-    assert lines <= LINES[room], "a room that has grown raises its budget, and its commit says what that buys"
-    assert 0.9 * LINES[room] < lines, "a room that has become smaller lowers its budget"
+    assert lines <= LINES[room], "a room that outgrows its budget raises it, and the commit says what that buys"
 
 
 def test_a_cases_way_keeps_its_budget(tmp_path: Path) -> None:
