@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
@@ -19,18 +20,29 @@ from poolproof.backends.abilities import ALL, Abilities
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
+from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
 from poolproof.references.sequences import REFUSED, Actions, abilities_for
 from poolproof.references.text_enum import TextEnum
-from poolproof.references.windows import Windows
+from poolproof.references.windows import Adaptive, Windows
 
 WORKER_VARIABLE = "POOLPROOF_WORKER"
 """The number, from 0, of a run's worker, by which backends share out devices; set in its process."""
 
+SOURCES_VARIABLE = "POOLPROOF_ASCENDC_SOURCES"
+"""The folder in which paths of kernel sources begin."""
+
+MODEL_VARIABLE = "POOLPROOF_ASCENDC_MODEL"
+"""``cann`` where kernel sources run on the CPU library of CANN, in place of the suite's own model."""
+
 
 class BackendUnavailable(Exception):
     """The backend cannot run here at all (a missing library, no device). The text says what to do about it."""
+
+
+class UnknownBackend(Exception):
+    """No backend of that name; the text lists the known ones."""
 
 
 @dataclass(eq=False)
@@ -99,6 +111,21 @@ class Call:
     @property
     def index_dtype(self) -> str:
         return dtype_name(self.tensors["indices"].dtype)
+
+
+def full_length(call: Call) -> dict[str, Any]:
+    """Return the windows of a call with a number for each spatial axis, defaults filled in."""
+    windows, rank = call.attributes, call.operator.spatial_rank
+    if isinstance(windows, Adaptive):
+        return {"output_size": expand(windows.output_size, rank)}
+    kernel = expand(windows.kernel_size, rank)
+    return {
+        "kernel_size": kernel,
+        "stride": expand(windows.stride, rank, kernel),
+        "padding": expand(windows.padding, rank, (0,)),
+        "dilation": expand(windows.dilation, rank, (1,)),
+        "ceil_mode": windows.ceil_mode,
+    }
 
 
 @cache

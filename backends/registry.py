@@ -1,4 +1,7 @@
-"""The registry of backends by name: built-in ones, installed plugins and ``module:attribute``."""
+"""The registry of backends by name: those of the suite, those of installed packages, and ``module:attribute``.
+
+Optional parts of the suite are named here as texts, never imported: without them their backends are not listed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Any
 
-from poolproof.backends.base import Backend, BackendUnavailable
+from poolproof.backends.base import Backend, BackendUnavailable, UnknownBackend
 from poolproof.references.products import PRODUCTS, Product
 
 ENTRY_POINT_GROUP = "poolproof.backends"
@@ -17,22 +22,10 @@ ENTRY_POINT_GROUP = "poolproof.backends"
 KERNELS = "ascendc:"
 """How names of kernels in Ascend C begin; a manifest follows."""
 
-_DEVICES = ("cpu", "cuda", "npu")
-
-_ON_DEVICES = {
-    "torch": "poolproof.backends.torch_eager:TorchEager",
-    "torch-autograd": "poolproof.backends.frameworks.torch_routes:TorchAutograd",
-    "torch-compile": "poolproof.backends.frameworks.torch_routes:TorchCompile",
-}
-"""Backends that take a device as their argument, after a colon."""
-
-_SHORT = {"torch-autograd": "torch-autograd:cpu", "torch-compile": "torch-compile:cpu"} | {
-    f"torch-{device}": f"torch:{device}" for device in _DEVICES
-}
-"""Names of a backend on one device, as in reports."""
-
-_BUILT_IN = {
+_FAMILIES = {
     "aclnn": "poolproof.backends.aclnn.backend:Aclnn",
+    "ascendc": "poolproof.backends.ascendc.backend:AscendC",
+    "emulator": "poolproof.backends.emulator.backend:Emulated",
     "jax": "poolproof.backends.frameworks.jax:Jax",
     "onnx": "poolproof.backends.frameworks.onnx:Onnx",
     "onnxruntime": "poolproof.backends.frameworks.onnxruntime:OnnxRuntime",
@@ -40,18 +33,35 @@ _BUILT_IN = {
     "openvino": "poolproof.backends.frameworks.openvino:OpenVino",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
+    "torch": "poolproof.backends.torch_eager:TorchEager",
+    "torch-autograd": "poolproof.backends.frameworks.torch_routes:TorchAutograd",
+    "torch-compile": "poolproof.backends.frameworks.torch_routes:TorchCompile",
     "torch-mkldnn": "poolproof.backends.frameworks.torch_mkldnn:TorchMkldnn",
 }
+"""Where the suite's own backends are defined, as module:class."""
 
-_EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
+_PREPARED = {
+    "ascendc": "poolproof.backends.ascendc.backend:prepare",
+    "emulator": "poolproof.backends.emulator.build:prepare",
+}
+"""Functions of (argument, tell, dtype) that build what a family needs once."""
 
+_DEVICES = ("cpu", "cuda", "npu")
 
-BUILT_IN = frozenset({*_BUILT_IN, *_SHORT, *_EMULATED})
-"""Names of the backends that come with the suite, which no package can take."""
+_ARGUMENTS = dict.fromkeys(("torch", "torch-autograd", "torch-compile"), _DEVICES) | {
+    "emulator": tuple(name.lower() for name in PRODUCTS)
+}
+"""Arguments of a family: a name is FAMILY:ARGUMENT. A kernel's argument is its manifest, so ascendc is not listed."""
 
+_SHORT = (
+    {"torch-autograd": "torch-autograd:cpu", "torch-compile": "torch-compile:cpu"}
+    | {f"torch-{device}": f"torch:{device}" for device in _DEVICES}
+    | {f"emulator-{product}": f"emulator:{product}" for product in _ARGUMENTS["emulator"]}
+)
+"""Names in reports of a family with an argument."""
 
-class UnknownBackend(Exception):
-    """No backend of that name; the text lists the known ones."""
+BUILT_IN = frozenset({*_SHORT, *_FAMILIES} - {"ascendc", "emulator", "torch"})
+"""Names of the suite's own backends; no package can take them."""
 
 
 ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
@@ -67,7 +77,20 @@ ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 def names() -> list[str]:
     """List every backend that can be named here, whether or not it can run."""
-    return sorted({*BUILT_IN, *(point.name for point in _entry_points())})
+    own = (name for name in BUILT_IN if _is_here(_family_of(name)))
+    return sorted({*own, *(point.name for point in _entry_points())})
+
+
+def _family_of(name: str) -> str:
+    return _SHORT.get(name, name).partition(":")[0]
+
+
+def _is_here(family: str) -> bool:
+    """Tell whether the part of the suite is installed that a family is defined in."""
+    try:
+        return find_spec(_FAMILIES[family].partition(":")[0]) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def canonical(name: str) -> str:
@@ -98,37 +121,30 @@ def create(name: str) -> Backend:
 
 
 def prepare(name: str, tell: Callable[[str], object], dtype: str = "") -> None:
-    """Build what a backend needs once, and ``tell`` what takes long; `BackendUnavailable` if that fails.
+    """Build what a backend needs once; ``tell`` reports what takes long. `BackendUnavailable` if that fails.
 
-    What only calls of a dtype need is built where that is named. What is not prepared is built in silence, by whoever
-    creates the backend or makes a call.
+    With a ``dtype``, also build what only its calls need. A backend that is not prepared builds silently on first use.
     """
-    if name.startswith(KERNELS):
-        from poolproof.backends.ascendc.backend import prepare_kernel
-
-        prepare_kernel(name, tell, dtype)
-    if name in _EMULATED:
-        from poolproof.backends.emulator import library
-
-        library(tell=tell)
+    family, _, argument = _SHORT.get(name, name).partition(":")
+    if family in _PREPARED:
+        _load(name, _PREPARED[family])(argument, tell, dtype)
 
 
 def is_installed(name: str) -> bool:
     """Tell whether a name stands for what is here already: no module that is found by it, and no file."""
-    family, colon, device = name.partition(":")
-    return (family in _ON_DEVICES and device in _DEVICES) if colon else name in names()
+    family, colon, argument = name.partition(":")
+    return argument in _ARGUMENTS.get(family, ()) if colon else name in names()
 
 
 def check_name(name: str) -> None:
     """Raise `UnknownBackend` unless ``name`` can be created in principle; imports nothing heavy."""
-    family, colon, device = name.partition(":")
+    family, colon, argument = name.partition(":")
     if not name.isprintable():
         raise UnknownBackend(f"backend {name!r}: a name holds characters that are printed, and no others")
-    if name.startswith(KERNELS):
-        return
-    if colon and family in _ON_DEVICES:
-        if device not in _DEVICES:
-            raise UnknownBackend(f"backend {name!r}: {family} runs on {', '.join(_DEVICES)}, such as {family}:cuda")
+    if colon and family in _ARGUMENTS:
+        if argument not in _ARGUMENTS[family]:
+            known = _ARGUMENTS[family]
+            raise UnknownBackend(f"backend {name!r}: {family} runs on {', '.join(known)}, such as {family}:{known[1]}")
     elif not colon and name not in BUILT_IN and name not in names():  # those of all packages are read last
         raise UnknownBackend(
             f"unknown backend {name!r}: choose from {', '.join(names())}, torch:DEVICE, "
@@ -138,25 +154,21 @@ def check_name(name: str) -> None:
 
 def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
-    if name.startswith(KERNELS):
-        from poolproof.backends.ascendc.backend import AscendC
-
-        return partial(AscendC, name)
-    if name in _EMULATED:
-        from poolproof.backends.emulator.backend import Emulated
-
-        return partial(Emulated, _EMULATED[name])
     points = () if name in BUILT_IN else [point for point in _entry_points() if point.name == name]
+    for point in points:
+        return _load(name, point.value)
+    family, colon, argument = _SHORT.get(name, name).partition(":")
+    factory = _load(name, _FAMILIES.get(family, name))
+    return partial(factory, argument) if colon and family in _FAMILIES else factory
+
+
+def _load(name: str, place: str) -> Any:
+    """Import what a ``place`` names, as module:attribute, for the backend ``name``."""
+    module, _, attribute = place.partition(":")
     try:
-        for point in points:
-            return point.load()
-        family, _, device = _SHORT.get(name, name).partition(":")
-        on_device = family in _ON_DEVICES
-        module, _, attribute = (_ON_DEVICES[family] if on_device else _BUILT_IN.get(name, name)).partition(":")
-        factory = getattr(importlib.import_module(module), attribute)
-        return partial(factory, device) if on_device else factory
+        return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        if name in _BUILT_IN:
+        if name in BUILT_IN:
             raise BackendUnavailable(f"{name} cannot be imported ({error}): pip install 'poolproof[{name}]'") from error
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
 

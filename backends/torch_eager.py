@@ -94,14 +94,14 @@ class TorchEager(Backend):
         }
 
     def run(self, call: Call, mode: str = "") -> Outcome:  # noqa: ARG002  (there are no modes)
-        placed = Placed(self, call)
+        placed = PlacedTensors(self, call)
         refusal, seconds = self.perform(placed.compute)
         return refusal or placed.outcome(seconds)
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
         if self.module is None:
             return super().run_sequence(actions, calls)
-        placed = [Placed(self, call) for call in calls]
+        placed = [PlacedTensors(self, call) for call in calls]
         interpreter = torch_streams.TorchInterpreter(self.module, placed, self._delay_block)
         refusal, _ = self.perform(lambda: interpreter.perform_all(actions))
         if refusal:
@@ -163,7 +163,7 @@ class TorchEager(Backend):
         return cast("torch.dtype", getattr(self.torch, dtype_name(tensor.dtype)))
 
 
-class Placed:
+class PlacedTensors:
     """A call's tensors where torch can compute: by name the views for the operator.
 
     On the host these are of the caller's own memory; on a device of ``buffers``, copies with their guard bands.

@@ -6,14 +6,13 @@ Torch has no executors, and owns its workspaces, so that two calls cannot be mad
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from poolproof.backends.base import Call
 from poolproof.references.sequences import DEFAULT_STREAM, Action, Actions
 
 if TYPE_CHECKING:
     import torch
-
-    from poolproof.backends.torch_eager import Placed
 
 ACTIONS = ("prepare", "run", "fill", "copy", "erase", "hold_up", "record", "wait", "synchronise")
 
@@ -22,6 +21,15 @@ BLOCK = 1 << 26
 
 _COPIES = 32
 """Copies of one delay: a millisecond or more on any device."""
+
+
+class Placed(Protocol):
+    """A call whose tensors lie on the device, in ``buffers``, where `compute` queues it."""
+
+    call: Call
+    buffers: dict[str, torch.Tensor]
+
+    def compute(self) -> None: ...
 
 
 class TorchInterpreter:

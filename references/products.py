@@ -31,6 +31,9 @@ class Product:
         Format tags, besides the usual one, under which operators take their tensors if their pages list channels last.
     adds_natively
         Operators that add float16 and bfloat16 in the dtype itself, not in float32 (the library's kernels).
+    seen_by_kernels
+        What kernels see of it: __CCE_AICORE__, vector cores and bytes of UB (the library's tests of tilings); None
+        where no kernel sources are judged.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Product:
     soc_prefixes: tuple[str, ...] = ()
     tags: tuple[str, ...] = AS_LIKE
     adds_natively: tuple[str, ...] = AS_LIKE
+    seen_by_kernels: tuple[int, int, int] | None = AS_LIKE
 
     def __post_init__(self) -> None:
         for name in (field.name for field in fields(self) if getattr(self, field.name) is AS_LIKE):
@@ -72,16 +76,16 @@ class Product:
 
 _ADAPTIVE = ("AdaptiveMaxPool2dBackward", "AdaptiveMaxPool3dBackward")
 
-_A2 = Product("A2", soc_prefixes=("Ascend910B",), tags=(), adds_natively=())
-_ASCEND_950 = Product("950", soc_prefixes=("Ascend950",), tags=("NHWC",), adds_natively=_ADAPTIVE)
+_A2 = Product("A2", soc_prefixes=("Ascend910B",), tags=(), adds_natively=(), seen_by_kernels=(220, 48, 196_608))
+_ASCEND_950 = Product("950", None, ("Ascend950",), ("NHWC",), _ADAPTIVE, (310, 64, 245_760))
 
 _FAMILY = (
     _A2,
     Product("A3", like=_A2, soc_prefixes=("Ascend910_93",)),
     _ASCEND_950,
-    Product("910", soc_prefixes=("Ascend910",), tags=(), adds_natively=()),
-    Product("310P", soc_prefixes=("Ascend310P",), tags=(), adds_natively=()),
-    Product("310B", soc_prefixes=("Ascend310B",), tags=(), adds_natively=()),
+    Product("910", None, ("Ascend910",), tags=(), adds_natively=(), seen_by_kernels=None),
+    Product("310P", None, ("Ascend310P",), tags=(), adds_natively=(), seen_by_kernels=None),
+    Product("310B", None, ("Ascend310B",), tags=(), adds_natively=(), seen_by_kernels=None),
 )
 """Atlas A2 and A3, whose contracts and kernels are the same; Ascend 950; and the older 910, 310P and 310B, which refuse
 most of the family, each in its own way. Chips' names: torch_npu's list (``NpuVariables.cpp``)."""

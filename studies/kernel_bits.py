@@ -30,8 +30,7 @@ from typing import Any
 import click
 import numpy as np
 
-from poolproof.backends.ascendc import SOURCES_VARIABLE
-from poolproof.backends.base import Backend, Call, Status, Tensor
+from poolproof.backends.base import SOURCES_VARIABLE, Backend, Call, Status, Tensor
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.backends.registry import create, prepare
 from poolproof.references.operators import OPERATORS

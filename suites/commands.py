@@ -22,9 +22,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.backends.emulator import library
-from poolproof.backends.registry import BUILT_IN, UnknownBackend, names
+from poolproof.backends.registry import BUILT_IN, names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all

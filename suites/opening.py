@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, canonical, prepare
+from poolproof.backends.base import BackendUnavailable, UnknownBackend
+from poolproof.backends.registry import canonical, prepare
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder

@@ -27,8 +27,8 @@ import click
 import pyarrow.compute as pc
 from rich.text import Text
 
-from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, is_installed
+from poolproof.backends.base import BackendUnavailable, UnknownBackend
+from poolproof.backends.registry import is_installed
 from poolproof.reports.bundle.account import identity
 from poolproof.reports.bundle.redraw import Redraw
 from poolproof.reports.bundle.verification import unpacked

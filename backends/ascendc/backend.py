@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.ascendc import MODEL_VARIABLE, cann
+from poolproof.backends.ascendc import cann
 from poolproof.backends.ascendc.library import host_library, kernel_library
 from poolproof.backends.ascendc.manifest import Kernel
 from poolproof.backends.ascendc.tilings import KernelCall, KernelTiling, NoTiling, tilings_of
-from poolproof.backends.base import Backend, Call, Outcome, Status, dtype_name
+from poolproof.backends.base import MODEL_VARIABLE, Backend, Call, Outcome, Status, dtype_name, full_length
 from poolproof.backends.building import Tell
-from poolproof.backends.frameworks.copying import full_length
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import ForwardRule
 from poolproof.references.operators import Operator
@@ -54,9 +53,9 @@ _INPUT, _OUTPUT, _WORKSPACE, _TILING = range(4)
 _GIVEN_UP = 2
 
 
-def prepare_kernel(name: str, tell: Tell, dtype: str) -> None:
+def prepare(manifest: str, tell: Tell, dtype: str) -> None:
     """Build what all calls need and, where a dtype is named, what its calls need."""
-    kernel = Kernel(name)
+    kernel = Kernel(manifest)
     if kernel.manifest.tiling.host:
         host_library(kernel, tell)
     for stored in kernel.manifest.index_dtypes if dtype in kernel.manifest.dtypes else ():
@@ -69,8 +68,8 @@ class AscendC(Backend):
     survives_fork = True
     modes = tuple(f"order {number}" for number in range(1, _ORDERS + 1))
 
-    def __init__(self, name: str) -> None:
-        self.kernel = Kernel(name)
+    def __init__(self, manifest: str) -> None:
+        self.kernel = Kernel(manifest)
         self.manifest = self.kernel.manifest
         self.tags = self.manifest.tags
         self._tiling_of = tilings_of(self.kernel)

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 
 from poolproof.backends import building
-from poolproof.backends.ascendc import MODEL_VARIABLE, cann
+from poolproof.backends.ascendc import cann
 from poolproof.backends.ascendc.manifest import Kernel
 from poolproof.backends.ascendc.structs import TilingStructs
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.base import MODEL_VARIABLE, BackendUnavailable
 from poolproof.backends.building import BuildFailed, Tell
 
 HOST_STUB = Path(__file__).with_name("host_stub")

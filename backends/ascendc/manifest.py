@@ -11,18 +11,14 @@ from typing import Literal
 import msgspec
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.ascendc import SOURCES_VARIABLE
-from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.base import SOURCES_VARIABLE, BackendUnavailable, UnknownBackend
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule
 from poolproof.references.operators import find_operator
+from poolproof.references.products import PRODUCTS
 
 _BUILT_IN = {"ops-nn": Path(__file__).with_name("ops_nn")}
 """Folders of the manifests that come along, by the name before the slash."""
-
-DEVICES = {"A2": (220, 48, 196_608), "A3": (220, 48, 196_608), "950": (310, 64, 245_760)}
-"""What kernels see of a product: __CCE_AICORE__, vector cores and bytes of UB (the library's tests of tilings)."""
 
 Tensor = Literal["grad_output", "self", "indices", "grad_input", "out", "workspace", "tiling"]
 
@@ -47,7 +43,7 @@ class TilingSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kernel on one product, as docs/kernels.md tells it field by field."""
 
-    product: Literal["A2", "A3", "950"]
+    product: str
     sources: tuple[str, ...]
     entry: str
     operators: tuple[str, ...]
@@ -70,10 +66,13 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Kernel:
-    """A manifest that was read, and the folder that its paths begin in; `BackendUnavailable` says what is wrong."""
+    """A manifest that was read, and the folder that its paths begin in; `BackendUnavailable` says what is wrong.
 
-    def __init__(self, name: str) -> None:
-        self.path, self.root = _find(name)
+    ``given`` names the manifest: LIBRARY/KERNEL of those that come along, or the path of a file KERNEL.toml.
+    """
+
+    def __init__(self, given: str) -> None:
+        self.path, self.root = _find(given)
         try:
             self.manifest = manifest = msgspec.toml.decode(self.path.read_bytes(), type=Manifest)
             self.operators = frozenset(find_operator(name).name for name in manifest.operators)
@@ -82,11 +81,16 @@ class Kernel:
             self.forward_rule = ForwardRule.parse(manifest.forward_rule) if manifest.forward_rule else FAMILY_RULE
             if sum(map(bool, (tiling := manifest.tiling, tiling.python, tiling.cases, tiling.host, tiling.cann))) != 2:
                 raise ValueError("[tiling] needs exactly one of python, cases, host and cann")
+            seen = PRODUCTS[manifest.product].seen_by_kernels if manifest.product in PRODUCTS else None
+            if seen is None:
+                known = ", ".join(name for name, product in PRODUCTS.items() if product.seen_by_kernels)
+                raise ValueError(f"product is {manifest.product!r}, and has to be one of {known}")
         except (msgspec.MsgspecError, ValueError, KeyError, OSError) as error:
             raise self.unavailable(f"no manifest of a kernel: {error.args[0]}") from None
         own = (manifest.architecture, manifest.blocks, manifest.ub_bytes)
-        given = (usual if value is None else value for value, usual in zip(own, DEVICES[manifest.product]))
-        self.architecture, self.blocks, self.ub_bytes = given
+        self.architecture, self.blocks, self.ub_bytes = (
+            usual if value is None else value for value, usual in zip(own, seen)
+        )
         self.arguments: dict[str, str] = {**manifest.arguments}
         if "tiling" not in self.arguments.values():
             self.arguments |= {"workspace": "workspace", "tiling": "tiling"}
@@ -119,19 +123,19 @@ class Kernel:
 _SOURCES = {".h", ".cpp", ".py", ".json"}
 
 
-def _find(name: str) -> tuple[Path, Path]:
+def _find(given: str) -> tuple[Path, Path]:
     """Return the path of a manifest, and the folder that its paths begin in."""
-    given, sources = name.partition(":")[2], os.environ.get(SOURCES_VARIABLE, "")
+    sources = os.environ.get(SOURCES_VARIABLE, "")
     library, _, kernel = given.partition("/")
     if library not in _BUILT_IN or given.endswith(".toml"):
         path = Path(sources, given).absolute()
         if not path.is_file():
-            raise BackendUnavailable(f"there is no manifest {path}: name one, as {name.partition(':')[0]}:KERNEL.toml")
+            raise BackendUnavailable(f"there is no manifest {path}: name one, as ascendc:KERNEL.toml")
         return path, path.parent
     path = _BUILT_IN[library] / f"{kernel}.toml"
     if not path.exists():
         known = ", ".join(sorted(f"{library}/{path.stem}" for path in _BUILT_IN[library].glob("*.toml")))
         raise UnknownBackend(f"there is no kernel {given}: choose from {known}, or name a manifest, KERNEL.toml")
     if not sources:
-        raise BackendUnavailable(f"backend {name} needs a checkout of {library}: name its folder by --sources")
+        raise BackendUnavailable(f"backend ascendc:{given} needs a checkout of {library}: name its folder by --sources")
     return path, Path(sources).absolute()

@@ -10,7 +10,7 @@ from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
 from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable, Call
 from poolproof.backends.emulator.build import library
 from poolproof.references.accumulation import NATIVE, AccumulationModel
-from poolproof.references.products import Product
+from poolproof.references.products import PRODUCTS
 
 KNOWN_PRODUCTS = ("A2", "A3", "950", "910", "310P", "310B")
 """Products of ``ascendcl/product.cpp``."""
@@ -22,11 +22,13 @@ _SMALL_SYSTEM_WORKSPACE = 1 << 14
 class Emulated(Aclnn):
     """The emulator of a product, whatever else is installed, with the accumulation that the environment sets.
 
-    BackendUnavailable without a C++ compiler. A product that the emulator does not know is emulated by the nearest that
-    it is like. The library reads its product once, so a process can have only one.
+    ``name`` is the product's, in lower case. BackendUnavailable without a C++ compiler. A product that the emulator
+    does not know is emulated by the nearest that it is like. The library reads its product once, so a process can have
+    only one.
     """
 
-    def __init__(self, product: Product) -> None:
+    def __init__(self, name: str) -> None:
+        product = PRODUCTS[name.upper()]
         names = [known.name for known in product.lineage if known.name in KNOWN_PRODUCTS]
         if not names:
             known = ", ".join(KNOWN_PRODUCTS)

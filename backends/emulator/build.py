@@ -74,6 +74,11 @@ def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell:
     return root / LIBRARY_FOLDER / SINGLE_NAME if layout == "single" else root
 
 
+def prepare(product: str, tell: Tell, dtype: str) -> None:  # noqa: ARG001  (one build serves all)
+    """Build the emulator."""
+    library(tell=tell)
+
+
 def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
     """Find the sanitizer's own library, which a program that loads an instrumented emulator needs in ``LD_PRELOAD``."""
     name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitizer]

@@ -14,18 +14,17 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor, dtype_name
+from poolproof.backends.base import Backend, Call, Outcome, Status, Tensor, dtype_name, full_length
 from poolproof.references.accumulation import NATIVE, AccumulationModel
-from poolproof.references.geometry import expand
 from poolproof.references.operators import Operator
 from poolproof.references.text_enum import TextEnum
-from poolproof.references.windows import Adaptive, Lengths
+from poolproof.references.windows import Lengths
 
 if TYPE_CHECKING:
     from typing import ParamSpec
@@ -179,20 +178,6 @@ class CopyingBackend(Backend):
             plane = prod(values.shape[2:])
             return 1, plane * np.arange(batch * channels).reshape(batch, channels, *ones)
         return channels, np.arange(channels).reshape(1, channels, *ones)
-
-
-def full_length(call: Call) -> dict[str, Any]:
-    windows, rank = call.attributes, call.operator.spatial_rank
-    if isinstance(windows, Adaptive):
-        return {"output_size": expand(windows.output_size, rank)}
-    kernel = expand(windows.kernel_size, rank)
-    return {
-        "kernel_size": kernel,
-        "stride": expand(windows.stride, rank, kernel),
-        "padding": expand(windows.padding, rank, (0,)),
-        "dilation": expand(windows.dilation, rank, (1,)),
-        "ceil_mode": windows.ceil_mode,
-    }
 
 
 def _put(array: NDArray, tensor: Tensor) -> tuple[tuple[int, ...], str]:

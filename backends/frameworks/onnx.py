@@ -11,8 +11,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from poolproof.backends.base import Call
-from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase, full_length
+from poolproof.backends.base import Call, full_length
+from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Lengths, Windowed

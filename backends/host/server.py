@@ -21,11 +21,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from poolproof.backends.abilities import Abilities
-from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, SequenceResult, Status
+from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, SequenceResult, Status, UnknownBackend
 from poolproof.backends.host import protocol
 from poolproof.backends.host.process_state import ProcessState, allocated_bytes
 from poolproof.backends.host.protocol import Channel, Description, Raised
-from poolproof.backends.registry import ATTRIBUTES, UnknownBackend, create
+from poolproof.backends.registry import ATTRIBUTES, create
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import OPERATORS

@@ -18,12 +18,11 @@ import pytest
 import sessions
 from holding import holding
 from places import GOLDEN, ROOT
-from poolproof.backends.ascendc import SOURCES_VARIABLE
 from poolproof.backends.ascendc.manifest import Kernel
 from poolproof.backends.ascendc.structs import TilingStructs
 from poolproof.backends.ascendc.tilings import KernelCall, KernelTiling, NoTiling, tilings_of
-from poolproof.backends.base import Backend, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, create, prepare
+from poolproof.backends.base import SOURCES_VARIABLE, Backend, BackendUnavailable, UnknownBackend
+from poolproof.backends.registry import create, prepare
 from poolproof.references.operators import find_operator
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows
@@ -165,11 +164,11 @@ DATA = np.array([*FIELDS.values()], np.uint32).tobytes()
 def tiling_from(kernel: Path, source: str) -> Any:
     """The function that a manifest with another source of tilings leads to."""
     changed(kernel / "scatter.toml", ('python = "scatter_tiling.py:tiling"', source))
-    return tilings_of(Kernel("ascendc:scatter.toml"))
+    return tilings_of(Kernel("scatter.toml"))
 
 
 def test_tilings_of_a_python_function_and_of_recorded_cases_are_the_same(kernel: Path) -> None:
-    by_function = tilings_of(Kernel("ascendc:scatter.toml"))(CALL)
+    by_function = tilings_of(Kernel("scatter.toml"))(CALL)
     assert by_function == KernelTiling(key=0, blocks=6, workspace=0, data=DATA)
     case = {"call": {"operator": BACKWARD, "kernel_size": [2, 2]}, "key": 3, "blocks": 6, "fields": FIELDS}
     (kernel / "cases.json").write_text(json.dumps([case]), encoding="utf-8")
@@ -290,7 +289,7 @@ def test_sources_of_the_library_have_to_be_named(monkeypatch: pytest.MonkeyPatch
 
 def test_every_manifest_of_the_library_is_read_and_in_its_sample_of_ci(kernel: Path) -> None:
     names = {path.stem for path in (ROOT / "backends" / "ascendc" / "ops_nn").glob("*.toml")}
-    assert all(Kernel(f"ascendc:ops-nn/{name}").operators for name in names)
+    assert all(Kernel(f"ops-nn/{name}").operators for name in names)
     page = (ROOT / "docs" / "ci" / "kernels-github.yml").read_text(encoding="utf-8")
     assert {*re.findall(r"^ {10}- (\w+-\w+)$", page, re.MULTILINE)} == {it for it in names if "experimental" not in it}
 

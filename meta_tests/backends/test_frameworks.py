@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from places import ROOT
 from poolproof.backends.base import Backend, BackendUnavailable, Call
 from poolproof.backends.frameworks.copying import ArrayCall, CopyingBackend, IndexBase
-from poolproof.backends.registry import _BUILT_IN, create
+from poolproof.backends.registry import _FAMILIES, create
 from poolproof.references.accumulation import NATIVE, AccumulationModel
 from poolproof.references.forward import forward_maximum
 from poolproof.references.operators import Operator
@@ -150,7 +150,7 @@ def test_whose_fault_it_is(forward: Callable[[Any, ArrayCall], Any], verdict: Ve
     assert (row["verdict"], reason in row["reason"]) == (verdict, True), row["reason"]
 
 
-FRAMEWORKS = [name for name, place in _BUILT_IN.items() if ".frameworks." in place and not name.startswith("torch")]
+FRAMEWORKS = [name for name, place in _FAMILIES.items() if ".frameworks." in place and not name.startswith("torch")]
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend, canonical, check_name, create, names
+from poolproof.backends.base import BackendUnavailable, UnknownBackend
+from poolproof.backends.registry import canonical, check_name, create, names
 from poolproof.suites import commands
 from poolproof.suites.plan.plans import Survey
 from sessions import poolproof

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.base import WORKER_VARIABLE, BackendUnavailable, UnknownBackend
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import Row

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from poolproof.backends.aclnn.backend import DEVICE_VARIABLE
 from poolproof.backends.aclnn.libraries import LIBRARY_VARIABLE
-from poolproof.backends.ascendc import MODEL_VARIABLE, SOURCES_VARIABLE
+from poolproof.backends.base import MODEL_VARIABLE, SOURCES_VARIABLE
 from poolproof.backends.registry import KERNELS, is_python_variable
 from poolproof.reports.rows.text import visible
 

@@ -24,9 +24,9 @@ from threading import Timer
 from typing import BinaryIO
 
 from poolproof.backends.abilities import ALL
-from poolproof.backends.base import WORKER_VARIABLE, Backend, BackendUnavailable
+from poolproof.backends.base import WORKER_VARIABLE, Backend, BackendUnavailable, UnknownBackend
 from poolproof.backends.host.protocol import Description, ProtocolError
-from poolproof.backends.registry import KERNELS, UnknownBackend, check_name, prepare
+from poolproof.backends.registry import KERNELS, check_name, prepare
 from poolproof.references.kernels.compiled import cache_folder, compile_all
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.checks import NEIGHBOURS

@@ -17,7 +17,7 @@ from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists.entry import Entry
+from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.memory import SMALL
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers

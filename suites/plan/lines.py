@@ -16,7 +16,7 @@ from poolproof.reports.rows.checks import DIAGNOSIS, NEIGHBOURS, diagnosis_block
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import Entry, read_entry
+from poolproof.suites.cases.entry import Entry, read_entry
 from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion, UnreadableRow
 from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.phases import PhaseQuestion, read_phase_question

@@ -12,8 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.isolation.sandbox import Sandbox

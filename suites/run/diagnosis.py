@@ -17,8 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from poolproof.backends.base import BackendUnavailable
-from poolproof.backends.registry import UnknownBackend
+from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.reports.clusters.cluster import Bound, FailureCluster
 from poolproof.reports.clusters.clustering import clusters_of, open_clusters
 from poolproof.reports.recorder import Done

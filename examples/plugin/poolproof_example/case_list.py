@@ -1,8 +1,9 @@
 """Case lists as our team writes them: a first line, then lines like ``4x16x32x32 kernel 3 stride 2``."""
 
 from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.entry import OwnStandard
 from poolproof.suites.cases.lists.base import NotExpressible
-from poolproof.suites.cases.lists.entry import OwnStandard, RowError
+from poolproof.suites.cases.lists.fields import RowError
 from poolproof.suites.cases.lists.lines import Lines
 
 FIRST_LINE = "pools of the example"

@@ -16,7 +16,8 @@ from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists import FORMATS, Entry, ListError, read_lists
+from poolproof.suites.cases.entry import Entry
+from poolproof.suites.cases.lists import FORMATS, ListError, read_lists
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.plan.lines import parse_line
 from sessions import run_session

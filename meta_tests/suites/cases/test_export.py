@@ -15,9 +15,10 @@ from poolproof.references.geometry import expand
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.generation import generate
-from poolproof.suites.cases.lists import DUPLICATE, FORMATS, Entry, NotExpressible, export_rows, read_lists
-from poolproof.suites.cases.lists.entry import tagged_layouts
+from poolproof.suites.cases.lists import DUPLICATE, FORMATS, NotExpressible, export_rows, read_lists
+from poolproof.suites.cases.lists.fields import tagged_layouts
 from poolproof.suites.cases.strategies import Profile, cases
 from sessions import surroundings
 

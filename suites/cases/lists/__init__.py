@@ -14,14 +14,15 @@ from pathlib import Path
 from poolproof.reports.rows.plugins import PluginKind, left_out_line, raised
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
-from poolproof.suites.cases.lists.entry import Entry, ListError, OwnStandard, read_entry
+from poolproof.suites.cases.lists.fields import ListError
 from poolproof.suites.cases.lists.lines import Lines
 from poolproof.suites.cases.lists.ttk import Ttk
 from poolproof.suites.plugged import LoadedPlugins, load_plugins
 
-__all__ = ["Entry", "ListError", "ListFormat", "NotExpressible", "OwnStandard", "read_entry"]
+__all__ = ["ListError", "ListFormat", "NotExpressible"]
 
 FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
 """Every format of ours, by its name."""

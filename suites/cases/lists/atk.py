@@ -14,16 +14,9 @@ from typing import Any
 from poolproof.references.operators import Operator, find_operator
 from poolproof.references.windows import Adaptive
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.entry import Entry, OwnStandard
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, check_expressible
-from poolproof.suites.cases.lists.entry import (
-    API_ATTRIBUTES,
-    Entry,
-    OwnStandard,
-    RowError,
-    declared_recipe,
-    legal_case,
-    seed_of,
-)
+from poolproof.suites.cases.lists.fields import API_ATTRIBUTES, RowError, declared_recipe, legal_case, seed_of
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Spread, parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError
+from poolproof.suites.cases.entry import Entry, OwnStandard
+from poolproof.suites.cases.lists.fields import RowError
 
 OURS = "poolproof_case"
 """The field in which a row that we wrote carries its case, which no other tool reads."""

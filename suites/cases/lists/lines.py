@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from poolproof.suites.cases.case import Case, CaseError
+from poolproof.suites.cases.entry import Entry, OwnStandard
 from poolproof.suites.cases.lists.base import ListFormat
-from poolproof.suites.cases.lists.entry import Entry, OwnStandard, RowError
+from poolproof.suites.cases.lists.fields import RowError
 
 
 class Lines(ListFormat):

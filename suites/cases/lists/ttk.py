@@ -19,11 +19,10 @@ from poolproof.references.layouts import TAGS
 from poolproof.references.operators import OPERATORS, Operator, find_operator
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.entry import Entry, OwnStandard
 from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, check_expressible
-from poolproof.suites.cases.lists.entry import (
+from poolproof.suites.cases.lists.fields import (
     API_ATTRIBUTES,
-    Entry,
-    OwnStandard,
     RowError,
     declared_recipe,
     legal_case,
