@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
 from typing import Any
 
 from poolproof.backends.base import Backend, BackendUnavailable, UnknownBackend
+from poolproof.references.optional import is_installed as is_part_installed
 from poolproof.references.products import PRODUCTS, Product
 
 ENTRY_POINT_GROUP = "poolproof.backends"
@@ -77,20 +77,12 @@ ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 def names() -> list[str]:
     """List every backend that can be named here, whether or not it can run."""
-    own = (name for name in BUILT_IN if _is_here(_family_of(name)))
+    own = (name for name in BUILT_IN if is_part_installed(_FAMILIES[_family_of(name)]))
     return sorted({*own, *(point.name for point in _entry_points())})
 
 
 def _family_of(name: str) -> str:
     return _SHORT.get(name, name).partition(":")[0]
-
-
-def _is_here(family: str) -> bool:
-    """Tell whether the part of the suite is installed that a family is defined in."""
-    try:
-        return find_spec(_FAMILIES[family].partition(":")[0]) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def canonical(name: str) -> str:

@@ -23,10 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
-from poolproof.backends.emulator import library
 from poolproof.backends.registry import BUILT_IN, names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
+from poolproof.references.optional import optional
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
 from poolproof.reports.rows.environment import library_of
@@ -282,7 +282,10 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
                 _console.print("its call is too large to be kept there: the line above makes it", style="dim")
                 return
         named = (Path(word) for option, word in pairwise(row["given"] or ()) if option == "--aclnn-library")
-        libraries = [library()] if row["backend"].startswith("emulator-") else [*filter(Path.is_file, named)]
+        emulator = (
+            optional("poolproof.backends.emulator.build:library") if row["backend"].startswith("emulator-") else None
+        )
+        libraries = [emulator()] if emulator else [*filter(Path.is_file, named)]
         calls = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
         told = ("the call, without poolproof", "where it is then, if gdb is there")
         for what, line in zip(told, calls, strict=False):

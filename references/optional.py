@@ -1,0 +1,21 @@
+"""Optional parts of the suite: nothing imports one, who offers what it adds names it as a text, ``module:attribute``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+
+def is_installed(place: str) -> bool:
+    """Tell whether the module of a ``place`` is here; imports the packages around it, not the module."""
+    try:
+        return find_spec(place.partition(":")[0]) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def optional(place: str) -> Any:
+    """Import what a ``place`` names; None where that part of the suite is not installed."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute) if is_installed(module) else None
