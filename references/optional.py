@@ -1,4 +1,4 @@
-"""Optional parts of the suite. Nothing imports one: who offers what it adds names it as a text, ``module:attribute``."""
+"""Optional parts of the suite: nothing imports one; who offers what it adds names it by ``module:attribute``."""
 
 from __future__ import annotations
 

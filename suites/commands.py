@@ -282,10 +282,9 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
                 _console.print("its call is too large to be kept there: the line above makes it", style="dim")
                 return
         named = (Path(word) for option, word in pairwise(row["given"] or ()) if option == "--aclnn-library")
-        emulator = (
-            optional("poolproof.backends.emulator.build:library") if row["backend"].startswith("emulator-") else None
-        )
-        libraries = [emulator()] if emulator else [*filter(Path.is_file, named)]
+        libraries = [*filter(Path.is_file, named)]
+        if row["backend"].startswith("emulator-"):
+            libraries = [optional("poolproof.backends.emulator.build:library")()]
         calls = call_lines(str(path.with_name("call.py")), str(path), row, libraries)
         told = ("the call, without poolproof", "where it is then, if gdb is there")
         for what, line in zip(told, calls, strict=False):
