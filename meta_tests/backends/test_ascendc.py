@@ -243,7 +243,7 @@ SAID: Mapping[str, tuple[tuple[str, str], str]] = {
     "no TOML": (("product =", "product"), "no manifest of a kernel"),
     "an unknown field": (("product =", "size = 5\nproduct ="), "unknown field `size`"),
     "a missing field": (('entry = "max_pool_backward_scatter"\n', ""), "missing required field `entry`"),
-    "another product": (('"A2"', '"A5"'), "Invalid enum value 'A5'"),
+    "another product": (('"A2"', '"A5"'), "product is 'A5', and has to be one of A2, A3, 950"),
     "an unknown operator": (("MaxPool3d", "MinPool3d"), "MinPool3dWithArgmaxBackward"),
     "an unknown tensor": (('"grad_input"', '"dx"'), "Invalid enum value 'dx'"),
     "an unknown ability": (("[tiling]", 'without = ["wings"]\n[tiling]'), "wings"),
