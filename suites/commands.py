@@ -44,8 +44,8 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
+from poolproof.suites.cases.pairs import completing, row_of
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
 from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
@@ -417,7 +417,7 @@ def _case_coverage(
 @click.argument("given", nargs=-1, type=PATH, metavar="[REPORT | LIST]...")
 @_plan_options
 @click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
-@click.option("--complete", "output", type=PATH, help="Write cases that visit them to this file, for --case-list.")
+@click.option("--complete", "output", type=PATH, help="Write stored cases that visit them to this list.")
 def coverage(given: tuple[Path, ...], missing: int, output: Path | None, **plan_values: Any) -> None:
     """Tell which classes of the factors that kernels branch on meet in a plan, or in a REPORT's calls or a LIST's rows.
 
@@ -446,8 +446,7 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, **plan_
         raise BadInput("no call of these operators and dtypes has classes to count")
     _show_coverage(covered, missing)
     if output:
-        completions = (Completion(own, key[2], plan.seed) for key, own in covered.items())
-        lines = [case.to_json() for each in completions for case in each.cases(2)]
+        lines = [case.to_json() for key, own in covered.items() for case in completing(own, key[2])]
         with replacing(output) as aside:
             aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")

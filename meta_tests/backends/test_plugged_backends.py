@@ -14,7 +14,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.verdicts import Overall, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import Completion
+from poolproof.suites.cases.pairs import completing
 from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import has_call
@@ -168,7 +168,7 @@ def test_what_an_implementation_has_not_is_asked_in_no_way(tmp_path: Path) -> No
     case = Case.of(OPERATOR, shape=(1, 1, 4, 4), kernel_size=(2,), layouts=(("self", "sliced"),))
     assert CaseQuestion(case, AUXILIARY).judge(Plain())["verdict"] == Verdict.NOT_SUPPORTED
     (subject, *_) = (each for each in subjects("plain", Plain()) if each.operator.name == OPERATOR)
-    assert all(has_call(subject, case) for case in Completion(FactorCoverage(scope_of(subject)), "float32").cases(2))
+    assert all(has_call(subject, case) for case in completing(FactorCoverage(scope_of(subject)), "float32"))
 
 
 def test_abilities_are_read_as_they_are_written() -> None:

@@ -17,7 +17,7 @@ from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.tables import commonest_reasons, counts, records
 from poolproof.reports.rows.factors import BY_NAME, Factor, Scope
 from poolproof.reports.rows.features import READ
-from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, Meetings
+from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, share
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import JUDGED, Verdict
 
@@ -145,5 +145,5 @@ def met_in_all(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> str:
     shares = []
     for size in TOGETHER:
         met = [coverage.meetings(size) for coverage in covered.values()]
-        shares.append(str(Meetings(size, sum(each.visited for each in met), sum(each.possible for each in met), ())))
+        shares.append(share(sum(each.visited for each in met), sum(each.possible for each in met), size))
     return f"visited: {' and '.join(shares)} of classes of factors"

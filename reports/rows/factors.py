@@ -1,7 +1,7 @@
-"""Factors: what kernels branch on, each with its classes, and the rules by which classes cannot meet in one call.
+"""Factors: what kernels branch on, each with its classes.
 
 A factor reads its class from the features of a row (`features`), which diagnosis reads, too; a call that lacks one of
-them has no class of it. A class or a combination that no rule excludes can be: a test makes a case of each.
+them has no class of it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 from poolproof.references.contract.expectation import CONTRACTS
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
-from poolproof.references.windows import Windowed
 from poolproof.reports.rows.features import GAP, TensorLayout, Value
 
 Features = Mapping[str, Value]
@@ -139,16 +138,13 @@ def _layout(tensor: str) -> Factor:
     gaps = (f"{GAP}{axis}" for axis in "NCDHW")
     classes = ("packed", "packed, offset", "odd units", "channels last", "axes exchanged", *gaps)
     if tensor not in ("grad_input", "out"):
-        classes = (*classes, _SHARED)
+        classes = (*classes, SHARED)
     return Factor(
         f"layout of {tensor}", classes, lambda features: str(features[f"arrangement of {tensor}"]), matters=True
     )
 
 
-_SHARED = "elements shared"
-
-EMPTY = ("batch", "empty")
-"""The factor and the class of calls that have no elements."""
+SHARED = "elements shared"
 
 LAYOUTS = tuple(map(_layout, ("grad_output", "self", "indices", "grad_input", "out")))
 
@@ -236,6 +232,23 @@ FACTORS = (
 kernel, kernels of 128, 1,024 and 4,096 cells in forwards, strides of 32."""
 
 
+BY_NAME = {factor.name: factor for factor in FACTORS}
+
+_NEEDING: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "padding": {"padding": ("less", "half of an even kernel"), "a padding that differs by axis": ("yes",)},
+    "dilation": {
+        "dilation": ("within the stride", "past the stride", "of overlapping windows"),
+        "a dilation that differs by axis": ("yes",),
+    },
+    "ceil_mode": {"last window": ("as without ceil_mode", "added by ceil_mode", "dropped in spite of ceil_mode")},
+    "unbatched": {"batch": ("unbatched",)},
+    "empty_batch": {"batch": ("empty",)},
+    "indices": {"indices": ("anywhere", "meeting", "at edges")},
+    "tag": {"tensors tagged NHWC": ("yes",)},
+}
+"""The classes that no call has of a backend without an ability, by factor."""
+
+
 @dataclass(frozen=True)
 class Scope:
     """Calls of one operator: on a product or anywhere, with the tags that a backend takes and what it lacks.
@@ -249,268 +262,24 @@ class Scope:
     product: Product | None = None
     abilities: tuple[tuple[str, Any], ...] = ()
 
-    def lacks(self, ability: str) -> bool:
-        return (ability, False) in self.abilities
-
     @property
-    def layouts(self) -> Sequence[str] | None:
-        """Return the names of those that reach the implementation; None for all."""
-        return dict(self.abilities).get("layouts")
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """Yield (factor, class) of the classes that none of its calls has."""
+        able = dict(self.abilities) | {"tag": self.operator.takes_tags and "NHWC" in self.tags}
+        if self.product and not _dilates(self.operator, self.product):
+            able["dilation"] = False
+        for ability, classes in _NEEDING.items():
+            if able.get(ability) is False:
+                yield from ((name, own) for name, having in classes.items() for own in having)
+        yield from (("index dtype", own) for own in BY_NAME["index dtype"].classes if own not in self.index_dtypes)
+        if (layouts := able.get("layouts")) is not None:
+            kinds = {"packed", *(TensorLayout(name).kind for name in layouts)}
+            yield from ((factor.name, own) for factor in LAYOUTS for own in factor.classes if own not in kinds)
 
 
-Parts = Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Classes that no call has together, by factor: one of each; ``holds`` for the calls of a scope."""
-
-    reason: str
-    parts: Parts
-    holds: Callable[[Scope], bool] = lambda _: True
-
-
-BY_NAME = {factor.name: factor for factor in FACTORS}
-
-
-def _whole(name: str) -> dict[str, Sequence[str]]:
-    return {name: BY_NAME[name].classes}
-
-
-def _others(name: str, *classes: str) -> dict[str, list[str]]:
-    """Return all classes of a factor but these."""
-    return {name: [own for own in BY_NAME[name].classes if own not in classes]}
-
-
-def _is_windowed(scope: Scope) -> bool:
-    return scope.operator.windows is Windowed
-
-
-def _is_adaptive(scope: Scope) -> bool:
-    return not _is_windowed(scope)
-
-
-def _is_forward(scope: Scope) -> bool:
-    return not scope.operator.is_backward
-
-
-def _is_planar(scope: Scope) -> bool:
-    return scope.operator.spatial_rank == 2
-
-
-def _has_tag(scope: Scope) -> bool:
-    return scope.operator.takes_tags and "NHWC" in scope.tags
-
-
-def _has_no_tag(scope: Scope) -> bool:
-    return not _has_tag(scope)
-
-
-def _dilates_nothing(scope: Scope) -> bool:
-    clauses = CONTRACTS[f"aclnn{scope.operator.name}"].on(scope.product) if scope.product else ()
-    wants_one = any(clause.name == "dilation.one" and clause.status is not None for clause in clauses)
-    return wants_one or scope.lacks("dilation")
-
-
-def _without_index_dtype(name: str) -> Callable[[Scope], bool]:
-    return lambda scope: name not in scope.index_dtypes
-
-
-def _without_ability(name: str) -> Callable[[Scope], bool]:
-    return lambda scope: scope.lacks(name)
-
-
-def _without_layout(kind: str) -> Callable[[Scope], bool]:
-    return lambda scope: scope.layouts is not None and all(TensorLayout(name).kind != kind for name in scope.layouts)
-
-
-_WINDOWED = (
-    *("kernel against stride", "dilation", "padding", "last window", "stride list", "stride along W"),
-    *(f"a {name} that differs by axis" for name in ("kernel", "stride", "padding", "dilation")),
-)
-_ONE_PLANE, _ONE_WINDOW, _TAGGED = {"N*C": ["1"]}, {"windows per plane": ["1"]}, {"tensors tagged NHWC": ["yes"]}
-_UNBATCHED, _ONE_CELL = {"batch": ["unbatched"]}, {"axis of length 1": ["all"]}
-_SEVERAL = _others("windows over one cell", "1")
-_DROPPED = "dropped in spite of ceil_mode"
-_STAY_APART = "undilated windows that are not longer than their stride stay apart"
-_TWO_AT_MOST = "over one cell lie two windows at most"
-
-
-def _of_operators() -> Iterator[Rule]:
-    for name in _WINDOWED:
-        yield Rule("adaptive windows follow from the shapes", _whole(name), _is_adaptive)
-    yield Rule("windows of one size have a stride", _whole("output against input"), _is_windowed)
-    for name in ("indices", "gradients"):
-        yield Rule("a forward takes no gradient", _whole(name), _is_forward)
-    for index_dtype in BY_NAME["index dtype"].classes:
-        yield Rule(f"no {index_dtype} indices here", {"index dtype": [index_dtype]}, _without_index_dtype(index_dtype))
-    yield Rule("a plane of two axes", {"axis of length 1": ["D"]}, _is_planar)
-    yield Rule("elements of an output have a place each", {"layout of indices": [_SHARED]}, _is_forward)
-
-
-def _of_backends() -> Iterator[Rule]:
-    yield Rule("no format tag here", _TAGGED, _has_no_tag)
-    half = {"padding": ["half of an even kernel"], "last window": ["as without ceil_mode"]}
-    for reason, parts in (
-        ("no dilation here", _others("dilation", "none")),
-        ("no dilation here", {"a dilation that differs by axis": ["yes"]}),
-        (_STAY_APART, _SEVERAL | {"kernel against stride": ["<", "="]}),
-        (_STAY_APART, _SEVERAL | {"stride list": ["empty"]}),
-        ("undilated, the only window of an even kernel padded by half of it begins another", _ONE_WINDOW | half),
-    ):
-        yield Rule(reason, parts, _dilates_nothing)
-    for reason, parts, ability in (
-        ("no padding here", _others("padding", "none"), "padding"),
-        ("no padding here", {"a padding that differs by axis": ["yes"]}, "padding"),
-        ("no ceil_mode here", _others("last window", "no cell behind it", "cells behind it"), "ceil_mode"),
-        ("a batch axis is needed here", _UNBATCHED, "unbatched"),
-        ("no empty batch here", {"batch": ["empty"]}, "empty_batch"),
-        ("a forward finds the indices here", _others("indices", "of a forward"), "indices"),
-    ):
-        yield Rule(reason, parts, _without_ability(ability))
-
-
-def _of_windows() -> Iterator[Rule]:
-    """Yield what follows from the arithmetic of windows of one size."""
-    relation, dilation = "kernel against stride", "dilation"
-    kernel, row, unlisted = {"kernel cells": ["1"]}, {"axis of length 1": ["W"]}, {"stride list": ["empty"]}
-    longer, apart, meeting = [">", "differs by axis"], "within the stride", "of overlapping windows"
-    long_row, multiple = _others("windows per row", "1 to 254"), _others("windows per row as a multiple", "of none")
-    for reason, parts in (
-        ("a kernel of one cell is not longer than its stride", kernel | {relation: longer}),
-        ("a kernel of one cell cannot be dilated", kernel | _others(dilation, "none")),
-        ("padding is at most half of a kernel", kernel | _others("padding", "none")),
-        ("padding is at most half of a kernel", kernel | {"a padding that differs by axis": ["yes"]}),
-        ("a kernel of one cell has one length", kernel | {"a kernel that differs by axis": ["yes"]}),
-        ("a window of one cell lies inside or is dropped", kernel | {"last window": ["added by ceil_mode"]}),
-        ("windows of one cell do not meet", kernel | _SEVERAL),
-        ("windows that stay apart do not meet", _SEVERAL | {dilation: [apart]}),
-        ("a kernel that is not longer than its stride does not overlap", {relation: ["<", "="], dilation: [meeting]}),
-        ("a kernel that is longer than its stride overlaps", {relation: longer, dilation: [apart, "past the stride"]}),
-        ("a dilated kernel is longer than the kernel", {relation: ["="], dilation: [apart]}),
-        ("no stride means that of the kernel", unlisted | _others(relation, "=")),
-        ("no stride means that of the kernel", unlisted | {dilation: [apart, meeting]}),
-        ("one value is for all axes", {"stride list": ["one value"], "a stride that differs by axis": ["yes"]}),
-        ("no padding does not differ", {"padding": ["none"], "a padding that differs by axis": ["yes"]}),
-        (_TWO_AT_MOST, row | long_row),
-        (_TWO_AT_MOST, row | multiple),
-        (_TWO_AT_MOST, _ONE_CELL | long_row),
-        (_TWO_AT_MOST, _ONE_CELL | multiple),
-        (_TWO_AT_MOST, _ONE_CELL | {"windows per plane": ["256", "257 and more"]}),
-        (_TWO_AT_MOST, _ONE_CELL | {"windows over one cell": ["17 and more"]}),
-        ("a window holds the only cell", _ONE_CELL | {"last window": ["cells behind it"]}),
-        (_STAY_APART, _SEVERAL | {relation: ["<", "="], dilation: ["none"]}),
-        (
-            "windows of one cell, one cell apart, cover a plane",
-            kernel | {relation: ["="], "last window": ["cells behind it", _DROPPED]},
-        ),
-        (
-            "without padding a window that is dropped is behind a gap",
-            {relation: ["=", ">"], "padding": ["none"], "last window": [_DROPPED]},
-        ),
-        (
-            "along a row lies a window more than cells at most",
-            {"plane cells": ["1 to 255"], "windows per row": ["257 and more"]},
-        ),
-    ):
-        yield Rule(reason, parts, _is_windowed)
-    corner = _ONE_CELL | {"windows over one cell": ["5 to 16"]}
-    yield Rule(_TWO_AT_MOST, corner, lambda scope: _is_windowed(scope) and _is_planar(scope))
-    cube = {"kernel cells": ["256"], "a kernel that differs by axis": ["no"]}
-    yield Rule("256 is no cube", cube, lambda scope: _is_windowed(scope) and not _is_planar(scope))
-
-
-def _of_adaptive_windows() -> Iterator[Rule]:
-    output, meeting, kernel = "output against input", "windows over one cell", "kernel cells"
-    ragged, longer = "does not divide it", "longer along some axis"
-    two = "two windows at most meet along an axis that is no shorter"
-    for reason, parts in (
-        ("windows that divide a plane do not meet", {output: ["divides it"]} | _SEVERAL),
-        ("windows that do not divide a plane meet", {output: [ragged, longer], meeting: ["1"]}),
-        (two, {output: [ragged], meeting: ["17 and more"]}),
-        ("one window is the plane", _ONE_WINDOW | {output: [ragged, longer]}),
-        ("one window is the plane", _ONE_WINDOW | {kernel: ["1"]} | _others("W as a multiple", "of none")),
-        ("windows of one cell divide a plane or are more than it has cells", {output: [ragged], kernel: ["1"]}),
-        ("one cell is divided or shared", _ONE_CELL | {output: [ragged]}),
-        ("a window has no more cells than its plane", _ONE_CELL | _others(kernel, "1")),
-        (
-            "a window has no more cells than its plane",
-            {"plane cells": ["1 to 255"]} | _others(kernel, "1", "2 to 127", "128 to 255"),
-        ),
-    ):
-        yield Rule(reason, parts, _is_adaptive)
-    corner = {output: [ragged], meeting: ["5 to 16"]}
-    yield Rule(two, corner, lambda scope: _is_adaptive(scope) and _is_planar(scope))
-
-
-def _of_numbers() -> Iterator[Rule]:
-    """Yield what follows from the meaning of the classes, whatever the windows."""
-    row, plane, multiple = "windows per row", "windows per plane", "windows per row as a multiple"
-    axis, shape = "axis of length 1", "shape of a plane"
-    for reason, parts in (
-        ("one window does not meet others", _ONE_WINDOW | _SEVERAL),
-        ("a row has no more windows than a plane", _ONE_WINDOW | {row: ["255", "256", "257 and more"]}),
-        ("a row has no more windows than a plane", {row: ["256", "257 and more"], plane: ["2 to 255"]}),
-        ("windows per plane are rows of windows", {row: ["255", "257 and more"], plane: ["256"]}),
-        ("1 is no multiple", _ONE_WINDOW | _others(multiple, "of none")),
-        ("255 is no multiple", {row: ["255"]} | _others(multiple, "of none")),
-        ("256 is a multiple of 32", {row: ["256"]} | _others(multiple, "of 32")),
-        ("1 is no multiple", {axis: ["W", "all"]} | _others("W as a multiple", "of none")),
-        ("a cell is no large plane", _ONE_CELL | _others("plane cells", "1 to 255")),
-        ("lengths of 1 are the same", _ONE_CELL | {shape: ["H > W", "H < W"]}),
-        ("nothing is shorter than 1", {axis: ["H"], shape: ["H = W", "H > W"]}),
-        ("nothing is shorter than 1", {axis: ["W"], shape: ["H < W"]}),
-        ("an empty batch has no planes", {"batch": ["empty"]} | _whole("N*C")),
-        ("an empty batch has no planes", {"batch": ["empty"]} | _whole("N*C as a multiple")),
-        ("several batches are several planes", {"batch": ["several"]} | _ONE_PLANE),
-        ("one plane has one channel", _others("channels", "1") | _ONE_PLANE),
-        ("64 has no odd divisor", {"channels": ["odd, below 32", "odd, above 32"], "N*C": ["64"]}),
-        ("64 is a multiple of 32", {"N*C": ["64"]} | _others("N*C as a multiple", "of 32")),
-        ("1 is no multiple", _ONE_PLANE | _others("N*C as a multiple", "of none")),
-        ("32 is a multiple of 32", {"channels": ["32"]} | _others("N*C as a multiple", "of 32")),
-        ("a tag names a batch axis", _TAGGED | _UNBATCHED),
-        ("indices of one plane have a place each", _ONE_PLANE | {"layout of indices": [_SHARED]}),
-    ):
-        yield Rule(reason, parts)
-    yield Rule("a plane of one row and one column is one cell", {axis: ["W"], shape: ["H = W"]}, _is_planar)
-
-
-def _of_layout(factor: Factor) -> Iterator[Rule]:
-    """Yield what follows for a tensor from how it, and others, lie."""
-    name, tensor = factor.name, factor.name.removeprefix("layout of ")
-    yield Rule(f"no {tensor}", _whole(name), lambda scope: tensor not in scope.operator.tensors)
-    yield Rule("a plane of two axes", {name: [f"{GAP}D"]}, _is_planar)
-    yield Rule(
-        "a mask has no strides",
-        _others(name, "packed"),
-        lambda scope: tensor in scope.operator.tensors and tensor not in scope.operator.strided,
-    )
-    for kind in factor.classes[1:]:
-        yield Rule("such a layout does not reach the implementation", {name: [kind]}, _without_layout(kind))
-    yield Rule("a gap along N lies between batches", {name: [f"{GAP}N"], "batch": ["unbatched", "empty", "one"]})
-    yield Rule("a gap along N lies between planes", {name: [f"{GAP}N"]} | _ONE_PLANE)
-    gap = {name: [f"{GAP}C"]} | _ONE_PLANE
-    yield Rule("a gap along C lies between planes", gap, _has_no_tag)
-    yield Rule("a gap along C lies between planes", gap | {"tensors tagged NHWC": ["no"]}, _has_tag)
-    yield Rule("a tag says itself that channels are last", {name: ["channels last"]} | _TAGGED)
-    if tensor in ("grad_output", "indices", "out"):
-        element = _ONE_WINDOW | _ONE_PLANE
-        yield Rule("one element has no row or slice behind it", {name: [f"{GAP}D", f"{GAP}H"]} | element)
-        yield Rule("one element has no channel behind it", gap | element, _has_tag)
-        if _SHARED in factor.classes:
-            yield Rule("one element has its place", {name: [_SHARED]} | element)
-    if _SHARED in factor.classes:
-        yield Rule("a tagged plane has a place for each element", _TAGGED | {name: [_SHARED]} | _ONE_PLANE, _has_tag)
-    yield Rule("a gap along C of one plane takes a tag", gap | _UNBATCHED, _has_tag)
-    for other in (each for each in LAYOUTS if each is not factor):
-        untagged = {other.name: [own for own in ("channels last", _SHARED) if own in other.classes]}
-        yield Rule("a gap along C of one plane takes a tag", gap | untagged, _has_tag)
-
-
-RULES = (
-    *(*_of_operators(), *_of_backends(), *_of_windows(), *_of_adaptive_windows(), *_of_numbers()),
-    *chain.from_iterable(map(_of_layout, LAYOUTS)),
-)
+def _dilates(operator: Operator, product: Product) -> bool:
+    clauses = CONTRACTS[f"aclnn{operator.name}"].on(product)
+    return not any(clause.name == "dilation.one" and clause.status is not None for clause in clauses)
 
 
 def classes_of(features: Features) -> dict[str, str]:

@@ -1,119 +1,167 @@
-"""Meetings of classes: which pairs and triples of classes of factors calls visit, of those that can be."""
+"""Meetings of classes: which pairs and triples of classes of factors calls visit, of those that can be.
+
+Those can be that a stored case visits (`poolproof.suites.cases.pairs`). The classes of the stored cases lie here, one
+file for each operator; ``python studies/pairs.py`` writes both.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations
+from itertools import accumulate, pairwise, permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.reports.rows.factors import BY_NAME, EMPTY, FACTORS, RULES, Factor, Rule, Scope, classes_of
+from poolproof.references.operators import Operator
+from poolproof.reports.rows.factors import BY_NAME, FACTORS, Scope, classes_of
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 
 Flags = NDArray[np.bool_]
+Calls = NDArray[np.integer[Any]]
+"""Calls, one in a line: for each of `FACTORS` the number of its class, -1 where a call has none."""
 
 TOGETHER = {2: "pairs", 3: "triples"}
 """How many factors are looked at together: all of them by two, those that matter by three."""
 
+COLUMNS = {factor.name: column for column, factor in enumerate(FACTORS)}
+
+PLACES = [(factor.name, own) for factor in FACTORS for own in factor.classes]
+"""All classes, with their factors. Those that meet are flagged in an array with an axis of these for each of them."""
+
+_OFFSETS = np.array([0, *accumulate(len(factor.classes) for factor in FACTORS)])[:-1]
+_MATTERS = np.array([factor.matters for factor in FACTORS])
+_EMPTY = PLACES.index(("batch", "empty"))
+_DECISIVE = ("dilation", "a dilation that differs by axis", "tensors tagged NHWC")
+"""Factors without which further classes cannot meet. Other classes that a backend lacks keep no others apart."""
+
+
+def call_of(classes: Mapping[str, str]) -> tuple[int, ...]:
+    """Return the numbers of the classes of a call, as `Calls` has them."""
+    return tuple(f.classes.index(classes[f.name]) if f.name in classes else -1 for f in FACTORS)
+
+
+def meeting_in(call: Sequence[int] | Calls, size: int) -> tuple[Any, ...]:
+    """Return where the classes of a call meet in an array with ``size`` axes of `PLACES`, in every order but one.
+
+    Nothing is computed in an empty call. There each class meets only the emptiness, which has the first axis.
+    """
+    numbers = np.asarray(call)
+    met = (_OFFSETS + numbers)[(numbers >= 0) & (_MATTERS | (size < max(TOGETHER)))]
+    return np.ix_([_EMPTY] if _EMPTY in met else met, *[met] * (size - 1))
+
+
+def met_in(calls: Iterable[Sequence[int] | Calls], size: int) -> Flags:
+    """Flag the classes that meet in calls, each combination in the order of `PLACES`."""
+    numbers = np.array([*calls], np.intp).reshape(-1, len(FACTORS))
+    numbers = np.where(_MATTERS | (size < max(TOGETHER)), numbers, -1)
+    has = np.zeros((len(numbers), len(PLACES)), np.float32)
+    lines, columns = np.nonzero(numbers >= 0)
+    has[lines, (numbers + _OFFSETS)[lines, columns]] = 1
+    found = np.zeros((len(PLACES),) * size, np.bool_)
+    for place in np.flatnonzero(has.any(axis=0)):
+        own = has[(has[:, place] > 0) & ((has[:, _EMPTY] == 0) | (place == _EMPTY))]
+        found[place] = (own.T @ own if size == max(TOGETHER) else own.sum(axis=0)) > 0
+    ordered = np.logical_or.reduce([found.transpose(order) for order in permutations(range(size))])
+    for before, after in pairwise(np.ogrid[(slice(len(PLACES)),) * size]):
+        ordered &= before < after
+    return ordered
+
+
+def choose(calls: Mapping[int, Calls], left: Flags) -> list[int]:
+    """Select the calls in which classes meet that are still ``left``, and take those out of it."""
+    chosen = []
+    for number, call in calls.items():
+        visited = meeting_in(call, left.ndim)
+        if left[visited].any():
+            left[visited] = False
+            chosen.append(number)
+    return chosen
+
+
+def file_of(operator: Operator) -> Path:
+    """Return the file with the classes of an operator's stored cases: of pairs, then of triples."""
+    return Path(__file__).parent / "stored_classes" / f"{operator.name}.npz"
+
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The factors of a scope, and which of their classes can meet there."""
+    """The classes of the stored cases that a scope has."""
 
     scope: Scope
 
-    @cached_property
-    def rules(self) -> tuple[Rule, ...]:
-        return tuple(rule for rule in RULES if rule.holds(self.scope))
-
-    def excluded(self, classes: Mapping[str, str]) -> str:
-        """Return the reason why no call has these classes together; empty where one has."""
-        for reason, parts in self._by_part:
-            for name, wanted in parts:
-                if classes.get(name) not in wanted:
-                    break
-            else:
-                return reason
-        return ""
-
-    @cached_property
-    def _by_part(self) -> list[tuple[str, list[tuple[str, frozenset[str]]]]]:
-        """Return the rules as every call of a run is held to them."""
-        return [(rule.reason, [(name, frozenset(own)) for name, own in rule.parts.items()]) for rule in self.rules]
-
-    @cached_property
-    def factors(self) -> tuple[Factor, ...]:
-        """Return the factors that have several classes here."""
-        return tuple(factor for factor in FACTORS if self._possible((factor,)).sum() > 1)
+    def _calls(self, size: int) -> Calls:
+        """Return the classes in the lists up to that of ``size``, with dtypes of indices that the scope has."""
+        with np.load(file_of(self.scope.operator)) as file:
+            calls = np.concatenate([file[name] for number, name in TOGETHER.items() if number <= size])
+        dtypes, column = BY_NAME["index dtype"].classes, calls[:, COLUMNS["index dtype"]]
+        own = [dtypes.index(name) for name in self.scope.index_dtypes]
+        column[~np.isin(column, own)] = own[0]
+        return calls
 
     @cache  # noqa: B019 - there is one space for each scope, and few of them
-    def combinations(self, size: int) -> list[tuple[tuple[Factor, ...], Flags]]:
-        """Return each pair of factors, or each triple of those that matter, with which of their classes can meet."""
-        chosen = [factor for factor in self.factors if size < max(TOGETHER) or factor.matters]
-        return [(together, self._possible(together)) for together in combinations(chosen, size)]
+    def stored(self, size: int) -> Mapping[int, Calls]:
+        """Return the cases in the lists up to that of ``size`` that the scope has, by their numbers there."""
+        return {number: call for number, call in enumerate(self._calls(size)) if self.has(call)}
+
+    def has(self, call: Sequence[int] | Calls) -> bool:
+        return not any(call[column] == number for column, number in self._lacking)
 
     @cached_property
-    def _by_factors(self) -> Mapping[frozenset[str], list[Rule]]:
-        grouped = defaultdict[frozenset[str], list[Rule]](list)
-        for rule in self.rules:
-            grouped[frozenset(rule.parts)].append(rule)
-        return grouped
+    def _lacking(self) -> list[tuple[int, int]]:
+        return [(COLUMNS[name], BY_NAME[name].classes.index(own)) for name, own in self.scope.lacking]
 
-    def _possible(self, together: Sequence[Factor]) -> Flags:
-        possible = np.ones([len(factor.classes) for factor in together], np.bool_)
-        for size in range(1, len(together) + 1):
-            for part in combinations(range(len(together)), size):
-                for rule in self._by_factors.get(frozenset(together[place].name for place in part), ()):
-                    chosen: list[Any] = [range(length) for length in possible.shape]
-                    for place in part:
-                        factor = together[place]
-                        chosen[place] = [factor.classes.index(own) for own in rule.parts[factor.name]]
-                    possible[np.ix_(*chosen)] = False
-        return possible
+    @cache  # noqa: B019
+    def possible(self, size: int) -> Flags:
+        """Flag the classes that can meet, as `met_in` does, of factors that have several classes here."""
+        calls = self._calls(max(TOGETHER))
+        for column, number in self._lacking:
+            own = calls[:, column] == number
+            if FACTORS[column].name in _DECISIVE:
+                calls = calls[~own]
+            else:
+                calls[own, column] = -1
+        calls[:, [len({*column} - {-1}) < 2 for column in calls.T.tolist()]] = -1
+        return met_in(calls, size)
 
-
-@dataclass(frozen=True, eq=False)
-class Meetings:
-    """How many combinations of classes of so many factors calls visit, of those that can be; which they do not."""
-
-    size: int
-    visited: int
-    possible: int
-    found: Sequence[tuple[tuple[Factor, ...], Flags]]
-
-    def missing(self) -> Iterator[str]:
-        """Yield the combinations that no call visits, in words."""
-        for together, open_ones in self.found:
-            for place in np.argwhere(open_ones):
-                words = zip(together, place, strict=True)
-                yield ", ".join(f"{factor.name}: {factor.classes[number]}" for factor, number in words)
-
-    def __str__(self) -> str:
-        share = self.visited / self.possible if self.possible else 1.0
-        return f"{share:.1%} of {self.possible:,} {TOGETHER[self.size]}"
+    @cache  # noqa: B019
+    def visiting(self, size: int) -> Sequence[int]:
+        """Select the stored cases in which classes meet that meet in none before; of triples, in none of pairs."""
+        left, stored = np.ones((len(PLACES),) * size, np.bool_), self.stored(size)
+        if size > min(TOGETHER):
+            choose({number: stored[number] for number in self.visiting(size - 1)}, left)
+        return choose(stored, left)
 
 
 space_of = cache(Space)
 
-Places = Mapping[tuple[str, str], int]
-"""Of each class of each factor, its number among all."""
+
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """How many combinations of so many classes calls visit, of those that can be; ``left``: those they do not."""
+
+    size: int
+    visited: int
+    possible: int
+    left: Flags
+
+    def missing(self) -> Iterator[str]:
+        """Yield the combinations that no call visits, in words."""
+        for places in np.argwhere(self.left):
+            yield ", ".join(": ".join(PLACES[place]) for place in places)
+
+    def __str__(self) -> str:
+        return share(self.visited, self.possible, self.size)
 
 
-def meeting_in(own: Mapping[str, str], places: Places, size: int) -> tuple[Any, ...]:
-    """Return where a call's classes meet in an array of ``size`` axes of all places, in every order of factors but one.
-
-    Nothing is computed in an empty call, so there everything meets the emptiness alone, which has the first axis.
-    """
-    met = [places[each] for each in own.items() if each in places]
-    first = [places[EMPTY]] if EMPTY in own.items() else met
-    return np.ix_(first, *[met] * (size - 1))
+def share(visited: int, possible: int, size: int) -> str:
+    return f"{visited / possible if possible else 1.0:.1%} of {possible:,} {TOGETHER[size]}"
 
 
 class FactorCoverage:
@@ -125,22 +173,13 @@ class FactorCoverage:
         self._failing: Counter[tuple[int, ...]] = Counter()
         self._meetings: dict[int, Meetings] = {}
 
-    def add(self, row: Row) -> bool:
-        """Count a call; false where it has no geometry, or a rule says that there is none such."""
+    def add(self, row: Row) -> None:
+        """Count a call; not one without geometry, nor one that the scope does not have."""
         features = features_of(row)
-        if "plane cells" not in features:
-            return False
-        classes = classes_of(features)
-        if self.space.excluded(classes):
-            return False
-        call = tuple(
-            factor.classes.index(classes[factor.name]) if factor.name in classes else -1
-            for factor in self.space.factors
-        )
-        self._calls[call] += 1
-        self._failing[call] += row.get("verdict") in FAILED
-        self._meetings.clear()
-        return True
+        if "plane cells" in features and self.space.has(call := call_of(classes_of(features))):
+            self._meetings.clear()
+            self._calls[call] += 1
+            self._failing[call] += row.get("verdict") in FAILED
 
     @property
     def calls(self) -> int:
@@ -149,32 +188,16 @@ class FactorCoverage:
     def counts(self, down: str, across: str, failing: bool = False) -> NDArray[np.integer[Any]]:
         """Count the calls, or those ``failing``, by the classes of two factors."""
         counted = np.zeros([len(BY_NAME[name].classes) for name in (down, across)], np.int64)
-        names = [factor.name for factor in self.space.factors]
-        if {down, across} <= {*names}:
-            for call, number in (self._failing if failing else self._calls).items():
-                place = call[names.index(down)], call[names.index(across)]
-                if min(place) >= 0:
-                    counted[place] += number
+        for call, number in (self._failing if failing else self._calls).items():
+            place = call[COLUMNS[down]], call[COLUMNS[across]]
+            if min(place) >= 0:
+                counted[place] += number
         return counted
 
     def meetings(self, size: int) -> Meetings:
         """Count the combinations of ``size`` factors: 2, or of those that matter 3."""
         if size not in self._meetings:
-            self._meetings[size] = self._meet(size)
+            possible = self.space.possible(size)
+            visited = possible & met_in(self._calls, size)
+            self._meetings[size] = Meetings(size, int(visited.sum()), int(possible.sum()), possible & ~visited)
         return self._meetings[size]
-
-    def _meet(self, size: int) -> Meetings:
-        calls = np.array(sorted(self._calls), np.intp).reshape(len(self._calls), len(self.space.factors))
-        column = {factor.name: calls[:, number] for number, factor in enumerate(self.space.factors)}
-        is_empty = column[EMPTY[0]] == BY_NAME[EMPTY[0]].classes.index(EMPTY[1])
-        visited = total = 0
-        left = []
-        for together, possible in self.space.combinations(size):
-            places = np.stack([column[factor.name] for factor in together])
-            is_shown = ~is_empty | (BY_NAME[EMPTY[0]] in together)  # nothing is computed in an empty call
-            met = np.zeros(possible.shape, np.bool_)
-            met[tuple(places[:, is_shown & (places >= 0).all(axis=0)])] = True
-            total += int(possible.sum())
-            visited += int((met & possible).sum())
-            left.append((together, possible & ~met))
-        return Meetings(size, visited, total, left)

@@ -1,26 +1,22 @@
 """Cases in which classes of factors (`poolproof.reports.rows.factors`) meet that can meet: any two, and any three.
 
-Three are those of factors that matter most. They are stored, for to find them takes minutes; `studies/pairs.py` finds
-them anew.
+Three are those of factors that matter most. The cases are stored, because the search takes minutes:
+`studies/pairs.py` finds them again.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from poolproof.references.operators import Operator
-from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
-from poolproof.reports.rows.features import features_of
-from poolproof.reports.rows.meetings import TOGETHER, meeting_in, space_of
+from poolproof.reports.rows.factors import Scope
+from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, choose, space_of
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import cost_of, places_of, row_of
 from poolproof.suites.cases.huge import CHEAPEST
 from poolproof.suites.cases.targets import ACCEPTANCE, Target
 
@@ -30,16 +26,26 @@ LARGE = 1 << 20
 In every dtype they would take half of the time of all; without them the others have 94 to 98 % of their pairs.
 """
 
-_PLACES = {size: places_of(factor for factor in FACTORS if size < max(TOGETHER) or factor.matters) for size in TOGETHER}
+
+def row_of(case: Case) -> dict[str, Any]:
+    """Return of a case what its features are read from."""
+    recipes = {"gradient": case.recipe("grad_output"), "indices": case.recipe("indices"), "values": case.recipe("self")}
+    names = {name: getattr(case, name) for name in ("operator", "dtype", "index_dtype")}
+    return {"case": case.to_json()} | names | recipes
 
 
-def stored(operator: Operator, size: int) -> Iterator[Case]:
-    lines = gzip.decompress(file_of(operator, size).read_bytes()).decode().splitlines()
-    return map(Case.from_json, lines)
+def cost_of(case: Case) -> int:
+    """Add up what a case holds and looks at: bytes of its tensors, and cells of its windows."""
+    return case.memory_bytes() + case.planes * case.plane_windows * case.taps
 
 
 def file_of(operator: Operator, size: int) -> Path:
     return Path(__file__).parent / f"stored_{TOGETHER[size]}" / f"{operator.name}.jsonl.gz"
+
+
+def stored(operator: Operator, size: int) -> list[str]:
+    """Return the lines of the cases of a list."""
+    return gzip.decompress(file_of(operator, size).read_bytes()).decode().splitlines()
 
 
 def _targets(size: int, scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
@@ -65,17 +71,18 @@ def _visiting(scope: Scope, size: int) -> tuple[Case, ...]:
 
     Some of those of pairs meet no pair in this scope, but triples.
     """
-    space, places, chosen = space_of(scope), _PLACES[size], list[Case]()
-    met = np.zeros((len(places),) * size, np.bool_)
-    sizes = range(2, size + 1)
-    for case in chain.from_iterable(_visiting(scope, smaller) for smaller in sizes[:-1]):
-        met[meeting_in(classes_of(features_of(row_of(case))), places, size)] = True
-    for case in chain.from_iterable(stored(scope.operator, each) for each in sizes):
-        if case.index_dtype not in scope.index_dtypes:
-            case = replace(case, index_dtype=scope.index_dtypes[0])
-        own = classes_of(features_of(row_of(case)))
-        visited = meeting_in(own, places, size)
-        if not space.excluded(own) and not met[visited].all():
-            met[visited] = True
-            chosen.append(case)
-    return tuple(chosen)
+    return tuple(_chosen(scope, space_of(scope).visiting(size), size))
+
+
+def _chosen(scope: Scope, numbers: Iterable[int], size: int) -> Iterator[Case]:
+    lines = [line for each in TOGETHER if each <= size for line in stored(scope.operator, each)]
+    for case in (Case.from_json(lines[number]) for number in numbers):
+        yield case if case.index_dtype in scope.index_dtypes else replace(case, index_dtype=scope.index_dtypes[0])
+
+
+def completing(coverage: FactorCoverage, dtype: str) -> Iterator[Case]:
+    """Choose the stored cases that visit the pairs that a coverage leaves open, and count them there."""
+    space, left = coverage.space, coverage.meetings(2).left
+    for case in _chosen(space.scope, choose(space.stored(max(TOGETHER)), left | left.T), max(TOGETHER)):
+        coverage.add(row_of(case))
+        yield replace(case, dtype=dtype)

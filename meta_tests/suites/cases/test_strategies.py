@@ -20,12 +20,12 @@ from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
 from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
 from poolproof.reports.rows.features import features_of
-from poolproof.reports.rows.meetings import Space
+from poolproof.reports.rows.meetings import COLUMNS, Space
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import row_of
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.memory import POISONS, as_bits, holds_poison
 from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.cases.pairs import row_of
 from poolproof.suites.cases.recipes import gradients
 from poolproof.suites.cases.recipes import stream as streams
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
@@ -87,14 +87,14 @@ ALSO: dict[str, dict[str, Callable[[Any], bool]]] = {
 
 @pytest.mark.parametrize("name", ALSO)
 def test_geometries_visit(name: str) -> None:
-    space, visits = Space(Scope(OPERATORS[name], ("int64",))), Counter[tuple[str, str]]()
+    stored, visits = [*Space(Scope(OPERATORS[name], ("int64",))).stored(3).values()], Counter[tuple[str, str]]()
     for case in drawn(OPERATORS[name], CASE_ASPECTS["values"], 1500):
         visits.update(classes_of(features_of(row_of(case))).items())
         visits.update(("also", words) for words, holds in ALSO[name].items() if holds(case))
     factors = [factor for factor in FACTORS if factor.name in OF_GEOMETRY]
     assert len(factors) == len(OF_GEOMETRY)
-    classes = [(factor.name, own) for factor in factors for own in factor.classes]
-    wanted = [(name, own) for name, own in classes if not space.excluded({name: own})]
+    classes = [(factor.name, number, own) for factor in factors for number, own in enumerate(factor.classes)]
+    wanted = [(name, own) for name, number, own in classes if any(call[COLUMNS[name]] == number for call in stored)]
     assert [each for each in (*wanted, *(("also", words) for words in ALSO[name])) if visits[each] < 5] == []
 
 

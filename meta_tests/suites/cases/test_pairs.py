@@ -1,6 +1,5 @@
-"""Classes of factors: what the rules let meet is made, what they exclude is never drawn, and the rest is completed."""
+"""Classes of factors: what the stored cases visit, what plans visit of it, and how a list is completed."""
 
-import random
 from dataclasses import replace
 from itertools import product as product_of
 from pathlib import Path
@@ -12,26 +11,18 @@ from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.coverage import factor_coverage
-from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
+from poolproof.reports.rows.factors import Scope, classes_of
 from poolproof.reports.rows.features import features_of
-from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, Space
+from poolproof.reports.rows.meetings import PLACES, TOGETHER, FactorCoverage, call_of, file_of, space_of
 from poolproof.reports.rows.store import read_run
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.completing import Completion, row_of
-from poolproof.suites.cases.generation import generate
-from poolproof.suites.cases.strategies import ALL_LAYOUTS, Profile, cases
+from poolproof.suites.cases.pairs import completing, row_of, stored
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, scope_of
 from scatter import Scatter, fault
 
-KINDS = (
-    *("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward", "MaxPool2dWithMask"),
-    *("AdaptiveMaxPool2dBackward", "AdaptiveMaxPool3d"),
-)
-"""Each kind of windows and number of axes, forwards, a mask, and an operator that takes tags."""
-
-SAMPLE, ATTEMPTS = 40, 12
+BACKWARD = "MaxPool2dWithIndicesBackward"
 
 
 def scope_on(name: str, product: str = "") -> Scope:
@@ -39,52 +30,55 @@ def scope_on(name: str, product: str = "") -> Scope:
     return Scope(operator, operator.indices.dtypes, product=PRODUCTS.get(product))
 
 
-def classes(case: Case) -> dict[str, str]:
-    return classes_of(features_of(row_of(case)))
+def covered(*cases: Case) -> FactorCoverage:
+    coverage = FactorCoverage(scope_on(cases[0].operator))
+    for case in cases:
+        coverage.add(row_of(case))
+    return coverage
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_what_can_meet_is_made(name: str) -> None:
-    coverage = FactorCoverage(scope_on(name))
-    completion = Completion(coverage, "float32")
-    pairs = [(together, place) for together, can in coverage.space.combinations(2) for place in np.argwhere(can)]
-    for together, place in random.Random(name).sample(pairs, SAMPLE):
-        wanted = {factor.name: factor.classes[number] for factor, number in zip(together, place, strict=True)}
-        made = (completion.case(wanted) for _ in range(ATTEMPTS))
-        assert any(case is not None and wanted.items() <= classes(case).items() for case in made), wanted
+@pytest.mark.parametrize(("size", "one_in"), [(2, 1), (3, 20)])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_stored_classes_are_those_of_the_stored_cases(name: str, size: int, one_in: int) -> None:
+    lines = stored(OPERATORS[name], size)
+    with np.load(file_of(OPERATORS[name])) as file:
+        calls = file[TOGETHER[size]]
+    assert len(calls) == len(lines)
+    for line, call in [*zip(lines, calls, strict=True)][::one_in]:
+        assert call_of(classes_of(features_of(row_of(Case.from_json(line))))) == tuple(call), line
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_what_is_drawn_is_never_excluded(name: str) -> None:
-    space = Space(scope_on(name))
-    gradients = ("integers", "uniform", "special", "subnormal", "near_overflow", "signed_zeros")
-    drawn = Profile(gradients=gradients, values=("normal", "ties", "nan", "infinities"), layouts=ALL_LAYOUTS)
-    for case in generate(cases(OPERATORS[name], "float32", OPERATORS[name].indices.dtypes[0], drawn), 300, 7):
-        assert not space.excluded(classes(case)), case.to_json()
-
-
-def test_a_rule_says_what_keeps_classes_apart() -> None:
-    space = Space(scope_on("MaxPool2dWithIndicesBackward", "A2"))
-    assert space.excluded({"kernel cells": "1", "padding": "less"}) == "padding is at most half of a kernel"
-    assert space.excluded({"dilation": "past the stride"}) == "no dilation here"
-    assert not Space(scope_on("MaxPool2dWithIndicesBackward", "950")).excluded({"dilation": "past the stride"})
+def possible(scope: Scope) -> set[tuple[str, str]]:
+    met = space_of(scope).possible(2)
+    return {PLACES[place] for place in np.flatnonzero(met.any(axis=0) | met.any(axis=1))}
 
 
 def test_every_class_of_a_factor_can_be_somewhere() -> None:
-    spaces = [Space(scope_on(name)) for name in OPERATORS]
-    for factor in FACTORS:
-        for own in factor.classes:
-            assert any(not space.excluded({factor.name: own}) for space in spaces), (factor.name, own)
+    alone = {("index dtype", "int8")}  # that of masks, which have no other
+    assert set().union(*(possible(scope_on(name)) for name in OPERATORS)) == {*PLACES} - alone
 
 
-def test_completion_adds_only_what_was_not_visited() -> None:
-    coverage = FactorCoverage(scope_on("AdaptiveMaxPool2d"))
+def test_what_a_scope_lacks_is_not_possible_there() -> None:
+    dilated, anywhere = {("dilation", "past the stride")}, possible(scope_on(BACKWARD))
+    assert dilated < anywhere
+    assert dilated <= possible(scope_on(BACKWARD, "950"))
+    assert not dilated & possible(scope_on(BACKWARD, "A2"))
+    lacks = replace(scope_on(BACKWARD), index_dtypes=("int64",), abilities=(("unbatched", False), ("layouts", ())))
+    gone = anywhere - possible(lacks)
+    layouts = {f"layout of {name}" for name in lacks.operator.tensors}
+    assert ("batch", "unbatched") in gone
+    assert {name for name, _ in gone} == {"batch", "index dtype"} | layouts
+
+
+def test_a_list_is_completed_by_stored_cases() -> None:
+    coverage = covered(Case.smallest(OPERATORS["AdaptiveMaxPool2d"], "float16"))
     before, shares = coverage.meetings(2), []
-    for case, _ in zip(Completion(coverage, "float32").cases(2), range(30), strict=False):
-        Case.from_json(case.to_json())
+    for case in completing(coverage, "float16"):
+        assert Case.from_json(case.to_json()).dtype == "float16"
         shares.append(coverage.meetings(2).visited)
-    assert before.visited < shares[0] and shares == sorted(set(shares))
-    assert shares[-1] > 0.5 * before.possible
+    assert before.visited < shares[0]
+    assert shares == sorted(set(shares))
+    assert shares[-1] == before.possible
 
 
 def test_a_run_counts_what_was_judged(run: Path) -> None:
@@ -96,14 +90,14 @@ def test_a_run_counts_what_was_judged(run: Path) -> None:
         assert pairs.possible - pairs.visited == sum(1 for _ in pairs.missing())
 
 
-PLACES = (("torch", "", ("int64",)), ("npu", "A2", ("int32",)), ("npu", "950", ("int32", "int64")))
+ON = (("torch", "", ("int64",)), ("npu", "A2", ("int32",)), ("npu", "950", ("int32", "int64")))
 """Backend, product, and dtypes of indices."""
 
 VISITED = {"smoke": 2, "acceptance": 3}
 """How many classes meet in what a plan visits."""
 
 
-@pytest.mark.parametrize(("backend", "product", "index_dtypes"), PLACES)
+@pytest.mark.parametrize(("backend", "product", "index_dtypes"), ON)
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("plan", VISITED)
 def test_a_plan_visits_every_meeting(
@@ -116,24 +110,21 @@ def test_a_plan_visits_every_meeting(
     first = replace(first, tags=device.tags if device else ())
     coverage = FactorCoverage(scope_of(first))
     aspects = [CASE_ASPECTS[TOGETHER[size]] for size in range(2, VISITED[plan] + 1)]
-    for stored, aspect in product_of(index_dtypes, aspects):
-        for block in aspect.blocks(replace(first, index_dtype=stored), PLANS[plan], 0):
+    for index_dtype, aspect in product_of(index_dtypes, aspects):
+        for block in aspect.blocks(replace(first, index_dtype=index_dtype), PLANS[plan], 0):
             for question in block.questions():
-                assert isinstance(question, CaseQuestion) and question.case.index_dtype == stored
+                assert isinstance(question, CaseQuestion) and question.case.index_dtype == index_dtype
                 coverage.add(row_of(question.case))
     found = coverage.meetings(VISITED[plan])
     assert not list(found.missing())
 
 
 def test_an_empty_call_visits_its_emptiness_alone() -> None:
-    coverage = FactorCoverage(scope_on("MaxPool2dWithIndicesBackward"))
-    coverage.add(row_of(replace(Case.smallest(OPERATORS[KINDS[0]], "float32"), shape=(0, 1, 2, 2))))
-    met = [
-        {factor.name for factor in together}
-        for (together, can), (_, left) in zip(coverage.space.combinations(2), coverage.meetings(2).found, strict=True)
-        if (can & ~left).any()
-    ]
-    assert met and all("batch" in pair for pair in met)
+    empty = covered(replace(Case.smallest(OPERATORS[BACKWARD]), shape=(0, 1, 2, 2)))
+    pairs = empty.meetings(2)
+    met = np.argwhere(empty.space.possible(2) & ~pairs.left)
+    assert len(met) == pairs.visited > 0
+    assert all(("batch", "empty") in {PLACES[first], PLACES[second]} for first, second in met)
 
 
 @fault("store")
