@@ -245,9 +245,9 @@ def redraw(run: Mapping[str, Any], recorded: Mapping[tuple[str, str], int]) -> I
         if rows:
             yield name, "", [(row, ()) for row in rows]
     for block in _blocks_of(selection, recorded):
-        rows = recorded.get((block.backend, block.row_block), 0)
+        count = recorded.get((block.backend, block.row_block), 0)
         is_begun = is_used_up(run) or _SEEDED.search(block.row_block)
-        questions = _read(partial(block.prefix, rows) if is_begun else block.questions)
+        questions = _read(partial(block.prefix, count) if is_begun else block.questions)
         labels = {"backend": block.backend, "product": selection.surveys[block.backend].product_name}
         described = [(asked.describe() | labels, asked.expected_checks()) for asked in questions]
         yield block.backend, block.row_block, described

@@ -12,7 +12,7 @@ from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.selection import balance, tested_block
 
 
-class Lanes(LoadScopeScheduling):
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]
     """Deals blocks out to as many lanes as there are workers, by their cost; anything else by its place in the list."""
 
     def __init__(self, config: pytest.Config, log: Any, blocks: Iterable[Block]) -> None:
