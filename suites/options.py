@@ -203,7 +203,7 @@ def check_fleet(config: pytest.Config) -> None:
     if config.getoption("dist", "no") != "no":
         raise BadInput(f"--ray {address} takes the place of -n: name --ray-workers instead")
     if config.getoption("budget"):
-        raise BadInput(f"--ray {address}: --budget is shared by the processes of one machine: take a --shard")
+        raise BadInput(f"--ray {address}: --budget is for the processes of one machine: take a --shard")
 
 
 def check_ranges(config: pytest.Config) -> None:
