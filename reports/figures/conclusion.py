@@ -36,6 +36,8 @@ class Conclusion:
     further: int = 0
     waivers: int = 0
     beyond: int = 0
+    unasked: int = 0
+    """Cases of the plan that a budget left out."""
 
     @property
     def shown(self) -> tuple[str, Overall]:
@@ -90,8 +92,9 @@ def conclude(
     used = sum(review.state is State.USED for review in reviews)
     gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
-    left = narrowed(run, planned, int(coverage["unasked"].sum()), beyond)
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, left, further, used, beyond)
+    unasked = int(coverage["unasked"].sum())
+    left = narrowed(run, planned, unasked, beyond)
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, left, further, used, beyond, unasked)
 
 
 def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:

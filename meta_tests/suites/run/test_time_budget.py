@@ -185,9 +185,7 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
     judged = counts.total()
     assert (digest.conclusion.missing, digest.conclusion.planned) == (0, 1600)
     assert f"narrowed: {judged:,} of " in digest.conclusion.narrowed
-    left = (
-        f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 20 s used up; continue with"
-    )
+    left = f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 20 s used up; continue with"
     assert left in digest.conclusion.narrowed
     assert left in (spent / "index.html").read_text(encoding="utf-8")
     assert set(read_run(spent)["budget"]) == {"seconds", "took", "until"}
