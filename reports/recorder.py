@@ -469,24 +469,10 @@ def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapp
     store.write_run(run.folder, run.record)
 
 
-def allot(
-    config: pytest.Config,
-    asked: Mapping[str, Sequence[int]],
-    beyond: Mapping[str, int],
-    mandatory: Sequence[Mapping[str, Any]],
-    seconds: float,
-) -> None:
-    """Narrow the run to what a time budget was enough for, the ``mandatory`` groups, wherever the run is shown.
-
-    Of the blocks in ``asked`` [cases, of so many] were run in these seconds, and of those in ``beyond`` so many that
-    the plan does not have.
-    """
-    run = config.stash[_RUN]
-    run.record["budget"] |= {"asked": dict(asked), "took": run.record["budget"]["took"] + seconds}
-    if beyond:
-        run.record["budget"]["beyond"] = dict(beyond)
-    run.record["mandatory"] = list(mandatory)
-    store.write_run(run.folder, run.record)
+def spend(config: pytest.Config, seconds: float, is_used_up: bool) -> None:
+    """Record how many seconds of the budget the session used, and whether they are all that there were."""
+    budget = config.stash[_RUN].record["budget"]
+    budget |= {"took": budget["took"] + seconds, "until": time.time() if is_used_up else None}
 
 
 def add_probes(config: pytest.Config, probes: Mapping[str, Any]) -> None:

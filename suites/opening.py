@@ -35,8 +35,7 @@ from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.lines import parse_line
 from poolproof.suites.plan.plans import PLANS, Survey
 from poolproof.suites.plan.selection import Selection, Shard
-from poolproof.suites.run import time_budget
-from poolproof.suites.run.time_budget import Budget
+from poolproof.suites.run.time_budget import Budget, starting_seconds
 
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
@@ -69,7 +68,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         recorder.try_imports()
         check_ranges(config)
         check_fleet(config)
-        spent = budget_of(config, time.monotonic() - time_budget.starting_seconds())
+        spent = budget_of(config, time.monotonic() - starting_seconds())
         given = config.getoption("memory_budget")
         budget = free_memory() if given is None else parse_size(given)
         share(budget, 1)
@@ -92,7 +91,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         plugins += records_of(PluginKind.BACKEND, selection.surveys)
         unique = dict.fromkeys(tuple(plugin.items()) for plugin in plugins)  # several processes load them
         record = _record(config, selection) | {"memory_budget": budget, "plugins": list(map(dict, unique))}
-        record |= _open_budget(folder, selection, done, spent)
+        record |= _budget_record(folder, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
     except CANNOT_START as error:
         stop(error.args[0])
@@ -123,18 +122,10 @@ def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
     return left
 
 
-def _open_budget(folder: Path, selection: Selection, done: recorder.Done, budget: Budget | None) -> dict[str, Any]:
-    """Return what run.json says of a budget that begins; without one, the whole plan is expected.
-
-    `BadInput` if an earlier session went beyond the plan, and this one would not.
-    """
-    if not (budget is not None and budget.extends_plan) and time_budget.extension_counts(folder, selection.planned):
-        raise BadInput(f"{folder} holds a run that went beyond its plan: go on with it by such a budget, as 10m+")
+def _budget_record(folder: Path, budget: Budget | None) -> dict[str, Any]:
+    """Return what run.json says of a budget that begins; nothing without one."""
     if budget is None:
-        time_budget.remove_journal(folder)
         return {}
-    begun = {name for name, _ in done.cases}
-    time_budget.take_whole(folder, (block for block in selection.blocks() if block.id in begun))
     seconds, took = recorder.spent(folder)
     until = time.time() + budget.until - time.monotonic()
     return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": until}}

@@ -88,9 +88,9 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
     add(
         "--budget",
         metavar="TIME",
-        help="time that the session may take, such as 90s, 10m or 2h: each block of the plan is asked its first cases, "
-        "then all are given the same time, and with a + behind it, such as 8h+, go on beyond the plan when that is "
-        "spent; with --resume, time for more of an earlier run",
+        help="time that the session may take, such as 90s, 10m or 2h: the first cases of each block come first, then "
+        "more of each, round by round; with a + behind it, such as 8h+, further seeds follow when the plan is done; "
+        "with --resume, time for more of an earlier run",
     )
     add(
         "--case-timeout",
@@ -190,7 +190,7 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
         if config.getoption(option):
             cases = f"the cases of --{option.replace('_', '-')}"
             raise BadInput(f"--budget {budget}: a time is spent on a plan, not on {cases}")
-    return Budget(parse_time(budget.removesuffix("+")), now, extends_plan=budget.endswith("+"))
+    return Budget(parse_time(budget.removesuffix("+")), now, goes_beyond=budget.endswith("+"))
 
 
 def check_fleet(config: pytest.Config) -> None:
@@ -203,7 +203,7 @@ def check_fleet(config: pytest.Config) -> None:
     if config.getoption("dist", "no") != "no":
         raise BadInput(f"--ray {address} takes the place of -n: name --ray-workers instead")
     if config.getoption("budget"):
-        raise BadInput(f"--ray {address}: --budget is shared by the processes of one machine: take a --shard")
+        raise BadInput(f"--ray {address}: --budget is for the processes of one machine: take a --shard")
 
 
 def check_ranges(config: pytest.Config) -> None:

@@ -12,11 +12,13 @@ import pickle
 import platform
 import time
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from math import inf
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +42,9 @@ from poolproof.suites.options import add_options
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
-from poolproof.suites.run import time_budget
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts, put_off_interrupt
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
-from poolproof.suites.run.time_budget import Allotment, cheapest_first
+from poolproof.suites.run.time_budget import KEPT_BLOCKS, Part, parts
 
 if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
@@ -124,7 +125,7 @@ def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, s
         already_unplanned=session.done.unplanned,
         already_left=session.done.evidence,
         most_evidence=max(1, most_evidence),
-        shrink_seconds=min(SHRINK_SECONDS, session.budget.slice_seconds if session.budget else SHRINK_SECONDS),
+        shrink_seconds=min(SHRINK_SECONDS, session.budget.seconds / 20 if session.budget else SHRINK_SECONDS),
         until=session.budget.until if session.budget else inf,
     )
 
@@ -140,19 +141,22 @@ class JudgingPlugin:
         self.name: str = worker.get("workerid", "main")
         self._workers: int = worker.get("workercount", 1)
         self._config, self._session, self._loaded = config, session, loaded
-        self._allotment: Allotment | None = None
+        self._draw = lru_cache(KEPT_BLOCKS)(methodcaller("questions"))
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         session, done, selection = self._session, self._session.done, self._session.selection
         to_do = [block for block in selection.blocks() if not block.is_done(done.blocks, done.recorded)]
         planned = [block for block in to_do if not isinstance(block, SingleBlock)]
-        planned = cheapest_first(planned) if session.budget else sorted(planned, key=lambda block: block.aspect.id)
         asked: dict[str, Sequence[Any]] = {
-            "block": planned,
+            "block": sorted(planned, key=lambda block: block.aspect.id),
             "single": [block for block in to_do if isinstance(block, SingleBlock)],
             "unsupported": selection.unsupported(),
-            "time_slice": range(session.budget.slices * self._workers if session.budget else 0),
+            "further_seed": (),
         }
+        if session.budget is not None:
+            asked["block"] = list(parts(planned, Counter(block for block, _ in done.cases)))
+            cases = sum(block.count for block in selection.blocks() if block.is_drawn)
+            asked["further_seed"] = session.budget.further_seeds(selection.seed, cases, self._workers)
         for name in asked.keys() & metafunc.fixturenames:
             metafunc.parametrize(name, asked[name], ids=[getattr(each, "id", each) for each in asked[name]])
 
@@ -160,20 +164,13 @@ class JudgingPlugin:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         """Leave out empty parametrizations, for each of which pytest would report a skipped item.
 
-        Time slices of a budget come last; ``-k`` does not deselect them.
+        Further seeds come last; ``-k`` does not deselect them.
         """
         kept = [item for item in items if "NOTSET" not in item.name]
-        slices = [item for item in kept if "time_slice" in getattr(item, "fixturenames", ())]
-        items[:] = [item for item in kept if item not in slices]
+        further = [item for item in kept if "further_seed" in getattr(item, "fixturenames", ())]
+        items[:] = [item for item in kept if item not in further]
         yield
-        items += slices
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Allot the budget, if there is one, to the blocks that were collected."""
-        if self._session.budget is not None:
-            calls = [getattr(item, "callspec", None) for item in session.items]
-            blocks = [call.params["block"] for call in calls if call is not None and "block" in call.params]
-            self._allotment = Allotment(self._session.folder, blocks, self._session.budget, self._workers)
+        items += further
 
     @cached_property
     def _runner(self) -> Runner:
@@ -188,7 +185,7 @@ class JudgingPlugin:
 
     @pytest.fixture
     def judge(self, rows: RowWriter, count_cases: CountCases) -> BlockTest:
-        return BlockTest(self._session, self._runner, self._allotment, rows, count_cases)
+        return BlockTest(self._session, self._runner, rows, count_cases, self._draw)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -203,30 +200,43 @@ class BlockTest:
 
     session: Session
     runner: Runner
-    allotment: Allotment | None
     rows: RowWriter
     count_cases: CountCases
+    draw: Callable[[Block], Sequence[Question]]
 
-    def block(self, block: Block) -> None:
-        """Judge a block, or within a budget its first cases."""
+    def block(self, block: Block | Part) -> None:
+        """Judge a block, or a part of one as far as the budget goes."""
         with environment_errors():
-            if self.allotment is not None:
-                result = self.allotment.judge_first(block, self.runner)
+            if isinstance(block, Part):
+                asked = () if self._is_over else block.questions(self.draw)
+                result = self.runner.judge(block.block, asked)
+                result.is_cut |= not asked
             else:
                 result = self.runner.judge(block)
                 self.rows.finish_block(block.id)
         self._conclude(result)
 
-    def time_slice(self) -> None:
-        assert self.allotment is not None
+    def further_seed(self, seed: int) -> None:
+        """Judge the drawn blocks of a further seed as far as the budget goes."""
+        result = BlockResult(is_cut=self._is_over)
         with environment_errors():
-            result = self.allotment.judge_slice(self.runner)
+            for block in () if result.is_cut else self.session.selection.further(seed):
+                if block.id not in self.session.done.blocks and not result.is_cut:
+                    result.merge(self.runner.judge(block))
+                    if not result.is_cut:
+                        self.rows.finish_block(block.id)
         self._conclude(result)
+
+    @property
+    def _is_over(self) -> bool:
+        return self.session.budget is not None and self.session.budget.is_over
 
     def _conclude(self, result: BlockResult) -> None:
         self.count_cases(result.aspects, result.failures)
         if result.failures:
             pytest.fail(result.message(), pytrace=False)
+        if result.is_cut and self.session.budget is not None:
+            pytest.skip(self.session.budget.reason)
 
     def single(self, single: SingleBlock) -> None:
         with environment_errors():
@@ -253,8 +263,7 @@ class ControllingPlugin:
     def __init__(self, config: pytest.Config, session: Session, pool: RayPool | None) -> None:
         self._config, self._session, self._pool = config, session, pool
         self._nodes: list[Any] = []
-        self._left: frozenset[str] | None = None
-        """The ids that a selection of tests leaves of the plan, if it leaves some out."""
+        self._has_lost_workers = False
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -276,8 +285,20 @@ class ControllingPlugin:
         ended = {block.id for block in selection.blocks() if block.is_done(done.blocks, done.recorded)}
         left = selection.narrowed(node_ids, ended | {block for block, _ in done.cases})
         if left is not None:
-            self._left = frozenset(left)
-            recorder.narrow(self._config, left, replace(selection, only=self._left).mandatory())
+            recorder.narrow(self._config, left, replace(selection, only=frozenset(left)).mandatory())
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, error: object | None) -> None:
+        self._has_lost_workers |= error is not None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object | None:
+        """Let one worker judge all parts of a block, in their order, if there is a budget."""
+        if self._session.budget is None:
+            return None
+        from poolproof.suites.run.lanes import Lanes
+
+        return Lanes(config, log, self._session.selection.blocks())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -303,7 +324,9 @@ class ControllingPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
-        self._allot()
+        if (budget := self._session.budget) is not None:
+            is_used_up = budget.is_over and exitstatus != pytest.ExitCode.INTERRUPTED and not self._has_lost_workers
+            recorder.spend(self._config, time.monotonic() - budget.began, is_used_up)
         self._diagnose(exitstatus)
         if self._pool is not None:
             recording = self._recording()
@@ -314,22 +337,6 @@ class ControllingPlugin:
             process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # a remote one is ended by xdist
             if process is not None and process.poll() is None:
                 process.terminate()
-
-    def _allot(self) -> None:
-        """Reduce what is mandatory to what was judged within the budget."""
-        run, left = self._session, self._left
-        if run.budget is None:
-            return
-        blocks = [
-            block
-            for block in run.selection.blocks()
-            if block.id not in run.done.blocks and (left is None or block.id in left)
-        ]
-        parts = time_budget.partial_counts(run.folder, blocks)
-        extensions = time_budget.extension_counts(run.folder, blocks)
-        asked = {name: part for name, (part, _) in parts.items()}
-        spent = replace(run.selection, only=left, asked=asked, extensions=extensions)
-        recorder.allot(self._config, parts, extensions, spent.mandatory(), time.monotonic() - run.budget.began)
 
     def _diagnose(self, exitstatus: int) -> None:
         """Judge further cases to narrow down what is wrong, if all of the run was judged."""

@@ -4,6 +4,7 @@ from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.plugin import BlockTest
+from poolproof.suites.run.time_budget import Part
 
 
 def test_case(single: SingleBlock, judge: BlockTest) -> None:
@@ -11,7 +12,8 @@ def test_case(single: SingleBlock, judge: BlockTest) -> None:
     judge.single(single)
 
 
-def test_conformance(block: Block, judge: BlockTest) -> None:
+def test_conformance(block: Block | Part, judge: BlockTest) -> None:
+    """Judge a block, or a part of it if the session has a ``--budget``."""
     judge.block(block)
 
 
@@ -20,6 +22,6 @@ def test_not_supported(unsupported: Subject, judge: BlockTest) -> None:
     judge.unsupported(unsupported)
 
 
-def test_rest(time_slice: int, judge: BlockTest) -> None:  # noqa: ARG001
-    """Continue all blocks of a ``--budget``, whose first cases are judged by now, slice by slice."""
-    judge.time_slice()
+def test_further_seed(further_seed: int, judge: BlockTest) -> None:
+    """Judge the drawn cases of a further seed, when the plan is done and a ``--budget TIME+`` is not."""
+    judge.further_seed(further_seed)

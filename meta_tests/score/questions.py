@@ -7,10 +7,11 @@ few rounds of growing size, and serve every product and every defect that is sti
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from math import ceil
 from multiprocessing import get_context
 from typing import Any, cast
@@ -19,7 +20,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, PHASES
-from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock, in_turns
+from poolproof.suites.plan.blocks import BLOCK_SIZE, Block, CaseBlock, ContractBlock, ListedBlock
 from poolproof.suites.plan.plans import Plan, Survey, blocks
 
 _FIRST_ROUNDS = (1_500, 5_000)
@@ -151,7 +152,8 @@ def _in_turns(planned: Sequence[Block], seed: int, group_of: Callable[[Any], tup
     """
     asked = [question for block in planned for question in block.questions()]
     random.Random(seed).shuffle(asked)
-    return in_turns(asked, group_of)
+    turns: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(count)
+    return sorted(asked, key=lambda question: next(turns[group_of(question)]))
 
 
 def _draw(planned: Sequence[_OfCases], plan: Plan, part: _Part, workers: int) -> dict[_Drawn, list[_Asked]]:

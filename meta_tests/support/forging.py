@@ -21,7 +21,7 @@ from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.store import read_rows, read_run, write_run
-from poolproof.suites.plan.selection import Selection, mandatory
+from poolproof.suites.plan.selection import Selection
 
 Rows = list[dict[str, Any]]
 Forge = Callable[[Path], None]
@@ -115,12 +115,10 @@ def _another_waiver(record: dict[str, Any]) -> None:
     record["waivers"].append(given)
 
 
-def _budgeted(record: dict[str, Any]) -> None:
-    """A budget that was enough for the first case of a block, with what the run then owes."""
-    blocks = Selection.from_record(record["selection"]).blocks()
-    parts = {block.id: [block.min_cases, block.count] for block in blocks if block.count > block.min_cases}
-    record["budget"] = {"seconds": 60.0, "took": 59.0, "until": record["started"] + 60.0, "asked": parts}
-    record["mandatory"] = mandatory(record)
+def _budgeted(folder: Path) -> None:
+    """A budget that is said to have been used up before the cases that fail."""
+    rewrite(folder, lambda rows: [row for row in rows if row["verdict"] != "violates"])
+    _set("budget", {"seconds": 60.0, "took": 59.0, "until": 1.0})(folder)
 
 
 def _selection(name: str, edit: Callable[[Any], object]) -> Forge:
@@ -258,7 +256,7 @@ FORGERIES: dict[str, Forge] = {
     ),
     "options that left less told as others": _selection("options", lambda _: []),
     "a selection invented": _set("narrowed", {"selected": 1, "planned": 2, "tests": []}),
-    "a budget invented, too small for what was judged": _record(_budgeted),
+    "a budget invented, used up before what fails": _budgeted,
     "a waiver invented": _record(_another_waiver),
     "waivers redated": _record(lambda r: [waiver.update(expires="2020-01-01") for waiver in r["waivers"]]),
     "the day of judging moved past the waivers": _set("waivers_judged_on", "2099-01-01"),

@@ -28,7 +28,8 @@ def account(digest: Digest) -> dict[str, Any]:
     return {
         "plan": run["plan"],
         "seed": run["seed"],
-        "cases": {"whole plan": run.get("plan_cases", 0), "asked": conclusion.planned} | dict(conclusion.totals),
+        "cases": {"whole plan": run.get("plan_cases", 0), "asked": conclusion.planned - conclusion.unasked}
+        | dict(conclusion.totals),
         "narrowed": conclusion.narrowed,
         **{f"{name}s": sorted({*groups.get_level_values(name)} - {""}) for name in _ASKED},
         "backends": {name: _backend(digest, name) for name in run["backends"]},

@@ -38,14 +38,15 @@ _AUXILIARY = (
 class Redraw:
     """All that a run had to judge, from its record alone.
 
-    ``questions`` block by block, the ``mandatory`` groups, and how many cases the whole plan has; all raise `BadInput`
-    where the record does not say. ``further`` returns what the row of a further case, which is in no plan, has to say;
-    `BadInput` where it is of none. What is known besides, without any device: ``record`` yields what the record of a
+    ``questions`` block by block, given how many rows (backend, block) have, the ``mandatory`` groups, and how many
+    cases the whole plan has; all raise `BadInput` where the record does not say.
+    ``further`` returns what the row of a further case, which is in no plan, has to say; `BadInput` where it is of none.
+    What is known besides, without any device: ``record`` yields what the record of a
     run says otherwise, ``row`` returns what a row does, and ``evidence`` what that of a row's case, or of its shrunk
     one, does; empty texts where nothing contradicts.
     """
 
-    questions: Callable[[Mapping[str, Any]], Iterable[DrawnBlock]]
+    questions: Callable[[Mapping[str, Any], Mapping[tuple[str, str], int]], Iterable[DrawnBlock]]
     mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
     plan_cases: Callable[[Mapping[str, Any]], int]
     further: Callable[[Row], PlannedRow]
@@ -74,7 +75,8 @@ def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
     numbers = defaultdict[tuple[str, str], list[int]](list)
     for number, row in enumerate(rows.select(["backend", "block"]).to_pylist()):
         numbers[row["backend"], row["block"] or ""].append(number)
-    for backend, block, planned in draw.questions(digest.run):
+    recorded = {name: len(found) for name, found in numbers.items()}
+    for backend, block, planned in draw.questions(digest.run, recorded):
         found = rows.take(pa.array(numbers.pop((backend, block), []), pa.int64())).to_pylist()
         yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
     for backend, block in numbers:

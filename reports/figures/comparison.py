@@ -22,13 +22,13 @@ import pyarrow.compute as pc
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.conclusion import asked, narrowed
-from poolproof.reports.figures.coverage import NEVER_ASKED
+from poolproof.reports.figures.coverage import NEVER_ASKED, coverage, group_columns
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.environment import library_text
 from poolproof.reports.rows.failures import KIND
 from poolproof.reports.rows.schema import GROUP
-from poolproof.reports.rows.store import read_rows, read_run
+from poolproof.reports.rows.store import is_used_up, read_rows, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Overall, Verdict, gravest
 
@@ -54,6 +54,7 @@ _NOTHING_LEARNED = (NOT_JUDGED, ABSENT, str(Verdict.UNDOCUMENTED))
 class Comparison:
     """The run before and the run after, as their run.json describe them, and what changed between them.
 
+    ``narrowed`` says which of the runs were; it is empty if both judged their whole plan.
     ``shared`` cases are in both runs; ``unasked`` counts the newly failing ones of an operator, dtype and aspect of
     which the run before asked nothing; ``transitions`` the cases per state ``before`` and ``after`` that differ.
     ``newly_failing`` and ``fixed`` have a line per kind of failure: the columns of `KIND`, dtype, number of ``cases``,
@@ -64,6 +65,7 @@ class Comparison:
 
     before: Mapping[str, Any]
     after: Mapping[str, Any]
+    narrowed: str
     shared: int
     unasked: int
     transitions: pd.DataFrame
@@ -106,13 +108,6 @@ class Comparison:
             alone = self.transitions.loc[self.transitions[other] == ABSENT, "cases"].sum()
             parts += [f"{alone:,} in that {side} alone"] if alone else []
         return "; ".join(filter(None, (", ".join(parts), self.narrowed)))
-
-    @property
-    def narrowed(self) -> str:
-        """Say which of the runs were narrowed; empty if both judged their whole plan."""
-        sides = {"before": self.before, "after": self.after}
-        left = {side: narrowed(run, sum(group["planned"] for group in run["mandatory"])) for side, run in sides.items()}
-        return "; ".join(f"{side} {text}" for side, text in left.items() if text)
 
     @property
     def libraries(self) -> tuple[str, str]:
@@ -159,9 +154,11 @@ def compare(before: Path, after: Path) -> Comparison:
     left, right = (dict(_flat_environment(read_run(folder), tables.given(folder))) for folder in (before, after))
     names = [name for name in dict.fromkeys([*left, *right]) if left.get(name) != right.get(name)]
     changed = [(name, left.get(name, ""), right.get(name, "")) for name in names]
+    sides = {"before": _narrowed(before, runs[0]), "after": _narrowed(after, runs[1])}
     return Comparison(
         before=runs[0],
         after=runs[1],
+        narrowed="; ".join(f"{side} {text}" for side, text in sides.items() if text),
         shared=len(shared),
         unasked=int((newly_failing.merge(asked_before, on=key, how="left", indicator=True)["_merge"] != "both").sum()),
         transitions=_transitions(cases),
@@ -172,6 +169,15 @@ def compare(before: Path, after: Path) -> Comparison:
         time=time_drift(conforming),
         environment=pd.DataFrame(changed, columns=["what", "before", "after"]),
     )
+
+
+def _narrowed(folder: Path, run: Mapping[str, Any]) -> str:
+    """Say what was left of a run's plan; empty for a whole plan."""
+    mandatory, unasked = run["mandatory"], 0
+    if is_used_up(run):
+        rows = read_rows(folder, list(dict.fromkeys((*tables.COUNTED, "block", *group_columns(mandatory)))))
+        unasked = int(coverage(rows.filter(tables.PLANNED), mandatory, is_used_up=True)["unasked"].sum())
+    return narrowed(run, sum(group["planned"] for group in mandatory), unasked)
 
 
 def _cases(folder: Path) -> pd.DataFrame:
@@ -215,7 +221,8 @@ def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
 def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, Any], ...]) -> pd.DataFrame:
     """Return what was judged before and is not now.
 
-    A case that is merely absent is excused where its group is still judged, with another seed or fewer cases. No run
+    A case that is merely absent is excused where its group is still judged, with another seed, fewer cases or less
+    time. No run
     has to judge the auxiliary calls of other cases. ``because`` is the commonest reason that the run gives for a group.
     """
     was_judged, is_judged = (~cases[f"state_{side}"].isin(_NOTHING_LEARNED) for side in ("before", "after"))
@@ -224,7 +231,7 @@ def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, A
     for planned, run in zip(plans, runs, strict=True):
         for group in run["mandatory"]:  # clauses of a group together
             planned[tuple(group.get(name) for name in GROUP)] += group["planned"]
-    is_reseeded = runs[0]["seed"] != runs[1]["seed"]
+    is_reseeded = runs[0]["seed"] != runs[1]["seed"] or is_used_up(runs[1])
     still_judged = cases.loc[is_judged, list(GROUP)].drop_duplicates().itertuples(index=False, name=None)
     excused = {key for key in still_judged if is_reseeded or plans[1][key] < plans[0][key]}
     is_excused = [key in excused for key in lost[list(GROUP)].itertuples(index=False, name=None)]

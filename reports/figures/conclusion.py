@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.coverage import NEVER_ASKED
-from poolproof.reports.rows.store import having
+from poolproof.reports.rows.store import having, is_used_up
 from poolproof.reports.rows.text import count_of, duration
 from poolproof.reports.rows.verdicts import JUDGED, Overall, Verdict, gravest
 from poolproof.reports.waivers.review import STALE, Review, State
@@ -23,7 +23,8 @@ class Conclusion:
 
     ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed`` says
     how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were asked
-    besides, to narrow down what is wrong; no other number does. ``waivers`` counts the waivers that were used.
+    besides, to narrow down what is wrong; no other number does. ``beyond`` counts the judged cases of further seeds.
+    ``waivers`` counts the waivers that were used.
     """
 
     overall: Overall
@@ -34,6 +35,9 @@ class Conclusion:
     narrowed: str = ""
     further: int = 0
     waivers: int = 0
+    beyond: int = 0
+    unasked: int = 0
+    """Cases of the plan that a budget left out."""
 
     @property
     def shown(self) -> tuple[str, Overall]:
@@ -43,7 +47,8 @@ class Conclusion:
     @property
     def judged(self) -> int:
         """How many planned cases were judged, where there is a plan; calls of aspect `NEIGHBOURS` are no such cases."""
-        return min(self.totals["judged"], self.planned or self.totals["judged"])
+        judged = self.totals["judged"] - self.beyond
+        return min(judged, self.planned or judged)
 
     @property
     def conforming_text(self) -> str:
@@ -51,7 +56,7 @@ class Conclusion:
         waived = self.totals["waived"]
         if not waived:
             return "none deviates"
-        unplanned = self.totals["judged"] - self.judged
+        unplanned = self.totals["judged"] - self.beyond - self.judged
         among = f", among them {count_of(unplanned, 'call')} beside the plan," if unplanned else ""
         deviate = f"{waived:,}{among} {'deviates and is' if waived == 1 else 'deviate and are'} waived"
         return f"{self.totals['conforms']:,} conform, {deviate} by {count_of(self.waivers, 'waiver')}"
@@ -74,6 +79,7 @@ def conclude(
     reviews: Sequence[Review],
     run: Mapping[str, Any],
     further: int = 0,
+    beyond: int = 0,
 ) -> Conclusion:
     """Derive the conclusion from verdict counts, coverage, what was only refused and the waivers' states.
 
@@ -82,13 +88,13 @@ def conclude(
     totals = {str(name): int(count) for name, count in counts.sum().items()}
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
     deviations = list(_deviations(totals, reviews if run["strict_waivers"] else ()))
-    gaps = list(_gaps(totals, coverage, never_run))
+    gaps = list(_gaps(totals, coverage, never_run, run))
     used = sum(review.state is State.USED for review in reviews)
     gaps += [] if run["finished"] else ["the run has not finished"]
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
-    unasked = int((coverage["because"] == NEVER_ASKED).sum())
-    left = narrowed(run, planned, unasked)
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, left, further, used)
+    unasked = int(coverage["unasked"].sum())
+    left = narrowed(run, planned, unasked, beyond)
+    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, left, further, used, beyond, unasked)
 
 
 def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:
@@ -100,7 +106,9 @@ def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) 
         yield f"stale waivers, about which this run is strict: {', '.join(stale)}"
 
 
-def _gaps(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame) -> Iterator[str]:
+def _gaps(
+    totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame, run: Mapping[str, Any]
+) -> Iterator[str]:
     """Name exceptions, the refusals that no document allows, and what is missing for other reasons."""
     for what, number in (
         ("the suite itself raised an exception", totals["suite_errors"]),
@@ -115,37 +123,37 @@ def _gaps(totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataF
         yield f"{allowed}: {refused:,} of {planned}{only}"
     missing = (coverage["missing"] - coverage["refused"]).clip(lower=0)
     if missing.sum():
-        yield f"not judged: {int(missing.sum()):,} of {planned}, in {count_of(int((missing > 0).sum()), 'group')}"
+        text = f"not judged: {int(missing.sum()):,} of {planned}, in {count_of(int((missing > 0).sum()), 'group')}"
+        is_out_of_time = is_used_up(run) and (coverage["because"] == NEVER_ASKED).any()
+        yield f"{text}, {used_up(run)}" if is_out_of_time else text
     elif not totals["judged"] and not refused:
         yield "no case was judged"
 
 
-def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0) -> str:
-    """Say what options, ``-k``, a shard, a budget or single cases have left of the plan, as far as the record tells.
+def used_up(run: Mapping[str, Any]) -> str:
+    """Say that the budget of a run was used up, and how to continue."""
+    return f"budget of {duration(run['budget']['seconds'])} used up; continue with --resume --budget TIME"
 
-    The budget was over before so many groups were ``unasked``.
+
+def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0, beyond: int = 0) -> str:
+    """Say what options, ``-k``, a shard, a budget or single cases have left of the plan.
+
+    A budget left so many cases ``unasked``, or was enough for so many ``beyond`` the plan.
     """
     whole, selection = run.get("plan_cases", 0), run.get("selection", {})
     shard = f", shard {selection['shard']}" if "shard" in selection else ""
     if selection.get("lines"):
         return f"narrowed: {count_of(planned, 'single case')}, nothing of plan {run['plan']}{shard}"
-    budget = run.get("budget", {})
-    beyond = sum(budget.get("beyond", {}).values())
-    of_plan = planned - beyond
+    of_plan = planned - unasked
     options = _options(run)
     more = f" and {len(options) - _MOST_OPTIONS} more" if len(options) > _MOST_OPTIONS else ""
     by = f" ({' '.join(options[:_MOST_OPTIONS])}{more})" if options else ""
     part = f"narrowed: {of_plan:,} of {count_of(whole, 'case')} of plan {run['plan']}{by}" if of_plan < whole else ""
-    if beyond:
-        part = f"{part}{' and ' if part else ''}{count_of(beyond, 'case')} beyond {'it' if part else 'the plan'}"
-    if not budget.get("asked") and "beyond" not in budget:
-        return part + shard
-    took, budgeted = duration(budget["took"]), duration(budget["seconds"])
-    smallest = min((cases / total for cases, total in budget.get("asked", {}).values()), default=1.0)
-    allotted = f"at least 1 case and {100 * smallest:.1f} % of each block"
     if unasked:
-        allotted = f"nothing of {count_of(unasked, 'group')}, with which --resume --budget TIME goes on"
-    return f"{part}{shard}, in {took} of a budget of {budgeted}: {allotted}"
+        part += f", not judged: {unasked:,} of {count_of(planned, 'planned case')}, {used_up(run)}"
+    if beyond:
+        part += f"{', and ' if part else ''}{count_of(beyond, 'case')} of further seeds"
+    return part + shard
 
 
 _MOST_OPTIONS = 6
@@ -158,11 +166,11 @@ def _options(run: Mapping[str, Any]) -> list[str]:
 
 def asked(run: Mapping[str, Any]) -> str:
     """Name what was asked of a run, whatever came of it and however long it had: plan and options."""
-    selection, budget = run.get("selection", {}), run.get("budget", {})
+    selection = run.get("selection", {})
     if lines := selection.get("lines"):
         return count_of(len(lines), "single case")
     shard = [f"--shard {selection['shard']}"] if "shard" in selection else []
-    timed = ["--budget"] if budget.get("asked") or budget.get("beyond") else []
+    timed = ["--budget"] if is_used_up(run) else []
     return " ".join([run["plan"], *_options(run), *shard, *timed])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +15,19 @@ import pyarrow.compute as pc
 
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
-from poolproof.reports.figures.tables import commonest_reasons, counts, records
+from poolproof.reports.figures.tables import COUNTS as ENDED
+from poolproof.reports.figures.tables import DISJOINT, FURTHER, commonest_reasons, counts, records
 from poolproof.reports.rows.factors import BY_NAME, Factor, Scope
 from poolproof.reports.rows.features import READ
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, share
+from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import JUDGED, Verdict
 
 NEVER_ASKED = "never asked"
 """Reason for a case without a row."""
 
-COUNTS = ("planned", "judged", "refused", "missing", "because")
+COUNTS = ("planned", "judged", "refused", "unasked", "missing", "because")
 """Columns of a coverage table besides those that identify the groups."""
 
 MandatoryGroup = Mapping[str, Any]
@@ -39,25 +42,37 @@ def group_text(line: Mapping[str, Any]) -> str:
     return " ".join(str(value) for name, value in line.items() if name not in COUNTS and value not in (None, ""))
 
 
-def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup]) -> pd.DataFrame:
+def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup], is_used_up: bool = False) -> pd.DataFrame:
     """Count per group the cases ``judged``, ``missing`` and ``refused``, with the commonest reason (``because``).
 
-    ``refused`` counts, of those missing, the refusals that no document allows.
+    ``refused`` counts, of those missing, the refusals that no document allows. If a budget ``is_used_up``, cases
+    without a row are ``unasked``, not missing, where others of their subject and aspect have one.
     """
+    rows = rows.filter(~FURTHER)
     by_columns: dict[tuple[str, ...], list[MandatoryGroup]] = {}
     for group in mandatory:
         by_columns.setdefault(tuple(group_columns([group])), []).append(group)
-    lines = []
+    lines, recorded = [], Counter[tuple[Any, ...]]()
     for columns, groups in by_columns.items():
         ended = {tuple(line[name] for name in columns): line for line in records(counts(rows, columns).reset_index())}
         reasons = commonest_reasons(rows, columns)
         for group in groups:
             key = tuple(group[name] for name in columns)
-            judged, refused = (ended[key][name] if key in ended else 0 for name in ("judged", "undocumented"))
-            missing = max(group["planned"] - judged, 0)
-            because = reasons.get(key, NEVER_ASKED) if missing else ""
-            lines.append({**group, "judged": judged, "refused": refused, "because": because, "missing": missing})
+            found = Counter({name: ended[key][name] for name in ENDED} if key in ended else {})
+            number = sum(found[name] for name in DISJOINT)
+            recorded[_part_of(group)] += number
+            line = {"judged": found["judged"], "refused": found["undocumented"], "unasked": group["planned"] - number}
+            lines.append({**group, **line, "because": reasons.get(key, NEVER_ASKED)})
+    for line in lines:
+        line["unasked"] = max(line["unasked"], 0) if is_used_up and recorded[_part_of(line)] else 0
+        line["missing"] = max(line["planned"] - line["judged"], 0) - line["unasked"]
+        line["because"] = line["because"] if line["missing"] else ""
     return pd.DataFrame(lines) if lines else pd.DataFrame(columns=COUNTS)
+
+
+def _part_of(group: MandatoryGroup) -> tuple[Any, ...]:
+    """Return the subject and the aspect of a group, without its block or clause."""
+    return tuple(group.get(name) for name in GROUP)
 
 
 def factor_coverage(folder: Path, run: Mapping[str, Any]) -> dict[tuple[str, str, str], FactorCoverage]:

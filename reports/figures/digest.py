@@ -24,8 +24,9 @@ from poolproof.reports.rows.environment import judged_text
 from poolproof.reports.rows.failures import SYMPTOM
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.plugins import PluginKind, left_out_line
-from poolproof.reports.rows.store import NotARun, read_rows, read_run
+from poolproof.reports.rows.store import NotARun, having, is_used_up, read_rows, read_run
 from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.verdicts import JUDGED
 from poolproof.reports.waivers import Waiver, parse
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
 
@@ -41,17 +42,18 @@ class Digest:
         self.folder = folder
         self.run = run = read_run(folder)
         waivers, mandatory = waivers_of(run), run["mandatory"]
-        columns = (*tables.COUNTED, *REVIEWED, *NEEDED, *group_columns(mandatory), *scope_columns(waivers))
+        columns = (*tables.COUNTED, "block", *REVIEWED, *NEEDED, *group_columns(mandatory), *scope_columns(waivers))
         everything = read_rows(folder, list(dict.fromkeys(columns)))
         for name in ("backend", "aspect", "verdict"):
             if everything[name].null_count:
                 raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
         rows = everything.filter(tables.PLANNED)
         self.counts = tables.counts(rows)
-        self.coverage, self.never_run = coverage(rows, mandatory), never_run(rows)
+        self.coverage, self.never_run = coverage(rows, mandatory, is_used_up(run)), never_run(rows)
         self.waivers = tuple(review(waivers, rows, run["backends"], judging_day(run)))
         further = everything.num_rows - rows.num_rows
-        self.conclusion = conclude(self.counts, self.coverage, self.never_run, self.waivers, run, further)
+        beyond = rows.filter(tables.FURTHER & having("verdict", JUDGED)).num_rows
+        self.conclusion = conclude(self.counts, self.coverage, self.never_run, self.waivers, run, further, beyond)
         self.skips, self.checks = tables.skip_reasons(rows), tables.check_counts(rows)
         self.products = tables.products(rows)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.checks import DIAGNOSIS, FURTHER_SEED
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
@@ -42,11 +42,17 @@ _ENDINGS: Mapping[str, Collection[Verdict]] = {
 }
 COUNTS = tuple(_ENDINGS)
 
+DISJOINT = ("judged", "undocumented", "skipped", "suite_errors", "adapter_errors")
+"""The counts that have each row once."""
+
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
 HAS_FAILED = having("verdict", FAILED)
 PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
 """Filter for all rows but those of further cases, which are in no plan."""
+
+FURTHER = pc.match_substring_regex(pc.coalesce(pc.field("block"), pc.scalar("")), FURTHER_SEED)
+"""Filter for the cases of further seeds, which no plan counts."""
 
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
 WAS_SKIPPED = having("verdict", SKIPPED)

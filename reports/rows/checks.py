@@ -15,6 +15,9 @@ DIAGNOSIS = "diagnosis"
 """Aspect of further cases, which nobody planned: at the end of a run they narrow down what is wrong with it.
 Their `block` says after the same word which aspect's claims they are held to."""
 
+FURTHER_SEED = r"\+(-?[0-9]{1,18})$"
+"""End of the name of a block of a further seed, as a regular expression: no plan counts its cases."""
+
 MEMORY_UNTOUCHED, SANITIZER = "memory_untouched", "sanitizer"
 
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -240,19 +237,10 @@ def _without_shard(arguments: Sequence[str]) -> list[str]:
 
 
 def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
-    """Add up the budgets of the parts, and what of each block they were enough for; empty without any."""
+    """Add up the budgets of the parts; empty without any."""
     budgets = [source.record["budget"] for source in sources if "budget" in source.record]
     if not budgets:
         return {}
-    by_shard = defaultdict[int, list[Mapping[str, list[int]]]](list)
-    for source in sources:
-        by_shard[source.place[0]].append(source.record.get("budget", {}).get("asked", {}))
-    asked = {}
-    for allotments in by_shard.values():
-        for name in set.intersection(*map(set, allotments)):
-            asked[name] = max(allotment[name] for allotment in allotments)
+    ends = [budget["until"] for budget in budgets if budget["until"]]
     total: dict[str, Any] = {name: sum(budget[name] for budget in budgets) for name in ("seconds", "took")}
-    total |= {"until": max(budget["until"] for budget in budgets), "asked": dict(sorted(asked.items()))}
-    # sessions of one shard ran the same cases, as far as they came: of each block the most count
-    beyond = reduce(or_, (Counter[str](budget.get("beyond", {})) for budget in budgets))
-    return total | ({"beyond": dict(sorted(beyond.items()))} if beyond else {})
+    return total | {"until": max(ends, default=None)}

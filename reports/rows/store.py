@@ -285,17 +285,11 @@ class PluginRecord(msgspec.Struct):
 
 
 class BudgetRecord(msgspec.Struct):
-    """Seconds, how many it took, when they end, and per block [cases asked, of how many] and cases beyond."""
+    """Seconds, how many were used, and when they end; of a finished run null if they were enough."""
 
     seconds: Time
     took: Time
-    until: Time
-    asked: dict[str, tuple[int, int]] = {}
-    beyond: dict[str, Annotated[int, msgspec.Meta(gt=0)]] = {}
-
-    def __post_init__(self) -> None:
-        if not all(0 < cases < total for cases, total in self.asked.values()):
-            raise ValueError("a part has at least one case, and not all")
+    until: Time | None
 
 
 class MergedRecord(msgspec.Struct):
@@ -326,9 +320,14 @@ ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
 
 _OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "plan_cases": ("an integer", int),
-    "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", BudgetRecord),
+    "budget": ("seconds, took, and until when it was used up, or null", BudgetRecord),
     "selection": ("an object", dict[str, Any]),
     "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRecord]),
     "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
 }
 """Entries of some run.json."""
+
+
+def is_used_up(run: Mapping[str, Any]) -> bool:
+    """Tell whether a finished run ended because its budget was used up."""
+    return bool(run["finished"] and run.get("budget", {}).get("until"))

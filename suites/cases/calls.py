@@ -35,9 +35,6 @@ from poolproof.suites.cases.generation import Draws, T, derive_seed, generate
 CALLS_PER_PART = 1000
 """Most calls in one part that varies or draws: small enough to spread over workers."""
 
-VARIED_AT_ONCE, DRAWN_AT_ONCE = 50, 250
-"""Calls of such a part that are judged together at least: all are made to judge one, and drawing takes longest."""
-
 DRAWN_PER_CASE = 20
 """How many calls are drawn about each API for each case that a plan has of an aspect: they cost microseconds."""
 
@@ -49,14 +46,13 @@ ClauseCall = tuple[str, str, ContractCall]
 class CallPart:
     """A part of the calls about an API on a product: there are ``count`` of them, which ``make`` makes.
 
-    ``clauses`` counts them by clause; empty where they are counted as a whole, and judged so many ``at_once`` at least.
+    ``clauses`` counts them by clause; empty where they are counted as a whole.
     """
 
     id: str
     count: int
     make: Callable[[], Sequence[ClauseCall]] = field(compare=False)
     clauses: Counter[str] = field(default_factory=Counter, compare=False)
-    at_once: int = field(default=1, compare=False)
 
 
 def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[CallPart]:
@@ -69,7 +65,7 @@ def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[Ca
     for number, (legal, start) in enumerate(slices):
         stop = min(start + CALLS_PER_PART, made[legal])
         make = partial(_varied, product, api, legal, start, stop)
-        yield CallPart(f"variations-{number}", stop - start, make, at_once=VARIED_AT_ONCE)
+        yield CallPart(f"variations-{number}", stop - start, make)
     size = cases * DRAWN_PER_CASE
     for number, start in enumerate(range(0, size, CALLS_PER_PART)):
         own_seed = derive_seed(seed, product.name, api, "drawn", number)
@@ -83,7 +79,7 @@ def _varied(product: Product, api: str, legal: str, start: int, stop: int) -> li
 
 
 def drawn_part(product: Product, api: str, number: int, count: int, seed: int) -> CallPart:
-    return CallPart(f"drawn-{number}", count, partial(_drawn, product, api, count, seed), at_once=DRAWN_AT_ONCE)
+    return CallPart(f"drawn-{number}", count, partial(_drawn, product, api, count, seed))
 
 
 def _drawn(product: Product, api: str, count: int, seed: int) -> list[ClauseCall]:

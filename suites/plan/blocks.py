@@ -5,14 +5,13 @@ A block is a numbered part of one aspect of one subject, and the unit of work of
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import prod
-from typing import Self, TypeVar, cast
+from typing import Self, cast
 
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
@@ -44,9 +43,6 @@ BLOCK_SIZE = 200
 _LOOKED_AT = 16
 """Cases of a block of which that is asked first that tells most: the first that is drawn is the simplest."""
 
-_EXTENSION = "+"
-"""Separates the id of a planned block from the index of its extension."""
-
 Listed = Callable[[Scope, str, str], list[Target]]
 """Lists the cases of an operator in a dtype and a dtype of indices."""
 
@@ -54,11 +50,12 @@ Predicate = Callable[[Question], bool]
 
 
 class Block(ABC):
-    """A part of one aspect of one subject; by default counted as a whole, neither shrunk nor followed by more."""
+    """A part of one aspect of one subject; by default counted as a whole, not shrunk, and the same for any seed."""
 
     subject: Subject
     aspect: Aspect
     number: int
+    is_drawn = False
 
     @property
     def id(self) -> str:
@@ -90,72 +87,28 @@ class Block(ABC):
         return self.id in finished
 
     @property
-    def min_batch(self) -> int:
-        """Questions worth judging together; more than 1 where all have to be made to judge one."""
-        return 1
-
-    @property
     def clauses(self) -> Counter[str]:
         """Count its questions by clause; empty where they are counted as a whole."""
         return Counter()
 
-    @property
-    def min_cases(self) -> int:
-        """Length of the `prefix` that holds a question of each group."""
-        return len(self.clauses) or min(self.min_batch, self.count)
-
     def prefix(self, count: int) -> Sequence[Question]:
-        """Return so many of its first questions: one of each clause, then a second, if it is counted by clause."""
-        questions = self.questions()
-        if self.clauses:
-            questions = in_turns(questions, self._clause_of)
-        return questions[:count]
+        """Return so many of its first questions."""
+        return self.questions()[:count]
 
-    def groups(self, asked: int | None = None) -> dict[Group, int]:
-        """Count its questions, or a prefix of ``asked``, by the groups that a complete run must have judged."""
+    def groups(self) -> dict[Group, int]:
+        """Count its questions by the groups that a complete run must have judged."""
         clauses = self.clauses
         if not clauses:
-            return {self._group: self.count if asked is None else asked}
-        if asked is not None:
-            clauses = Counter(map(self._clause_of, self.prefix(asked)))
+            return {self._group: self.count}
         return {(*self._group, ("clause", clause)): count for clause, count in clauses.items()}
 
     def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> Question | None:  # noqa: ARG002
         """Seek the smallest question that fails as ``failing``, one of its own, does; None if there is no search."""
         return None
 
-    def extension(self) -> CaseBlock | None:
-        """Return the block that follows it, with cases that no plan has; None if there are no more."""
-        return None
-
     @property
     def _group(self) -> Group:
         return self.subject.group(self.aspect.id)
-
-    def _clause_of(self, question: Question) -> str:
-        return str(question.describe()["clause"])
-
-
-Q = TypeVar("Q", bound=Question)
-
-
-def in_turns(questions: Iterable[Q], kind_of: Callable[[Q], Hashable]) -> list[Q]:
-    """Put one question of each kind first, then a second of each."""
-    turns: defaultdict[Hashable, Iterator[int]] = defaultdict(itertools.count)
-    return sorted(questions, key=lambda question: next(turns[kind_of(question)]))
-
-
-def root_of(name: str) -> str:
-    """Return the id of the planned block that a block extends, or is."""
-    return name.partition(_EXTENSION)[0]
-
-
-def extend(block: Block, cases: int) -> Iterator[Block]:
-    """Yield the extensions of a block that hold so many cases together."""
-    while cases > 0 and (more := block.extension()) is not None:
-        block = more
-        yield replace(more, count=min(cases, more.count))
-        cases -= more.count
 
 
 @dataclass(frozen=True)
@@ -219,13 +172,19 @@ class CaseAspect(Aspect):
 
 @dataclass(frozen=True)
 class DrawnBlock(Block):
-    """``count`` drawn questions of one aspect of one subject from the ``number``-th seed."""
+    """``count`` drawn questions of one aspect of one subject from the ``number``-th seed; ``suffix`` ends the id."""
 
     subject: Subject
     aspect: CaseAspect | PhaseAspect
     number: int
     count: int = BLOCK_SIZE
     seed: int = field(default=0, compare=False)
+    suffix: str = ""
+    is_drawn = True
+
+    @property
+    def id(self) -> str:
+        return f"{super().id}{self.suffix}"
 
     @classmethod
     def holding(cls, count: int, subject: Subject, aspect: CaseAspect | PhaseAspect, seed: int) -> Iterator[Self]:
@@ -243,30 +202,23 @@ class DrawnBlock(Block):
 
 @dataclass(frozen=True)
 class CaseBlock(DrawnBlock):
-    """Drawn cases; the seed of the ``index``-th extension derives from that of the block."""
+    """Drawn cases."""
 
     aspect: CaseAspect
-    index: int = 0
-
-    @property
-    def id(self) -> str:
-        return f"{super().id}{_EXTENSION}{self.index}" if self.index else super().id
 
     def questions(self) -> list[CaseQuestion]:
         return self.prefix(self.count)
 
     def prefix(self, count: int) -> list[CaseQuestion]:
-        """Return its first questions, or those of a longer block.
+        """Return its first questions.
 
         Of `_LOOKED_AT` that which tells most changes places with the first, which is the simplest.
         """
         block = self.id
-        seed = derive_seed(self.seed, self.index) if self.index else self.seed
-        looked_at = 0 if self.index else min(_LOOKED_AT, self.count)  # an extension's count is what is asked
-        drawn = list(generate(self._makes(), max(count, looked_at), seed))
-        if looked_at:
-            most = max(range(looked_at), key=lambda number: _tells(drawn[number]))
-            drawn[0], drawn[most] = drawn[most], drawn[0]
+        looked_at = min(_LOOKED_AT, self.count)
+        drawn = list(generate(self._makes(), max(count, looked_at), self.seed))
+        most = max(range(looked_at), key=lambda number: _tells(drawn[number]))
+        drawn[0], drawn[most] = drawn[most], drawn[0]
         return [CaseQuestion(case, self.aspect, block) for case in drawn[:count]]
 
     def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> CaseQuestion | None:
@@ -279,9 +231,6 @@ class CaseBlock(DrawnBlock):
             seconds,
         )
         return CaseQuestion(found, aspect, self.id)
-
-    def extension(self) -> CaseBlock:
-        return replace(self, index=self.index + 1, count=BLOCK_SIZE)
 
 
 def _tells(case: Case) -> int:
@@ -341,18 +290,19 @@ class ContractBlock(Block):
     aspect: ContractAspect
     part: CallPart
     product: Product
+    suffix: str = ""
 
     @property
     def id(self) -> str:
-        return f"{self.subject.id}-{self.aspect.id}-{self.part.id}"
+        return f"{self.subject.id}-{self.aspect.id}-{self.part.id}{self.suffix}"
+
+    @property
+    def is_drawn(self) -> bool:  # type: ignore[override]
+        return self.part.id.startswith("drawn-")
 
     @property
     def count(self) -> int:
         return self.part.count
-
-    @property
-    def min_batch(self) -> int:
-        return self.part.at_once
 
     @property
     def clauses(self) -> Counter[str]:
@@ -374,9 +324,6 @@ class ContractBlock(Block):
     @property
     def _group(self) -> Group:
         return (*super()._group, ("block", self.id))
-
-    def _clause_of(self, question: Question) -> str:
-        return cast(ContractQuestion, question).clause
 
 
 @dataclass(frozen=True)

@@ -9,30 +9,39 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from itertools import chain
-from typing import Any, Self
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+from typing import Any, Self, TypeVar
 
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
+from poolproof.reports.rows.checks import FURTHER_SEED
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import is_used_up
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.plan.blocks import Block, extend
+from poolproof.suites.plan.blocks import Block, ContractBlock, DrawnBlock
 from poolproof.suites.plan.lines import SingleBlock, further_question_of, line_question
 from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks, not_supported
 
-_PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)\]?\Z", re.DOTALL)
-"""The tests that judge what is planned, each under the id of a block or of a question."""
+_PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)(?:@\d+)?\]?\Z", re.DOTALL)
+"""The tests that judge what is planned, each under the id of a block, of a part of it, or of a question."""
 
-_MOST_EXTENSION = 100_000_000
-"""More cases than one block's extensions get in a week."""
+_SEEDED = re.compile(FURTHER_SEED)
+"""The end of the name of a block of a further seed."""
 
 MOST_SHARDS = 10_000
+
+T = TypeVar("T")
+
+
+def tested_block(node_id: str) -> str:
+    """Return the id of the block or question that a test judges; empty for other tests."""
+    found = _PLANNED.search(node_id)
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True)
@@ -83,8 +92,7 @@ class Selection:
     """A part of a plan: its ``aspects``, ``operators`` and ``dtypes``; of the last two, none stands for all.
 
     If ``lines`` name single cases, nothing else is planned. A ``shard`` has its part of what is left, of which ``only``
-    some blocks and single questions may be selected by id. A time budget has the ``asked`` first cases of a block
-    judged, and as many cases beyond the plan as the ``extensions`` of a block have, both by the block's id.
+    some blocks and single questions may be selected by id.
     """
 
     surveys: Mapping[str, Survey]
@@ -96,8 +104,6 @@ class Selection:
     lines: tuple[str, ...] = ()
     shard: Shard | None = None
     only: frozenset[str] | None = None
-    asked: Mapping[str, int] = field(default_factory=dict)
-    extensions: Mapping[str, int] = field(default_factory=dict)
 
     def to_record(self) -> dict[str, Any]:
         return {
@@ -145,30 +151,11 @@ class Selection:
 
     @classmethod
     def of_run(cls, run: Mapping[str, Any]) -> Self:
-        """Read what a run had to judge, as its time and its tests left it; `BadInput` if it does not say."""
+        """Read what a run had to judge, as a selection of tests left it; `BadInput` if it does not say."""
         if "selection" not in run:
             raise BadInput("the run does not say what was asked of it")
         tests = run.get("narrowed", {}).get("tests")
-        selection = replace(cls.from_record(run["selection"]), only=None if tests is None else frozenset(tests))
-        return selection.within(run.get("budget", {}))
-
-    def within(self, budget: Mapping[str, Any]) -> Self:
-        """Return what a time budget left of it, and what it added; `BadInput` if that is impossible."""
-        extensions, parts = budget.get("beyond", {}), budget.get("asked", {})
-        known = {block.id: block for block in self.planned} if extensions else {}
-        for name, cases in extensions.items():
-            if name not in known or not 0 < cases <= _MOST_EXTENSION or known[name].extension() is None:
-                raise BadInput(f"a time was spent on {cases:,} cases beyond {name!r}, which does not go on")
-        extended = replace(self, extensions=extensions)
-        known = {block.id: block for block in extended.blocks()} if parts else {}
-        for name, (part, count) in parts.items():
-            if name not in known:
-                raise BadInput(f"a budget was spent on {name!r}, which is no block of the plan")
-            least, total = known[name].min_cases, known[name].count
-            if count != total or not least <= part < count:
-                expected = f"at least {least:,} of {total:,} are expected"
-                raise BadInput(f"a budget left {part:,} of {count:,} cases of {name}; {expected}")
-        return replace(extended, asked={name: part for name, (part, _) in parts.items()})
+        return replace(cls.from_record(run["selection"]), only=None if tests is None else frozenset(tests))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the cached blocks: a worker makes them faster than it could unpickle them."""
@@ -190,12 +177,20 @@ class Selection:
         return [subject for subject in self.subjects() if subject.unsupported is not None and is_first]
 
     def blocks(self) -> list[Block]:
-        extensions = (extend(block, self.extensions.get(block.id, 0)) for block in self.planned)
-        return [*self.planned, *chain.from_iterable(extensions)]
+        """Return the single questions, or the blocks of the plan."""
+        return self._blocks
+
+    def selected(self) -> list[Block]:
+        """Return those of the blocks that a selection of tests has left."""
+        return [block for block in self._blocks if self.only is None or block.id in self.only]
+
+    def further(self, seed: int) -> list[Block]:
+        """Return the drawn blocks of a further seed, which no plan counts; their names end with it."""
+        drawn = (each for each in replace(self, seed=seed).selected() if isinstance(each, DrawnBlock | ContractBlock))
+        return [replace(block, suffix=f"+{seed}") for block in drawn if block.is_drawn]
 
     @cached_property
-    def planned(self) -> list[Block]:
-        """The single questions, or the blocks of the plan, without extensions."""
+    def _blocks(self) -> list[Block]:
         singles = (
             SingleBlock(line_question(line, surveyed.product, surveyed.subjects), name)
             for name, surveyed in self.surveys.items()
@@ -212,14 +207,13 @@ class Selection:
         """Count the cases of the whole plan on these backends, or of a larger one if more cases are selected."""
         usual = PLANS.get(self.plan.name, self.plan)
         plan = replace(self.plan, cases=max(self.plan.cases, usual.cases))
-        return sum(block.count for block in Selection(self.surveys, plan, self.seed, tuple(ASPECTS)).planned)
+        return sum(block.count for block in Selection(self.surveys, plan, self.seed, tuple(ASPECTS)).blocks())
 
     def mandatory(self) -> list[dict[str, Any]]:
         """Count the cases that a complete run judges, by group."""
         total: Counter[Group] = Counter()
-        for block in self.blocks():
-            if self.only is None or block.id in self.only:
-                total.update(block.groups(self.asked.get(block.id)))
+        for block in self.selected():
+            total.update(block.groups())
         return [dict(group) | {"planned": count} for group, count in total.items()]
 
     def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[str] | None:
@@ -229,7 +223,7 @@ class Selection:
         be relied on: then nothing is left out.
         """
         planned = {block.id.encode("unicode_escape").decode(): block.id for block in self.blocks()}
-        selected = {found[1] for found in map(_PLANNED.search, node_ids) if found}
+        selected = {*map(tested_block, node_ids)} - {""}
         kept = [name for test, name in planned.items() if test in selected or name in begun]
         return kept if selected <= planned.keys() and len(kept) < len(planned) else None
 
@@ -239,16 +233,24 @@ Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
 conforms. The block without a name holds what the backend does not support."""
 
 
-def redraw(run: Mapping[str, Any]) -> Iterator[Redrawn]:
-    """Redraw everything that a run had to judge; `BadInput` if it does not say."""
+def redraw(run: Mapping[str, Any], recorded: Mapping[tuple[str, str], int]) -> Iterator[Redrawn]:
+    """Redraw everything that a run had to judge; `BadInput` if it does not say.
+
+    Of blocks of further seeds, and of all blocks if the run's budget was used up, redraw as many of the first cases as
+    there are ``recorded`` rows of (backend, block).
+    """
     selection = Selection.of_run(run)
     for name in selection.surveys if "narrowed" not in run else ():
         rows = [not_supported(subject) for subject in selection.unsupported() if subject.backend == name]
         if rows:
             yield name, "", [(row, ()) for row in rows]
-    for backend, block, questions in redraw_questions(run):
-        labels = {"backend": backend, "product": selection.surveys[backend].product_name}
-        yield backend, block, [(asked.describe() | labels, asked.expected_checks()) for asked in questions]
+    for block in _blocks_of(selection, recorded):
+        count = recorded.get((block.backend, block.row_block), 0)
+        is_begun = is_used_up(run) or _SEEDED.search(block.row_block)
+        questions = _read(partial(block.prefix, count) if is_begun else block.questions)
+        labels = {"backend": block.backend, "product": selection.surveys[block.backend].product_name}
+        described = [(asked.describe() | labels, asked.expected_checks()) for asked in questions]
+        yield block.backend, block.row_block, described
 
 
 def redraw_further(row: Row) -> tuple[Row, tuple[str, ...]]:
@@ -257,16 +259,25 @@ def redraw_further(row: Row) -> tuple[Row, tuple[str, ...]]:
 
 
 def redraw_questions(
-    run: Mapping[str, Any], wanted: Container[tuple[str, str]] | None = None
+    run: Mapping[str, Any], wanted: Collection[tuple[str, str]]
 ) -> Iterator[tuple[str, str, Sequence[Question]]]:
-    """Redraw the (backend, block, questions) that a run had to judge, or those of the ``wanted`` (backend, block)."""
+    """Redraw the (backend, block, questions) of the ``wanted`` (backend, block)."""
+    for block in _blocks_of(Selection.of_run(run), wanted):
+        if (block.backend, block.row_block) in wanted:
+            yield block.backend, block.row_block, _read(block.questions)
+
+
+def _blocks_of(selection: Selection, names: Collection[tuple[str, str]]) -> Iterator[Block]:
+    """Yield what is planned, then the blocks of the further seeds that (backend, block) name."""
+    yield from _read(selection.selected)
+    for seed in sorted({int(found[1]) for _, name in names if (found := _SEEDED.search(name))}):
+        yield from (block for block in selection.further(seed) if (block.backend, block.id) in names)
+
+
+def _read(draw: Callable[[], Sequence[T]]) -> Sequence[T]:
+    """Draw something; `BadInput` if a case in the record cannot be read."""
     try:
-        selection = Selection.of_run(run)
-        for block in selection.blocks():
-            is_selected = selection.only is None or block.id in selection.only
-            if is_selected and (wanted is None or (block.backend, block.row_block) in wanted):
-                part = selection.asked.get(block.id)
-                yield block.backend, block.row_block, block.questions() if part is None else block.prefix(part)
+        return draw()
     except (CaseError, ContractError) as error:
         raise BadInput(f"a case that was asked cannot be read: {error}") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -35,10 +35,11 @@ MOST_EVIDENCE = 50
 
 @dataclass
 class BlockResult:
-    """The failures and the number of rows, by aspect, of a block, or of several."""
+    """The failures and the number of rows, by aspect, of a block, or of several; ``is_cut`` off by the deadline."""
 
     aspects: Counter[str] = field(default_factory=Counter)
     failures: list[Row] = field(default_factory=list)
+    is_cut: bool = False
 
     @property
     def rows(self) -> int:
@@ -52,6 +53,7 @@ class BlockResult:
     def merge(self, other: BlockResult) -> None:
         self.aspects += other.aspects
         self.failures += other.failures
+        self.is_cut |= other.is_cut
 
     def message(self, most: int = 3) -> str:
         """Describe the first failures, each with its cause and the line that replays it."""
@@ -67,9 +69,10 @@ class Runner:
     ``folder`` is that of the run, where failures leave evidence, at most ``most_evidence`` files of a kind. ``waive``
     applies waivers to a row; ``record`` takes every finished row. An interrupted run has rows for ``already_judged``,
     (block, case id), and ``already_unplanned``, (backend, case id) of calls outside its blocks; ``already_left`` counts
-    its evidence, by `evidence_kinds`. ``loaded`` are sandboxes with a loaded backend, by its name. A failure is shrunk
-    for ``shrink_seconds``, none behind ``until``, a monotonic time; of a session with such a time one of each check, of
-    others one for each operator. Unless it ``keeps_going``, `CannotGoOn` where an adapter does nothing but raise.
+    its evidence, by `evidence_kinds`. ``loaded`` are sandboxes with a loaded backend, by its name. After ``until``, a
+    monotonic time, no case is begun and no failure is shrunk. A failure is shrunk for ``shrink_seconds``; of a session
+    with such a time one of each check, of others one for each operator.
+    Unless it ``keeps_going``, `CannotGoOn` where an adapter does nothing but raise.
     """
 
     folder: Path
@@ -99,14 +102,14 @@ class Runner:
         self._ends: Counter[str] = Counter()
         self._recorded_unplanned = set(self.already_unplanned)
 
-    def judge(self, block: Block, start: int = 0, stop: int | None = None) -> BlockResult:
-        """Judge the cases of a block, or those from ``start`` to ``stop`` of its `prefix`, and record all rows.
+    def judge(self, block: Block, part: Sequence[Question] | None = None) -> BlockResult:
+        """Judge the cases of a block, or a ``part`` of them, and record all rows.
 
         Rows are recorded as they come, but for the first failure of each kind and the first that breaks a claim: those
         wait until the block is judged, to be repeated and shrunk. An interruption costs their repetition, never the
         row. If this process dies, a resumed run judges again whatever has no row.
         """
-        questions = block.questions() if stop is None else block.prefix(stop)[start:]
+        questions = block.questions() if part is None else part
         if self.already_judged:  # else no ids are asked for: they are hashes, which cost as much as drawing
             name = block.row_block
             questions = [asked for asked in questions if (name, asked.id) not in self.already_judged]
@@ -114,7 +117,11 @@ class Runner:
         waiting: list[tuple[Question, Row]] = []
         try:
             judged = self._rows(block.backend, questions)
-            for question, (row, *others) in zip(questions, judged, strict=True):
+            for question in questions:
+                if self._left <= 0.0:
+                    result.is_cut = True
+                    break
+                row, *others = next(judged)
                 raise_lost_interrupt()
                 self._record_once(others)
                 for each in (*others, row):
@@ -123,6 +130,7 @@ class Runner:
                     waiting.append((question, row))
                 else:
                     self._keep(row)
+            judged.close()
             while waiting:
                 question, row = waiting[0]
                 again = self._repeat_first(question, row)
@@ -176,7 +184,7 @@ class Runner:
             sandbox.close()
             self._record_once(self._unplanned(sandbox))
 
-    def _rows(self, backend: str, questions: Sequence[Question]) -> Iterable[tuple[Row, ...]]:
+    def _rows(self, backend: str, questions: Sequence[Question]) -> Generator[tuple[Row, ...]]:
         """Yield per question its row and those of unplanned calls; failures leave evidence."""
         sandbox = self._sandbox(backend)
         labels = sandbox.labels

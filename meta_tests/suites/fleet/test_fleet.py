@@ -188,7 +188,7 @@ def test_a_device_is_told_by_its_backend_and_backends_of_several_are_refused() -
     ("given", "said"),
     [
         ({"ray": "auto", "dist": "load"}, "--ray auto takes the place of -n"),
-        ({"ray": "auto", "budget": "10m"}, "--budget is shared by the processes of one machine: take a --shard"),
+        ({"ray": "auto", "budget": "10m"}, "--budget is for the processes of one machine: take a --shard"),
         ({"ray_workers": 0}, "--ray-workers 0: a fleet needs one at least"),
     ],
 )
