@@ -1,4 +1,4 @@
-"""The registry of backends by name: built-in ones, installed plugins and ``module:attribute``."""
+"""The registry of backends by name: built-in ones, those of installed packages and ``module:attribute``."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _factory(name: str) -> Callable[[], Backend]:
     points = () if name in BUILT_IN else [point for point in _entry_points() if point.name == name]
     try:
         for point in points:
-            return point.load()
+            return _load(point)
         family, _, device = _SHORT.get(name, name).partition(":")
         on_device = family in _ON_DEVICES
         module, _, attribute = (_ON_DEVICES[family] if on_device else _BUILT_IN.get(name, name)).partition(":")
@@ -159,6 +159,16 @@ def _factory(name: str) -> Callable[[], Backend]:
         if name in _BUILT_IN:
             raise BackendUnavailable(f"{name} cannot be imported ({error}): pip install 'poolproof[{name}]'") from error
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
+
+
+def _load(point: EntryPoint) -> Callable[[], Backend]:
+    """Load the backend of an installed package; `UnknownBackend` names the package if that fails."""
+    try:
+        return point.load()
+    except Exception as error:
+        package = getattr(getattr(point, "dist", None), "name", "unknown")  # Python 3.9 has no EntryPoint.dist
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UnknownBackend(f"backend {point.name!r} of package {package} cannot be loaded: {why}") from error
 
 
 def _entry_points() -> Iterable[EntryPoint]:

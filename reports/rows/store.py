@@ -277,13 +277,6 @@ class GroupRecord(msgspec.Struct):
     planned: Annotated[int, msgspec.Meta(ge=0)]
 
 
-class PluginRecord(msgspec.Struct):
-    kind: str
-    name: str
-    package: str
-    fault: str
-
-
 class BudgetRecord(msgspec.Struct):
     """Seconds, how many it took, when they end, and per block [cases asked, of how many] and cases beyond."""
 
@@ -329,6 +322,5 @@ _OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "budget": ("seconds, took, until, and of blocks what was asked: [cases, of so many], and beyond", BudgetRecord),
     "selection": ("an object", dict[str, Any]),
     "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRecord]),
-    "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
 }
 """Entries of some run.json."""

@@ -39,7 +39,6 @@ BASE: Mapping[str, Mapping[str, str]] = {
     "list": {"--backend": HONEST},
     "replay": {"case": CASE, "--backend": HONEST},
     "probe": {"--backend": HONEST, "--operator": "MaxPool2dWithIndicesBackward", "--dtype": "float32"},
-    "plugins": {},
     "export": {"--format": "json", "-o": "list.jsonl", **_ONE_CASE},
     "coverage": _ONE_CASE,
     "show": {"run": RUN},
