@@ -33,4 +33,4 @@ def test_a_process_that_dies_is_seen_by_everybody() -> None:
 def test_uniform_data_show_standards_a_lost_gradient_and_nothing_of_an_honest_kernel() -> None:
     rejected = judge_by_others([("A2", "assign_not_accumulate")], {"A2": []}, 2, 120.0, ["uniform"])
     assert rejected["A2", HONEST]["uniform"]["interval"] == set()
-    assert {"interval", "torch-assert-close"} <= finds(rejected, ("A2", "assign_not_accumulate"), "uniform")
+    assert {"interval", "msprobe-binary"} <= finds(rejected, ("A2", "assign_not_accumulate"), "uniform")

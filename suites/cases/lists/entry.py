@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from poolproof.references.formats import FORMATS, FloatFormat
-from poolproof.references.standards import STANDARDS, CountedStandard, share_close
+from poolproof.references.standards import STANDARDS, Standard, share_close
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
@@ -54,7 +54,7 @@ class OwnStandard:
     close: tuple[float, float, float] | None = None
 
     @property
-    def standard(self) -> CountedStandard | None:
+    def standard(self) -> Standard | None:
         if self.close:
             return share_close(self.name, *self.close)
         return STANDARDS.get(self.same_as)
