@@ -197,8 +197,6 @@ def _explore(path: Path) -> None:
         return
     evidence = read_evidence(path)
     arrays: dict[str, Any] = {"np": np, **evidence.arrays}
-    if "planes" in evidence.meta:
-        arrays["planes"] = np.array(evidence.meta["planes"])
     names = ", ".join(f"{name} {array.shape}" for name, array in arrays.items() if name != "np" and array.ndim)
     code.interact(f"arrays: {names}\nnp.argwhere((got < low) | (got > high)) are the elements outside", local=arrays)
 

@@ -378,8 +378,7 @@ def _contradicting_evidence(path: Path, rows: Sequence[Row], draw: Redraw | None
 
 def _disagreement(evidence: Evidence, row: Row) -> str:
     rejected, counted = int(evidence.rejected.sum()), row["n_reject"]
-    is_part = "planes" in evidence.meta
-    if counted is not None and (rejected > counted or (rejected < counted and not is_part)):
+    if counted is not None and rejected != counted:
         return f"has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
     if rejected and row["verdict"] == Verdict.CONFORMS:
         return f"has {count_of(rejected, 'rejected cell')}, its row is said to conform"
