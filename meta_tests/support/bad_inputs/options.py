@@ -89,7 +89,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "--missing": ("x", "-1", "1.5"),
     "--operator": ("MaxPool9d", "", "x" * 100_000),
     "--owner": ("", "\t"),
-    "--page": ("a-folder", *_OUTPUTS),
+    "--pages": ("a-file", *_OUTPUTS),
     "--product": ("A9", ""),
     "--pythonpath": (),
     "--reason": ("", " "),
