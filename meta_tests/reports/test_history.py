@@ -122,7 +122,6 @@ def test_bad_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_narrowed_run_never_looks_like_a_whole_one(tmp_path: Path) -> None:
     """Neither in the list of runs nor in a comparison nor on the dashboard."""
-    pytest.importorskip("vl_convert")
 
     def printed(*arguments: object) -> str:
         result = poolproof(*arguments)
