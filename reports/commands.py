@@ -31,7 +31,7 @@ from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, failing_row, records, spreadsheet
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
-from poolproof.reports.pages.render import write_page
+from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows import merging
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.store import read_rows, read_run
@@ -219,8 +219,9 @@ def compare(before: Path, after: Path, markdown: Path | None, fail_on_drift: boo
     drifted = fail_on_drift and comparison.has_drifted_for_the_worse
     overall = Overall.VIOLATES if drifted else comparison.overall
     if markdown:
-        word, _ = in_part(WORDS[overall], overall, comparison.narrowed)
-        write_page(markdown, "comparison.md.j2", comparison=comparison, causes=causes, word=word)
+        word, shown = in_part(WORDS[overall], overall, comparison.narrowed)
+        words = {"word": word, "verdict_class": VERDICT_CLASSES[shown]}
+        write_page(markdown, "comparison.md.j2", comparison=comparison, causes=causes, **words)
     for part in terminal.root_causes(causes, whole=False):
         console().print(part, soft_wrap=isinstance(part, Text))
     show_comparison(comparison, overall, console())

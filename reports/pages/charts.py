@@ -95,8 +95,8 @@ def _lines(trend: Trend, points: Sequence[Point], colours: Mapping[str, int]) ->
 
     parts = []
     for value in _marks(low, high):
-        y = f'y1="{down(value):.1f}" y2="{down(value):.1f}"'
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" {y}/>')
+        at = f'y1="{down(value):.1f}" y2="{down(value):.1f}"'
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" {at}/>')
         parts.append(text(_LEFT - 5, down(value) + 3.5, f"{value:.6g}", "end"))
     ticks = [(first, "start"), ((first + last) / 2, "middle"), (last, "end")] if last > first else [(first, "middle")]
     for time, anchor in ticks:
