@@ -5,9 +5,9 @@
 A list is imitated, not copied: the shapes, gradients and indices that its owner draws, and nothing that it never does
 (strided tensors, index recipes of ours, NaN among numbers, poisoned memory). A defect counts as found by a list when
 the list's own standard rejects a case that it accepts from the honest emulator, or when a case ends the process. The
-second table holds every standard against outputs of one call each: of this suite's cases (the first round of its smoke
-plan) and of uniform gradients in [-5, 5) at three scales, which nobody crafted. It also counts the outputs of the
-honest emulator that a standard fails. Exits with 1 if the suite's own criterion fails one.
+second table holds every standard against outputs of one call each of this suite's cases (the first round of its smoke
+plan). It also counts the outputs of the honest emulator that a standard fails. Exits with 1 if the suite's own
+criterion fails one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -30,7 +30,7 @@ from poolproof.backends.emulator.defects import defects
 from poolproof.references.criterion import admissible
 from poolproof.references.deviations import Deviations, sequential_sums
 from poolproof.references.formats import FORMATS, Float64, FloatFormat
-from poolproof.references.operators import BACKWARDS, OPERATORS
+from poolproof.references.operators import OPERATORS
 from poolproof.references.standards import STANDARDS, judge_all
 from poolproof.references.standards.base import Figures, Standard, count_true
 from poolproof.references.standards.ttk import CloseShare
@@ -191,34 +191,10 @@ PEERS = (
 OUR_CASES = "our cases"
 """Beside the lists: the suite's own cases, judged by every standard."""
 
-SCALES = {"uniform": 0, "uniform / 2^10": -10, "uniform / 2^17": -17}
-"""Cases that nobody crafted, judged by every standard: the exponent of the factor that their gradients get."""
-
-DATA = (OUR_CASES, *SCALES)
-JUDGES = (*(peer.name for peer in PEERS), *DATA)
+JUDGES = (*(peer.name for peer in PEERS), OUR_CASES)
 
 Rejected = dict[str, set[int]]
 """Standard, or list, -> numbers of the cases that it rejects."""
-
-
-def uniform_cases(backend: Backend, exponent: int) -> list[Case]:
-    """Two tensors of each backward in each of its dtypes, the windows of which overlap."""
-    found = []
-    for operator, seed in product(BACKWARDS, range(2)):
-        spatial = (8, 16, 16) if operator.spatial_rank == 3 else (32, 32)
-        attributes = (
-            {"output_size": tuple(3 * size // 4 for size in spatial)}
-            if operator.name in _ADAPTIVE
-            else {"kernel_size": (3,), "stride": (1,), "padding": (1,)}
-        )
-        case = Case.of(
-            operator=operator.name, shape=(1, 16, *spatial), gradient="uniform", scale=exponent, **attributes
-        )
-        found += [
-            replace(case, dtype=dtype, index_dtype=index_dtype, seed=seed)
-            for dtype, index_dtype in _dtype_pairs(backend, operator.name)
-        ]
-    return found
 
 
 def judge_by_others(
@@ -228,7 +204,7 @@ def judge_by_others(
     timeout: float,
     judges: Sequence[str] = JUDGES,
 ) -> dict[tuple[str, str], dict[str, Rejected]]:
-    """For the honest emulator of each product, and each (product, defect): what each list and kind of data rejects."""
+    """For the honest emulator of each product, and each (product, defect): what each list and standard rejects."""
     honest = [(product, HONEST) for product in dict.fromkeys(product for product, _ in seeded)]
     asked = [(product, defect, judge) for product, defect in (*honest, *seeded) for judge in judges]
     tasks = [
@@ -249,8 +225,8 @@ def finds(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded: tuple
 
 
 def _columns(judge: str) -> list[str]:
-    """Label a judge's verdicts: a list by its own name, data by the standards that judge them."""
-    return [*STANDARDS, "interval"] if judge in DATA else [judge]
+    """Label a judge's verdicts: a list by its own name, our cases by the standards that judge them."""
+    return [*STANDARDS, "interval"] if judge == OUR_CASES else [judge]
 
 
 _ENDED = {-1}
@@ -258,11 +234,9 @@ _ENDED = {-1}
 
 
 def _rejected_by(judge: str, own_cases: Sequence[Case], is_honest: bool, backend: Backend) -> Rejected:
-    """Numbers of the cases that are rejected: by the list of that name, or by each standard in those data."""
+    """Numbers of the cases that are rejected: by the list of that name, or by each standard."""
     if judge == OUR_CASES:
         return rejecting_standards(backend, own_cases, is_honest)
-    if judge in SCALES:
-        return rejecting_standards(backend, uniform_cases(backend, SCALES[judge]), is_honest)
     (peer,) = (peer for peer in PEERS if peer.name == judge)
     return {judge: {number for number, case in enumerate(peer.cases(backend)) if not _passes(backend, peer, case)}}
 
@@ -339,16 +313,12 @@ def _print_lists(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded
 
 def _print_standards(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded: Sequence[tuple[str, str]]) -> int:
     """Print the table of standards; return how many outputs of the honest emulator the suite's own criterion fails."""
-    click.echo("| standard | " + " | ".join(f"{data}: finds | honest failed" for data in DATA) + " |")
-    click.echo("|---|" + "--:|--:|" * len(DATA))
+    click.echo("| standard | finds | honest failed |\n|---|--:|--:|")
     honest = list(dict.fromkeys((product, HONEST) for product, _ in seeded))
     for name in _columns(OUR_CASES):
-        figures = []
-        for data in DATA:
-            found = sum(name in finds(rejected, each, data) for each in seeded)
-            figures += [str(found), str(sum(len(rejected[each][data][name]) for each in honest))]
-        click.echo(f"| `{name}` | " + " | ".join(figures) + " |")
-    return sum(len(rejected[each][data]["interval"]) for each in honest for data in DATA)
+        found = sum(name in finds(rejected, each, OUR_CASES) for each in seeded)
+        click.echo(f"| `{name}` | {found} | {sum(len(rejected[each][OUR_CASES][name]) for each in honest)} |")
+    return sum(len(rejected[each][OUR_CASES]["interval"]) for each in honest)
 
 
 @click.command()
