@@ -49,11 +49,11 @@ from poolproof.reports.waivers import Waivers, append, check_terms, to_toml, wai
 def show(run: Path, pages: Path | None) -> None:
     """Print the verdicts of the RUN, a report folder or a bundle, and exit with its overall verdict."""
     with verification.unpacked(run) if run.is_file() else nullcontext(read_digest(run)) as digest:
-        terminal.show(digest, console())
         if pages:
             with writing(pages):
                 pages.mkdir(parents=True, exist_ok=True)
             publish(digest, pages)
+        terminal.show(digest, console())
         sys.exit(digest.conclusion.overall)
 
 
