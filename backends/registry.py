@@ -146,9 +146,9 @@ def check_name(name: str) -> None:
 
 def _factory(name: str) -> Callable[[], Backend]:
     check_name(name)
-    points = () if name in BUILT_IN else [point for point in _entry_points() if point.name == name]
-    for point in points:
-        return _load(name, point.value)
+    for point in () if name in BUILT_IN else _entry_points():
+        if point.name == name:
+            return _of_package(point)
     family, colon, argument = _SHORT.get(name, name).partition(":")
     factory = _load(name, _FAMILIES.get(family, name))
     return partial(factory, argument) if colon and family in _FAMILIES else factory
@@ -163,6 +163,16 @@ def _load(name: str, place: str) -> Any:
         if name in BUILT_IN:
             raise BackendUnavailable(f"{name} cannot be imported ({error}): pip install 'poolproof[{name}]'") from error
         raise UnknownBackend(f"backend {name!r} cannot be loaded: {error}") from error
+
+
+def _of_package(point: EntryPoint) -> Callable[[], Backend]:
+    """Load the backend of an installed package; `UnknownBackend` names the package if that fails."""
+    try:
+        return point.load()
+    except Exception as error:
+        package = getattr(getattr(point, "dist", None), "name", "unknown")  # Python 3.9 has no EntryPoint.dist
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UnknownBackend(f"backend {point.name!r} of package {package} cannot be loaded: {why}") from error
 
 
 def _entry_points() -> Iterable[EntryPoint]:

@@ -59,7 +59,7 @@ def main(rows: int, runs: int, broken: bool, folder: Path | None) -> None:
     _make(work, rows, runs, broken)
     commands = {
         "show": ["show", second],
-        "compare": ["compare", first, second, "--page", work / "c.html", "--markdown", work / "c.md"],
+        "compare": ["compare", first, second, "--markdown", work / "c.md"],
         "package": ["package", second, "-o", bundle],
         "verify": ["verify", bundle],
         "history add": ["history", "add", history, first, second],

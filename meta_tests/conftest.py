@@ -19,18 +19,9 @@ from poolproof.references.kernels.compiled import Compiled, compile_all, in_nump
 from poolproof.reports.bundle import packing, verification
 from poolproof.reports.bundle.packing import derived_files
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.pages.publishing import PAGES
 from poolproof.reports.rows.store import content_hash
 from poolproof.suites.isolation import supervision
 from shared_runs import made_once, make_diagnosed_run, make_failing_run
-
-
-def empty_pages(digest: Digest, folder: Path) -> dict[str, Path]:
-    """In place of `publish`, which takes most of the time of a bundle: its pages by their names, and empty."""
-    for page in PAGES:
-        (folder / page.name).touch()
-    return {page.name: folder / page.name for page in PAGES}
-
 
 Derive = Callable[[Digest, Path], dict[str, Path]]
 
@@ -105,18 +96,9 @@ def _derived_once(tmp_path_factory: pytest.TempPathFactory) -> Derive:
 
 @pytest.fixture
 def deriving_once(_derived_once: Derive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables and pages of the same record are made once in all such tests, by who packs and by who verifies."""
+    """Tables of the same record are made once in all such tests, by who packs and by who verifies."""
     for module in (packing, verification):
         monkeypatch.setattr(module, "derived_files", _derived_once)
-
-
-@pytest.fixture
-def packed_by_a_forger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What follows from a record is made to agree with it, once by who packs and who verifies, and pages are empty."""
-    monkeypatch.setattr(packing, "publish", empty_pages)
-    own = derived_once(tmp_path_factory)
-    for module in (packing, verification):
-        monkeypatch.setattr(module, "derived_files", own)
 
 
 @pytest.fixture

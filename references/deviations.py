@@ -39,15 +39,12 @@ class Deviations:
         Format of the output tensor.
     second
         A second implementation's results, for standards that compare two; None without one.
-    windows_per_plane
-        Windows of one plane (oH * oW of a 2-D pool), for the rule that scales its tolerance by it.
     """
 
     outputs: Float64
     sums: ExactSums
     fmt: FloatFormat
     second: Float64 | None = None
-    windows_per_plane: int | None = None
     _figures: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
@@ -88,17 +85,6 @@ class Deviations:
     def rounded(self) -> Float64:
         """The golden values rounded once, to nearest even, into the output format."""
         return self.fmt.round(self.golden, self.sums.residue)
-
-    @cached_property
-    def finite(self) -> Bool:
-        """Cells where both the output and the rounded golden value are finite."""
-        return np.isfinite(self.outputs) & np.isfinite(self.rounded)
-
-    @cached_property
-    def error(self) -> Float64:
-        """Output minus exact sum; meaningless where not `finite`."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return (self.outputs - self.sums.sum) - self.sums.residue
 
     @cached_property
     def rounded_error(self) -> Float64:

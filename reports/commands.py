@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.pages.publishing import publish
 from poolproof.reports.pages.render import VERDICT_CLASSES, write_page
 from poolproof.reports.rows import merging
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.text import count_of, safe, visible, without_commands
 from poolproof.reports.rows.verdicts import BadInput, Overall
@@ -43,11 +45,16 @@ from poolproof.reports.waivers import Waivers, append, check_terms, to_toml, wai
 
 @click.command()
 @click.argument("run", type=PATH)
-def show(run: Path) -> None:
-    """Print the verdicts of the RUN in a report folder, and exit with its overall verdict."""
-    digest = read_digest(run)
-    terminal.show(digest, console())
-    sys.exit(digest.conclusion.overall)
+@click.option("--pages", type=PATH, help="Also write its pages into this folder.")
+def show(run: Path, pages: Path | None) -> None:
+    """Print the verdicts of the RUN, a report folder or a bundle, and exit with its overall verdict."""
+    with verification.unpacked(run) if run.is_file() else nullcontext(read_digest(run)) as digest:
+        if pages:
+            with writing(pages):
+                pages.mkdir(parents=True, exist_ok=True)
+            publish(digest, pages)
+        terminal.show(digest, console())
+        sys.exit(digest.conclusion.overall)
 
 
 @click.command()
@@ -153,7 +160,7 @@ def verify_with(draw: Redraw) -> click.Command:
         """Check a BUNDLE offline: nothing in it is believed that can be derived.
 
         The cases are drawn again from the plan, each row is held against itself, the waivers and the evidence, and
-        tables and pages are made again from the rows. Exits with 0 when it stands, whatever its verdict is; with 1
+        tables are made again from the rows. Exits with 0 when it stands, whatever its verdict is; with 1
         when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
         version of the suite; with 3 when it is no bundle, or none that can be opened safely; with 6 when it stands, and
         its run is not what --require says.
@@ -201,9 +208,8 @@ def merge_with(mandatory: merging.Mandatory) -> click.Command:
 @click.argument("before", type=PATH)
 @click.argument("after", type=PATH)
 @click.option("--markdown", type=PATH, help="Also write it as Markdown, for a comment on a change.")
-@click.option("--page", type=PATH, help="Also write it as a page.")
 @click.option("--fail-on-drift", is_flag=True, help="Slower calls and lost precision count as regressions, too.")
-def compare(before: Path, after: Path, markdown: Path | None, page: Path | None, fail_on_drift: bool) -> None:
+def compare(before: Path, after: Path, markdown: Path | None, fail_on_drift: bool) -> None:
     """Tell what got worse and what got better from the run BEFORE to the run AFTER.
 
     Exits with 1 when something fails that did not, with 2 when something is judged no more.
@@ -212,11 +218,10 @@ def compare(before: Path, after: Path, markdown: Path | None, page: Path | None,
     causes = read_digest(after).root_causes if len(comparison.newly_failing) else []
     drifted = fail_on_drift and comparison.has_drifted_for_the_worse
     overall = Overall.VIOLATES if drifted else comparison.overall
-    for path, template in ((markdown, "comparison.md.j2"), (page, "comparison.html.j2")):
-        if path:
-            word, shown = in_part(WORDS[overall], overall, comparison.narrowed)
-            words = {"word": word, "verdict_class": VERDICT_CLASSES[shown]}
-            write_page(path, template, comparison=comparison, causes=causes, **words)
+    if markdown:
+        word, shown = in_part(WORDS[overall], overall, comparison.narrowed)
+        words = {"word": word, "verdict_class": VERDICT_CLASSES[shown]}
+        write_page(markdown, "comparison.md.j2", comparison=comparison, causes=causes, **words)
     for part in terminal.root_causes(causes, whole=False):
         console().print(part, soft_wrap=isinstance(part, Text))
     show_comparison(comparison, overall, console())

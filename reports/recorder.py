@@ -34,7 +34,6 @@ from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds, judged_property
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
-from poolproof.reports.rows.plugins import other_plugins
 from poolproof.reports.rows.records import begun_otherwise, first_difference
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import visible
@@ -410,8 +409,6 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
             raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {as_begun}")
     was, given = ({waiver["id"]: waiver for waiver in one["waivers"]} for one in (before, record))
     changed = begun_otherwise(was, given, lambda waiver: f"waiver {waiver['id']!r}", "given")
-    if "plugins" in before:
-        changed = other_plugins(before["plugins"], record["plugins"]) or changed
     if changed:
         raise CannotOpen(f"{folder} holds a run that was begun {changed}: {as_begun}")
 

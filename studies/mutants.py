@@ -81,7 +81,7 @@ ROOMS = {
                 "reports/test_libraries.py",
             ),
             *("suites/judging/test_checks.py", "suites/run/test_surroundings.py", "reports/test_evidence.py"),
-            *("suites/test_plugins.py", "suites/plan/test_shards.py", "suites/cases/test_pairs.py"),
+            *("suites/test_packages.py", "suites/plan/test_shards.py", "suites/cases/test_pairs.py"),
             *("reports/test_suspects.py", "reports/test_suspect_figures.py"),
         ),
         without=("call.py",),  # a program beside evidence, whose own tests take half a minute

@@ -18,7 +18,6 @@ PARTS = {
     },
     "Look before a run": {
         "backends": Late(f"{_BEFORE}:backends", "List the backends and whether each can run here."),
-        "plugins": Late(f"{_BEFORE}:plugins", "List what installed packages add."),
         "list": Late(f"{_BEFORE}:list_blocks", "Show what a plan would run."),
         "coverage": Late(f"{_BEFORE}:coverage", "Tell which classes of factors meet in a plan, a run or a list."),
     },

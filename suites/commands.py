@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import reduce
 from itertools import islice, pairwise
 from pathlib import Path
@@ -23,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
-from poolproof.backends.registry import BUILT_IN, names
+from poolproof.backends.registry import names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
 from poolproof.references.optional import optional
@@ -35,23 +34,20 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage
-from poolproof.reports.rows.plugins import Plugin, PluginKind, installed, to_record
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
-from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
+from poolproof.suites.cases.lists import export_rows, format_errors, format_named, read_lists
 from poolproof.suites.cases.pairs import completing, row_of
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
 from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.judging.measure import plugged
 from poolproof.suites.options import BACKEND, FORMAT, OneSentence, add_options, library_options, operator_option
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
@@ -80,33 +76,6 @@ def _summary(environment: Mapping[str, str]) -> str:
     short = {key: value for key, value in environment.items() if key.partition(" ")[0] not in listed}
     library = library_of(environment)
     return ", ".join(f"{key} {value}" for key, value in (short | ({"library": library} if library else {})).items())
-
-
-@click.command()
-def plugins() -> None:
-    """List what installed packages add, and whether it can be used here."""
-    table = _table("plugin", "name", "package", "used", "if not, why")
-    for records in LISTED.values():
-        for record in records():
-            used = Text("no", style="red") if record["fault"] else Text("yes", style="green")
-            table.add_row(record["kind"], record["name"], record["package"], used, record["fault"])
-    _console.print(table if table.row_count else "no package adds anything")
-
-
-def _fault_of_backend(plugin: Plugin) -> str:
-    if plugin.name in BUILT_IN:
-        return "there is another backend of that name, which comes with the suite"
-    ((_, found),) = surveys([plugin.name])
-    return "" if isinstance(found, Survey) else str(found)
-
-
-LISTED: Mapping[PluginKind, Callable[[], Iterable[Mapping[str, str]]]] = {
-    PluginKind.BACKEND: lambda: [to_record(each, _fault_of_backend(each)) for each in installed(PluginKind.BACKEND)],
-    PluginKind.WAIVERS: lambda: choose((), date.today())[1],
-    PluginKind.STANDARD: lambda: plugged().records,
-    PluginKind.CASE_LIST: lambda: formats_of_packages().records,
-}
-"""The function that makes the records, by kind of plugin."""
 
 
 @click.command(name="list")
@@ -228,8 +197,6 @@ def _explore(path: Path) -> None:
         return
     evidence = read_evidence(path)
     arrays: dict[str, Any] = {"np": np, **evidence.arrays}
-    if "planes" in evidence.meta:
-        arrays["planes"] = np.array(evidence.meta["planes"])
     names = ", ".join(f"{name} {array.shape}" for name, array in arrays.items() if name != "np" and array.ndim)
     code.interact(f"arrays: {names}\nnp.argwhere((got < low) | (got > high)) are the elements outside", local=arrays)
 
@@ -370,7 +337,7 @@ def export(name: str, path: Path, lines: tuple[str, ...], lists: tuple[Path, ...
     check_replaceable(path)
     chosen, plan = format_named(name), _PlanChoice(**plan_values)
     cases = list(_given_cases(lines, lists)) if lines or lists else plan.cases(plan.subjects())
-    with format_errors(name):
+    with format_errors(name, "write these cases"):
         rows, left_out = export_rows(chosen, cases)
         text = chosen.document(rows) if rows else ""
     for reason, count in left_out.most_common():

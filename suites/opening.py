@@ -21,13 +21,11 @@ from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import find_operator
 from poolproof.reports import recorder
 from poolproof.reports.rows.io_errors import describe
-from poolproof.reports.rows.plugins import PluginKind, records_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.reports.waivers import WaiverError, Waivers, check_terms
-from poolproof.reports.waivers.plugins import choose
-from poolproof.suites.cases.lists import formats_of_packages, read_lists
+from poolproof.reports.waivers import WaiverError, Waivers, check_terms, chosen
+from poolproof.suites.cases.lists import read_lists
 from poolproof.suites.isolation.sandbox import Sandbox, say, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
@@ -74,7 +72,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         share(budget, 1)
         for line in config.getoption("case") or ():
             parse_line(line)
-        waivers, plugins = choose(config.getoption("waivers") or (), date.today())
+        waivers = chosen(config.getoption("waivers") or (), date.today())
         selection = _selection(config)
         surveys, loaded, pool = _survey_all(config)
         selection = replace(selection, surveys=surveys)
@@ -86,11 +84,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
             prepare(name, say, dtype)
         folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
         done = recorder.finished_work(folder)
-        plugins += formats_of_packages().records if config.getoption("case_list") else ()
-        plugins += (plugin for survey in selection.surveys.values() for plugin in survey.plugins)
-        plugins += records_of(PluginKind.BACKEND, selection.surveys)
-        unique = dict.fromkeys(tuple(plugin.items()) for plugin in plugins)  # several processes load them
-        record = _record(config, selection) | {"memory_budget": budget, "plugins": list(map(dict, unique))}
+        record = _record(config, selection) | {"memory_budget": budget}
         record |= _budget_record(folder, spent)
         recorder.begin(config, folder, record, waivers, _to_do(selection, done))
     except CANNOT_START as error:

@@ -131,7 +131,7 @@ def add_options(group: Callable[[str], Callable[..., object]]) -> None:
         "--waivers",
         action="append",
         metavar="FILE",
-        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and plugins",
+        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite",
     )
     add(
         "--probe",

@@ -28,7 +28,6 @@ from sessions import surroundings
 
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("duckdb")
-pytest.importorskip("vl_convert")
 
 SAMPLES = ROOT / "docs" / "ci"
 NARROWED = "--operator AdaptiveMaxPool2dBackward --dtype float32 --aspect values --cases 3 --no-shrink --diagnose 0"

@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZipFile
@@ -68,3 +69,14 @@ def test_the_sdist_has_every_file_of_the_commit(tmp_path: Path) -> None:
     committed = [path for path in committed if ".egg-info/" not in path]
     assert left_out(sdist, committed) == set()
     assert left_out(sdist, [*committed, "meta_tests/forgotten.py"]) == {"meta_tests/forgotten.py"}
+
+
+def test_the_floor_is_that_of_pyproject() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = dict(each.split(">=") for each in (*project["dependencies"], *extras["history"], *extras["attest"]))
+    lines = (ROOT / "constraints-floor.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert set(tested) == {name.partition("[")[0] for name in wanted}
+    for name, oldest in wanted.items():
+        assert (tested[name.partition("[")[0]] + ".").startswith(oldest + "."), name

@@ -31,47 +31,18 @@ def table(*values: str | float) -> dict[str, float]:
 
 
 APRIL = table("0x1p-10", "0x1p-7", "0x1p-13", "0x1p-11", "0x1p-3", "0x1p-2")
-JULY = {
-    "rtol": table("0x1p-9", "0x1p-6", "0x1p-10", "0x1p-9", "0x1p-2", "0x1p-1"),
-    "atol": table("0x1p-9", "0x1p-6", "0x1p-16", "0x1p-10", "0x1p-4", "0x1p-3"),
-    "floor": table(0.1, 1.0, 0.01, 0.1, 1.0, 0.1),
-}
-SEPTEMBER_TOLERANCE = table("0x1p-10", "0x1p-7", "0x1p-13", "0x1p-10", "0x1p-3", "0x1p-2")
-SEPTEMBER = {"rtol": SEPTEMBER_TOLERANCE, "atol": SEPTEMBER_TOLERANCE, "floor": table(0.1, 0.1, 0.01, 0.1, 1.0, 1.0)}
-
-
-CLOSE = {"free": {}, "nan_equal": True, "scaled": False}
-TORCH = {
-    "rtol": {"float16": 0.001, "bfloat16": 0.016, "float32": 0.0000013, "float64": 0.0000001},
-    "atol": {"float16": 0.00001, "bfloat16": 0.00001, "float32": 0.00001, "float64": 0.0000001},
-    "nan_equal": False,
-}
-FLAGGEMS = {**TORCH, "atol": {"float64": 0.0001, "float32": 0.0001, "float16": 0.0001, "bfloat16": 0.0001}}
+SEPTEMBER = table("0x1p-10", "0x1p-7", "0x1p-13", "0x1p-10", "0x1p-3", "0x1p-2")
 TTK = table(0.001, 0.001, 0.0001)
 
 PINNED: dict[str, dict[str, Any]] = {
-    "ecosystem-2026-04": {"thresholds": APRIL, "specials": "silent"},
-    "ecosystem-2026-07-fixed-limit": {**JULY, "limit": "fixed", "specials": "silent"},
-    "ecosystem-2026-09": {**SEPTEMBER, "limit": "largest_ulp", "specials": "elements"},
-    "atk-single": {"thresholds": APRIL, "specials": "unseen"},
+    "ecosystem-2026-09": {"tolerance": SEPTEMBER, "floor": table(0.1, 0.1, 0.01, 0.1, 1.0, 1.0)},
+    "atk-single": {"thresholds": APRIL},
     "commercial-l0": {"limits": {"mare_ratio": 10, "mere_ratio": 2, "rmse_ratio": 2}},
     "commercial-l1": {"limits": {"mare_ratio": 5, "mere_ratio": 1.5, "rmse_ratio": 1.5}},
     "commercial-l2": {"limits": {"mare_ratio": 2, "mere_ratio": 1.2, "rmse_ratio": 1.2}},
-    "ttk-close": {**CLOSE, "rtol": TTK, "atol": table(0.00000001, 0.00000001, 0.00000001), "free": TTK},
-    "torch-assert-close": {**CLOSE, **TORCH},
-    "flaggems-max-pool2d": {**CLOSE, **FLAGGEMS},
-    "flaggems-adaptive-max-pool2d": {**CLOSE, **FLAGGEMS, "scaled": True},
-    "ops-nn-experimental": {
-        **CLOSE,
-        "rtol": {"float32": 0.0001, "float16": 0.01},
-        "atol": {"float32": 0.0001, "float16": 0.001},
-    },
-    "cann-bench": {},
+    "ttk-close": {"rtol": TTK, "atol": table(0.00000001, 0.00000001, 0.00000001), "free": TTK},
     "msprobe-binary": {},
     "msprobe-benchmark": {},
-    "npu-assert-rtol": {"tolerance": {"float16": 0.001, "float32": 0.0001, "float64": 0.0001}},
-    "npu-assert-rtol-adaptive": {"tolerance": {"float16": 0.0003, "float32": 0.0003, "float64": 0.0003}},
-    "benchdnn-strict": {},
 }
 """The fields of every standard but for its words."""
 
@@ -84,14 +55,11 @@ CONSTANTS: dict[str, Any] = {
     "commercial.SMALL_VALUE_ERROR": table("0x1p-16", "0x1p-16", "0x1p-30", "0x1p-28", "0x1p-6", "0x1p-5"),
     "commercial.SMALL_COUNT_RATIO": 2,
     "commercial.RATIO_GUARD": 0.0000001,
-    "commercial.CANCELLATION": table("0x1p-5", "0x1p-3", "0x1p-8"),
     "msprobe.SMALL_VALUE": table("0x1p-10", "0x1p-10", "0x1p-20"),
     "msprobe.EPSILON": table("0x1p-23", "0x1p-8", "0x1p-52"),
     "msprobe.BENCHMARK_ATOL": table(1e-16, 1e-16, "0x1p-30"),
     "msprobe.BENCHMARK_LEAST": table("0x1p-11", "0x1p-8", "0x1p-14"),
     "msprobe.BENCHMARK_RATIOS": {"small_ratio": 2, "rmse_ratio": 2, "max_rel_ratio": 10, "mean_rel_ratio": 2},
-    "frameworks.NPU_GUARD": {"float16": 0.00000006, "float32": 0.000000001, "float64": 0.000000001},
-    "frameworks.NPU_BFLOAT16": 0.001,
 }
 
 
@@ -121,14 +89,12 @@ def test_every_standard_is_applied_by_somebody() -> None:
     assert {pool for _, of, _, _ in rows for pool in of.split(", ")} == {"all", *pools}
 
 
-def compare(
-    outputs: list[float], owed: list[float], fmt: FloatFormat, second: list[float] | None = None, **more: Any
-) -> Deviations:
+def compare(outputs: list[float], owed: list[float], fmt: FloatFormat, second: list[float] | None = None) -> Deviations:
     """Outputs beside one term per cell; cells owed None have no term."""
     cells = np.array([cell for cell, term in enumerate(owed) if term is not None], np.int64)
     terms = np.array([term for term in owed if term is not None], float)
     sums = scatter_sums(cells, terms, len(owed))
-    return Deviations(np.array(outputs, float), sums, fmt, None if second is None else np.array(second, float), **more)
+    return Deviations(np.array(outputs, float), sums, fmt, None if second is None else np.array(second, float))
 
 
 def ones(cells: int, **changed: float) -> list[float]:
@@ -144,26 +110,24 @@ ULP16, ULP32 = 2.0**-10, 2.0**-23
 
 EXAMPLES: list[tuple[str, FloatFormat, list[float], list[float], bool | None]] = [
     # One element in a hundred off by d: MERE = d / 100, MARE = d; the limit of MARE, 10 / 8192 in float32, decides.
-    ("ecosystem-2026-04", FLOAT32, ones(100, at7=1 + 9 / 8192), ones(100), True),
-    ("ecosystem-2026-04", FLOAT32, ones(100, at7=1 + 11 / 8192), ones(100), False),
+    ("atk-single", FLOAT32, ones(100, at7=1 + 9 / 8192), ones(100), True),
+    ("atk-single", FLOAT32, ones(100, at7=1 + 11 / 8192), ones(100), False),
     # All elements off by as much: MERE, 1 / 1024 in float16, decides.
-    ("ecosystem-2026-04", FLOAT16, [1 + 1.01 * ULP16] * 4, [1.0] * 4, False),
-    ("ecosystem-2026-04", FLOAT16, [1 + ULP16, 1.0], [1.0, 1.0], True),
+    ("atk-single", FLOAT16, [1 + 1.01 * ULP16] * 4, [1.0] * 4, False),
+    ("atk-single", FLOAT16, [1 + ULP16, 1.0], [1.0, 1.0], True),
     # Where zero is owed, 1e-7 takes its place: a MARE of 10 / 128 leaves 7.8e-9.
-    ("ecosystem-2026-04", BFLOAT16, [*ones(99), 7e-9], [*ones(99), 0.0], True),
-    ("ecosystem-2026-04", BFLOAT16, [*ones(99), 9e-9], [*ones(99), 0.0], False),
-    ("ecosystem-2026-04", FLOAT64, [1.0], [1.0], None),
-    ("ecosystem-2026-04", FLOAT16, [np.nan], [np.nan], None),
-    ("ecosystem-2026-04", FLOAT16, [np.nan], [1.0], False),
+    ("atk-single", BFLOAT16, [*ones(99), 7e-9], [*ones(99), 0.0], True),
+    ("atk-single", BFLOAT16, [*ones(99), 9e-9], [*ones(99), 0.0], False),
+    ("atk-single", FLOAT64, [1.0], [1.0], None),
+    ("atk-single", FLOAT16, [np.nan], [1.0], False),
     ("atk-single", FLOAT16, [7.0, 3.0], [np.nan, 1.0], True),
     # Of a hundred elements one may miss the mixed tolerance, if it is not too far off.
-    ("ecosystem-2026-07-fixed-limit", FLOAT32, ones(100, at0=1.0099), ones(100), True),
-    ("ecosystem-2026-07-fixed-limit", FLOAT32, ones(100, at0=1.0101), ones(100), False),
-    ("ecosystem-2026-07-fixed-limit", FLOAT32, ones(99, at0=1.0099), ones(99), False),
-    ("ecosystem-2026-07-fixed-limit", FLOAT32, [1 + 2**-10 + 2**-16], [1.0], True),
-    ("ecosystem-2026-07-fixed-limit", FLOAT32, [1 + 2**-10 + 2**-16 + ULP32], [1.0], False),
-    # 32 ulp of 4096.0 are 128.0 in float16: more than the number, but only where the readings say so.
-    ("ecosystem-2026-07-fixed-limit", FLOAT16, [4100.0], [4096.0], False),
+    ("ecosystem-2026-09", FLOAT32, ones(100, at0=1.0099), ones(100), True),
+    ("ecosystem-2026-09", FLOAT32, ones(100, at0=1.0101), ones(100), False),
+    ("ecosystem-2026-09", FLOAT32, ones(99, at0=1.0099), ones(99), False),
+    ("ecosystem-2026-09", FLOAT32, [1 + 2.0**-12], [1.0], True),
+    ("ecosystem-2026-09", FLOAT32, [1 + 2.0**-12 + ULP32], [1.0], False),
+    # 32 ulp of 4096.0 are 128.0 in float16: more than the number.
     ("ecosystem-2026-09", FLOAT16, [4100.0], [4096.0], True),
     ("ecosystem-2026-09", FLOAT16, [4101.0], [4096.0], False),
     ("ecosystem-2026-09", FLOAT32, [2.0**-13], [0.0], True),
@@ -173,35 +137,10 @@ EXAMPLES: list[tuple[str, FloatFormat, list[float], list[float], bool | None]] =
     ("ttk-close", FLOAT32, [1.00009], [1.0], True),
     ("ttk-close", FLOAT32, [1.00011], [1.0], False),
     ("ttk-close", FLOAT32, [9e-9], [0.0], True),
-    ("torch-assert-close", FLOAT32, [1.0000112], [1.0], True),
-    ("torch-assert-close", FLOAT32, [1.0000114], [1.0], False),
-    ("torch-assert-close", FLOAT32, [np.nan], [np.nan], False),
-    ("torch-assert-close", FLOAT32, [np.inf], [np.inf], True),
-    ("torch-assert-close", FLOAT32, [-np.inf], [np.inf], False),
-    ("flaggems-max-pool2d", FLOAT32, [1.0001], [1.0], True),
-    ("flaggems-adaptive-max-pool2d", FLOAT32, [1.0001], [1.0], None),
-    ("ops-nn-experimental", FLOAT16, [1.012], [1.0], False),
-    # Two of the small values may be garbage, three may not; a normal one may not be wrong at all.
-    ("cann-bench", FLOAT32, [1e4, 1e4, *ones(98)], [0.0, 0.0, *ones(98)], True),
-    ("cann-bench", FLOAT32, [1e4, 1e4, 1e4, *ones(97)], [0.0, 0.0, 0.0, *ones(97)], False),
-    ("cann-bench", FLOAT32, ones(100, at0=2.0), ones(100), False),
-    ("cann-bench", FLOAT32, [0.003, *ones(9)], [0.002, *ones(9)], True),
-    ("cann-bench", FLOAT16, [65504.0], [np.inf], True),
-    ("cann-bench", FLOAT16, [np.nan], [1.0], False),
     ("msprobe-binary", FLOAT16, [1.0, -0.0], [1.0, 0.0], True),
     ("msprobe-binary", FLOAT16, [1 + ULP16], [1.0], False),
     ("msprobe-binary", FLOAT16, [np.nan], [np.nan], False),
     ("ecosystem-2026-09", FLOAT16, [1.0], [np.inf], False),
-    # Both shares must exceed the tolerance: one of 9,999 does, one of 10,000 does not.
-    ("npu-assert-rtol", FLOAT32, ones(10000, at0=9.0), ones(10000), True),
-    ("npu-assert-rtol", FLOAT32, ones(9999, at0=9.0), ones(9999), False),
-    ("npu-assert-rtol", FLOAT32, [9e-5], [0.0], True),
-    ("npu-assert-rtol", BFLOAT16, [1.01], [1.0], False),
-    ("npu-assert-rtol-adaptive", FLOAT32, ones(3333, at0=9.0), ones(3333), False),
-    ("npu-assert-rtol-adaptive", FLOAT32, ones(3334, at0=9.0), ones(3334), True),
-    ("benchdnn-strict", FLOAT32, [1.0], [1.0], True),
-    ("benchdnn-strict", FLOAT32, [1 + ULP32], [1.0], False),
-    ("benchdnn-strict", FLOAT16, [1.0], [1 + 2.0**-12], None),
 ]
 
 
@@ -237,8 +176,6 @@ SECOND: list[tuple[str, list[float], list[float], list[float], bool | None]] = [
     ("msprobe-benchmark", [1 + 2.0**-12], [1.0], [1.0], False),
     ("msprobe-benchmark", [1 + 2.0**-12], [1 + 2.0**-13], [1.0], True),
     ("msprobe-benchmark", [np.nan], [1.0], [1.0], True),
-    ("cann-bench", ones(9, at0=2.0), ones(9, at1=2.0), ones(9), True),
-    ("cann-bench", ones(9, at0=2.0, at1=2.0, at2=2.0), ones(9, at1=2.0), ones(9), False),
 ]
 
 
@@ -257,23 +194,20 @@ def test_examples_that_need_more() -> None:
     assert {name for name in STANDARDS if name.startswith(("commercial-l", "msprobe-benchmark"))} <= {
         name for name, standard in STANDARDS.items() if standard.judge(alone) is None
     }
-    by_windows = STANDARDS["flaggems-adaptive-max-pool2d"]
-    assert by_windows.judge(compare([1.01], [1.0], FLOAT32, windows_per_plane=99)) is False
-    assert by_windows.judge(compare([1.01], [1.0], FLOAT32, windows_per_plane=100)) is True
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
 def test_an_exact_output_passes_every_standard_that_applies_and_an_empty_one_fails_none(fmt: FloatFormat) -> None:
     owed = [0.0, 1.0, -2.0, 2.0**-9, 384.0]
-    verdicts = judge_all([compare(owed, owed, fmt, owed, windows_per_plane=5)])
-    assert list(verdicts.values()).count(True) == {FLOAT64: 7, BFLOAT16: 17}.get(fmt, len(STANDARDS))
-    empty = judge_all([compare([], [], fmt, [], windows_per_plane=0)])
+    verdicts = judge_all([compare(owed, owed, fmt, owed)])
+    assert list(verdicts.values()).count(True) == (1 if fmt is FLOAT64 else len(STANDARDS))
+    empty = judge_all([compare([], [], fmt, [])])
     assert False not in verdicts.values() and False not in empty.values()
 
 
 def test_an_all_nan_output_passes_only_what_leaves_such_cells_out() -> None:
     owed = [1.0, 2.0, 3.0]
-    verdicts = judge_all([compare([np.nan] * 3, owed, FLOAT32, owed, windows_per_plane=3)])
+    verdicts = judge_all([compare([np.nan] * 3, owed, FLOAT32, owed)])
     assert [name for name, passed in verdicts.items() if passed] == ["msprobe-benchmark"]
 
 
@@ -293,7 +227,7 @@ def drawn(stream: np.random.Generator, fmt: FloatFormat, cells: int) -> Deviatio
             values[stream.integers(cells)] = stream.choice([np.nan, np.inf, 1e4, 0.0])
         return fmt.round(values)
 
-    return Deviations(result(), sums, fmt, result() if stream.random() < 0.7 else None, int(stream.integers(1, 99)))
+    return Deviations(result(), sums, fmt, result() if stream.random() < 0.7 else None)
 
 
 def test_figures_of_parts_and_of_idle_cells_add_up_to_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures import history
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.pages.publishing import PAGES
+from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
@@ -70,7 +70,7 @@ def test_a_bundle_stands_and_has_another_fingerprint_when_it_was_made_anew(bundl
     assert found.verdict.startswith("violates; deviating and not waived: ")
     assert found.verdict.endswith("waived by known")
     assert verify(bundle, found.fingerprint.upper()).overall is Overall.CONFORMS
-    change_bundle(bundle, "index.html", lambda _: b"nothing")
+    change_bundle(bundle, "verdict.json", lambda _: b"nothing")
     assert "the fingerprint is" in "\n".join(verify(bundle, found.fingerprint).steps[0].problems)
 
 
@@ -106,10 +106,10 @@ def test_the_page_has_every_forgery() -> None:
     assert list(CAUGHT) == list(FORGERIES)
 
 
-@pytest.mark.usefixtures("packed_by_a_forger")
+@pytest.mark.usefixtures("deriving_once")
 @pytest.mark.parametrize("title", FORGERIES)
 def test_a_forgery_is_caught_as_the_page_says(title: str, run: Path, tmp_path: Path) -> None:
-    """By a forger who has the suite, and makes tables, pages and hashes agree."""
+    """By a forger who has the suite, and makes tables and hashes agree."""
     FORGERIES[title](run)
     package(run, tmp_path / "forged.zip")
     overall, problems = verified(tmp_path / "forged.zip")
@@ -118,7 +118,7 @@ def test_a_forgery_is_caught_as_the_page_says(title: str, run: Path, tmp_path: P
     assert all(each in "\n".join(problems) for each in words), problems
 
 
-@pytest.mark.usefixtures("packed_by_a_forger", "forked_sandboxes")
+@pytest.mark.usefixtures("deriving_once", "forked_sandboxes")
 @pytest.mark.parametrize("title", UNTRACED)
 def test_a_rerun_tells_where_the_page_says_so(title: str, run: Path, tmp_path: Path) -> None:
     FORGERIES[title](run)
@@ -140,7 +140,7 @@ def test_a_bundle_holds_what_a_verdict_rests_on(bundle: Path) -> None:
         environment = json.loads(archive.read("environment.json"))
         assert "torch" in environment["backends"]["reports_backends:Mixed"]
         assert b'id = "known"' in archive.read("waivers.toml")
-    assert {page.name for page in PAGES} <= set(names)
+    assert not {page.name for page in PAGES} & set(names)
     assert {"tables/coverage.csv", "tables/checks.csv", "verdict.json"} <= set(names)
 
 
@@ -155,6 +155,14 @@ def test_an_unpacked_bundle_is_checked_by_sha256sum_and_judged_by_its_script(bun
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert re.match(r"\d+ of \d+ elements are not admissible", done.stdout)
+
+
+def test_a_bundle_is_shown_and_makes_the_pages_of_its_run(run: Path, bundle: Path, tmp_path: Path) -> None:
+    shown = poolproof("show", bundle, "--pages", tmp_path / "pages" / "new")
+    assert (shown.exit_code, "VIOLATES" in shown.output or "FAILED" in shown.output) == (Overall.VIOLATES, True)
+    publish(read_digest(run), run)
+    for page in PAGES:
+        assert (tmp_path / "pages" / "new" / page.name).read_bytes() == (run / page.name).read_bytes(), page.name
 
 
 def more(text: bytes) -> Callable[[bytes], bytes]:
@@ -173,13 +181,13 @@ def conform(content: bytes) -> bytes:
         ("verdict.json", conform, False, "verdict.json does not follow from the rows"),
         ("verdict.json", conform, False, "changed: {}"),
         ("verdict.json", conform, True, "verdict.json does not follow from the rows"),
-        *((name, None, False, "removed: {}") for name in ("tables/coverage.csv", ROWS, "run.json", "junit.xml")),
+        *((name, None, False, "removed: {}") for name in ("tables/coverage.csv", ROWS, "run.json")),
         ("rows/more.jsonl", more(b""), False, "added: {}"),
         *(
             (name, more(b"all is well"), True, "{} does not follow from the rows")
-            for name in ("index.html", "summary.md", "evidence/rejudge.py", "tables/checks.csv")
+            for name in ("environment.json", "evidence/rejudge.py", "tables/checks.csv")
         ),
-        ("README.txt", more(b"trust us"), True, "{} follows from no row"),
+        *((name, more(b"trust us"), True, "{} follows from no row") for name in ("README.txt", "index.html")),
     ],
 )
 def test_a_changed_file_is_caught(

@@ -155,12 +155,11 @@ def test_what_was_asked_of_one_run_alone_is_said(tmp_path: Path) -> None:
     assert "180 newly not judged, 360 cases in both runs, 180 in that before alone; after narrowed: 360 of 540" in text
 
 
-def test_the_command_says_it_three_times(tmp_path: Path) -> None:
+def test_the_command_says_it_twice(tmp_path: Path) -> None:
     after = replace(BASE, verdicts={CELL: ["violates", "not run"]}, slowdown=1.5)
-    files = [tmp_path / "c.md", tmp_path / "c.html"]
-    result = run_command(tmp_path, after, "--markdown", str(files[0]), "--page", str(files[1]))
+    result = run_command(tmp_path, after, "--markdown", str(tmp_path / "c.md"))
     assert result.exit_code == Overall.VIOLATES, result.output
-    for text in (result.output, *(file.read_text() for file in files)):
+    for text in (result.output, (tmp_path / "c.md").read_text()):
         assert "1 newly failing, 0 fixed, 1 newly not judged, 540 cases in both runs" in text
         assert "Time that drifted" in text
         assert "no device is free" in text
@@ -168,9 +167,8 @@ def test_the_command_says_it_three_times(tmp_path: Path) -> None:
 
 def test_what_newly_fails_has_its_causes_with_lines_that_replay_them(tmp_path: Path) -> None:
     half = {(operator, "float16", aspect): ["violates"] * 8 for operator in OPERATORS for aspect in ASPECTS}
-    files = [tmp_path / "c.md", tmp_path / "c.html"]
-    result = run_command(tmp_path, replace(BASE, verdicts=half), "--markdown", str(files[0]), "--page", str(files[1]))
-    for text in (result.output, *(unescape(file.read_text()) for file in files)):
+    result = run_command(tmp_path, replace(BASE, verdicts=half), "--markdown", str(tmp_path / "c.md"))
+    for text in (result.output, unescape((tmp_path / "c.md").read_text())):
         assert "cases with dtype = float16 fail" in text and "poolproof replay --backend" in text
     assert "poolproof replay" not in run_command(tmp_path / "other", replace(BASE, slowdown=1.5)).output
 

@@ -11,6 +11,7 @@ import pytest
 from poolproof.reports.figures.history import add, read_entries
 from poolproof.reports.figures.trends import Trends
 from poolproof.reports.pages import dashboard
+from poolproof.reports.pages.charts import Trend, trend_charts
 from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.rows.verdicts import Overall
 from reports_browser import DESK, PHONE, Visit, broken_links, chromium
@@ -18,7 +19,6 @@ from reports_made_up import Recipe, make_run
 from sessions import poolproof
 
 pytest.importorskip("duckdb")
-pytest.importorskip("vl_convert")
 
 RUNS = 40
 FAILING = ("MaxPool2dWithIndicesBackward", "float32", "values")
@@ -64,7 +64,6 @@ def test_from_the_matrix_to_a_case(site: Path, browser: Any) -> None:
     square = section.get_by_role("link", name="MaxPool2dWithIndicesBackward float32: 8 judged, 2 violated")
     assert square.inner_text() == "✗ 2"
     square.click()
-    visit.wait_for_charts()
     assert visit.page.locator("figure svg").count() == 4
     visit.page.get_by_role("link", name="interval: case").click()
     assert visit.page.locator("h1").inner_text().startswith("MaxPool2dWithIndicesBackward float32, case ")
@@ -112,9 +111,9 @@ def test_every_kind_of_page_fits(site: Path, browser: Any, width: int, scheme: s
 def test_what_changed_is_told_and_leads_to_its_case(site: Path, browser: Any) -> None:
     visit = Visit(browser, DESK)
     visit.open(site / "index.html")
-    colour = "getComputedStyle(document.querySelector('figure svg .role-axis-label text')).fill"
+    colour = "getComputedStyle(document.querySelector('figure svg.trend text')).fill"
     before = visit.page.evaluate(colour)
-    visit.page.emulate_media(color_scheme="dark")  # redraws the charts
+    visit.page.emulate_media(color_scheme="dark")
     visit.page.wait_for_function(f"{colour} !== '{before}'")
     change = visit.page.locator("section.change", has_text="aclnn A2")
     lines = change.locator("li").all_inner_texts()
@@ -208,7 +207,32 @@ def test_a_dashboard_is_replaced_and_so_is_one_cut_short(tmp_path: Path, monkeyp
 
 
 def test_a_trend_without_a_point_is_no_empty_chart() -> None:
-    point = {"series": "a", "library": "a", "asked": "smoke", "time": 0, "passed": 100.0}
+    point = {
+        "series": "a",
+        "library": "a",
+        "asked": "smoke",
+        "time": 0.0,
+        "passed": 100.0,
+        "implementation": "a",
+        "runs": 1,
+    }
     forward, backward = [point | {"microseconds": 3.0}], [point | {"microseconds": 3.0, "exact": 99.0, "margin": 0.5}]
     trends = (*dashboard.TRENDS, dashboard.LEAST_MARGIN)
-    assert [len(dashboard.trend_charts(trends, points)) for points in ([], forward, backward)] == [0, 2, 4]
+    assert [len(trend_charts(trends, points)) for points in ([], forward, backward)] == [0, 2, 4]
+
+
+def test_lines_stay_inside_their_chart_and_join_what_was_asked_alike() -> None:
+    point = {"library": "", "implementation": "a", "runs": 1}
+    asked = [(3.6e6 * number, "ab"[number % 2], ("smoke", "soak")[number // 4]) for number in range(8)]
+    points = [
+        point | {"time": time, "series": name, "asked": plan, "passed": 97.0 + time / 3.6e6 / 4}
+        for time, name, plan in asked
+    ]
+    for trend in (dashboard.TRENDS[0], Trend("passed", "from zero", least_span=0.0)):
+        (chart,) = trend_charts([trend], points)
+        assert chart.legend == {"a": 1, "b": 2}
+        assert str(chart.picture).count("<polyline") == 4
+        width, height = map(float, re.findall(r'viewBox="0 0 (\S+) (\S+)"', chart.picture)[0])
+        places = re.findall(r'cx="(\S+)" cy="(\S+)"', chart.picture)
+        assert len(places) == 8
+        assert all(0 < float(x) < width and 0 < float(y) < height for x, y in places)

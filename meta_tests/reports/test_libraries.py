@@ -68,7 +68,6 @@ def test_a_comparison_says_which_library_each_side_judged(builds: list[Path], tm
 
 
 def test_the_dashboard_shows_the_newest_libraries_and_counts_the_older(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
     for number in range(MAX_LIBRARIES + 2):
         environment = {"product": "A2", "library libopapi.so": f"sha256:{str(number) * 64}, /opt/libopapi.so"}
         recipe = replace(BASE, started=1.8e9 + 86400 * number, record={"backends": {"aclnn": environment}})

@@ -157,7 +157,6 @@ def test_a_comparison_tells_the_defect_from_the_honest_library(real: RealRun, ru
 def test_a_history_counts_what_failed_and_a_dashboard_leads_to_it(real: RealRun, run_of: RunOf, tmp_path: Path) -> None:
     """Of a history of one run: in a longer one the newest run of a square hides those before it."""
     pytest.importorskip("duckdb")
-    pytest.importorskip("vl_convert")
     run, site = run_of(real), tmp_path / "site"
     add(tmp_path / "history", run)
     entries = read_entries(tmp_path / "history")

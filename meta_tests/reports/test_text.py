@@ -13,6 +13,7 @@ from forging import rewrite
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.ci.services import github_lines, gitlab_report, remarks_about
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.failures import judged_property
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.text import safe, visible, without_commands
@@ -46,6 +47,7 @@ def test_text_from_outside_is_text_in_every_file(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "it.zip") as archive:
         names = [name for name in archive.namelist() if not name.startswith(("rows/", "run.json", "waivers.toml"))]
         said = {name: archive.read(name).decode() for name in names} | {"annotations": annotations}
+    said |= {name: path.read_text(encoding="utf-8") for name, path in publish(read_digest(run), tmp_path).items()}
     failed = [row for row in read_rows(run).to_pylist() if row["verdict"] == "violates"]
     _, (_, _, firsts) = judged_property({}, failed)  # type: ignore[misc]
     said["while the run lasts"] = "\n".join(firsts.values())

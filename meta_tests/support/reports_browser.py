@@ -48,11 +48,6 @@ class Visit:
 
     def open(self, path: Path) -> None:
         self.page.goto(path.resolve().as_uri())
-        self.wait_for_charts()
-
-    def wait_for_charts(self) -> None:
-        """Until every chart of the page is drawn."""
-        self.page.wait_for_function("!document.querySelector('figure[data-chart]:not([data-drawn])')")
 
     def overflow(self) -> int:
         """How many CSS pixels the page is wider than its window."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from poolproof.references.deviations import Deviations
-from poolproof.references.standards.base import CountedStandard, Standard, judge_together
+from poolproof.references.standards.base import Standard, judge_together
 from poolproof.references.standards.commercial import COMMERCIAL
 from poolproof.references.standards.ecosystem import ECOSYSTEM
-from poolproof.references.standards.frameworks import FRAMEWORKS, share_close
 from poolproof.references.standards.msprobe import MSPROBE
+from poolproof.references.standards.ttk import TTK, share_close
 
-__all__ = ["STANDARDS", "CountedStandard", "Standard", "judge_all", "judge_together", "share_close"]
+__all__ = ["STANDARDS", "Standard", "judge_all", "judge_together", "share_close"]
 
-STANDARDS: dict[str, CountedStandard] = {
-    standard.name: standard for family in (ECOSYSTEM, COMMERCIAL, FRAMEWORKS, MSPROBE) for standard in family
+STANDARDS: dict[str, Standard] = {
+    standard.name: standard for family in (ECOSYSTEM, COMMERCIAL, TTK, MSPROBE) for standard in family
 }
 """Every policy by its name."""
 

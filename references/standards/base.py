@@ -27,23 +27,6 @@ def by_dtype(*values: float) -> Thresholds:
     return dict(zip(_DTYPES, values, strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Standard(ABC):
-    """One rule, named.
-
-    ``name`` is unique, in lower case, with its edition; ``source`` says where its thresholds and its formula were
-    read; ``note`` names an ambiguity or a hole for whoever meets it in a contract.
-    """
-
-    name: str
-    source: str
-    note: str = ""
-
-    @abstractmethod
-    def judge(self, deviations: Deviations) -> bool | None:
-        """Judge one output tensor; None where the rule does not apply. An empty tensor passes every rule."""
-
-
 class Figures(dict[str, Any]):
     """What a rule counts of some cells, by name: numbers, `Largest` and figures in figures.
 
@@ -72,8 +55,17 @@ class Largest:
         return self
 
 
-class CountedStandard(Standard):
-    """A rule on figures that are counted a part of the tensor at a time, in the memory of that part."""
+@dataclass(frozen=True, kw_only=True)
+class Standard(ABC):
+    """One rule, named, on figures that are counted a part of the tensor at a time, in the memory of that part.
+
+    ``name`` is unique, in lower case, with its edition; ``source`` says where its thresholds and its formula were
+    read; ``note`` names an ambiguity or a hole for whoever meets it in a contract.
+    """
+
+    name: str
+    source: str
+    note: str = ""
 
     @abstractmethod
     def count(self, part: Deviations) -> Figures | None:
@@ -84,10 +76,11 @@ class CountedStandard(Standard):
         """Judge the figures of a whole tensor of that format; None where they leave the rule without an answer."""
 
     def judge(self, deviations: Deviations) -> bool | None:
+        """Judge one output tensor; None where the rule does not apply. An empty tensor passes every rule."""
         return judge_together([self], deviations.parts())[0]
 
 
-def judge_together(standards: Sequence[CountedStandard], parts: Iterable[Deviations]) -> list[bool | None]:
+def judge_together(standards: Sequence[Standard], parts: Iterable[Deviations]) -> list[bool | None]:
     """Judge one output tensor by several rules, in one pass over its parts, of which an empty tensor has one.
 
     Idle cells, most of a usual tensor, are counted as so many times one of them.

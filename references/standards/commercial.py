@@ -1,9 +1,7 @@
 """The commercial precision standard of the Ascend world: errors as ratios to those of a third party's result.
 
 Both results are compared with the same golden values. Above a small-value threshold three error figures are divided
-by the third party's; below it, errors are counted. The levels L0, L1 and L2 differ in the ratios allowed. CANN's
-kernel benchmark, which contains 3-D max pooling's gradient, counts errors in the same small values where the
-ecosystem's rule of April fails.
+by the third party's; below it, errors are counted. The levels L0, L1 and L2 differ in the ratios allowed.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ import numpy as np
 from poolproof.references.deviations import Deviations, same_values
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.standards.base import (
-    CountedStandard,
     Figures,
+    Standard,
     Thresholds,
     by_dtype,
     count_true,
@@ -26,7 +24,7 @@ from poolproof.references.standards.base import (
     share,
     squares,
 )
-from poolproof.references.standards.ecosystem import MARE_FACTOR, RELATIVE_2026_04, RELATIVE_GUARD
+from poolproof.references.standards.ecosystem import RELATIVE_GUARD
 
 # Commercial standard, table of small values: |golden| below which a value is small.
 SMALL_VALUE: Thresholds = by_dtype(2.0**-11, 2.0**-8, 2.0**-14, 2.0**-12, 2.0**-4, 2.0**-3)
@@ -41,7 +39,7 @@ RATIO_GUARD = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratios(CountedStandard):
+class Ratios(Standard):
     """MARE, MERE and RMSE of the output within multiples of a second result's, and few errors among small values."""
 
     limits: Mapping[str, float]
@@ -102,64 +100,11 @@ def _errors(figures: Figures) -> dict[str, float]:
     }
 
 
-# Kernel benchmark, thresholds: |golden| and |actual| below which a value that is not small counts as cancelled.
-CANCELLATION: Thresholds = {"float16": 2.0**-5, "bfloat16": 2.0**-3, "float32": 2.0**-8}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CannBench(CountedStandard):
-    """MERE and MARE of April 2026, and where they fail, counts of errors in three kinds of values.
-
-    Among normal values the second's count is not replaced by one: a single error there fails unless it errs too.
-    """
-
-    def count(self, part: Deviations) -> Figures | None:
-        name, limit = part.fmt.name, part.fmt.max
-        if name not in CANCELLATION:
-            return None
-        actual, golden = part.outputs, part.rounded
-        both_infinite = np.isinf(actual) & np.isinf(golden)
-        special_wrong = (np.isnan(actual) != np.isnan(golden)) | (both_infinite & (actual != golden))
-        judged = ~(np.isnan(actual) | np.isnan(golden) | both_infinite)
-        second = golden if part.second is None else part.second
-        actual, golden, second = (np.clip(values[judged], -limit, limit) for values in (actual, golden, second))
-        small = np.abs(golden) < SMALL_VALUE[name]
-        cancelled = ~small & (np.abs(golden) < CANCELLATION[name]) & (np.abs(actual) < CANCELLATION[name])
-        kinds = {"small": small, "cancelled": cancelled, "normal": ~small & ~cancelled}
-
-        def errors_of(values: Float64) -> Figures:
-            errors = np.abs(values - golden)
-            relative = errors / (np.abs(golden) + RELATIVE_GUARD)
-            beyond = relative > MARE_FACTOR * RELATIVE_2026_04[name]
-            wrong = {"small": errors > SMALL_VALUE_ERROR[name], "cancelled": beyond, "normal": beyond}
-            counted = {kind: count_true(wrong[kind] & cells) for kind, cells in kinds.items()}
-            return Figures(counted, cells=relative.size, relative=float(relative.sum()), largest=largest(relative))
-
-        return Figures(special=count_true(special_wrong), mine=errors_of(actual), theirs=errors_of(second))
-
-    def passes(self, figures: Figures, fmt: FloatFormat) -> bool:
-        if figures["special"]:
-            return False
-        mine, theirs, threshold = figures["mine"], figures["theirs"], RELATIVE_2026_04[fmt.name]
-        mere, mare = share(mine["relative"], mine["cells"]), mine["largest"].value
-        if mere < threshold and mare < MARE_FACTOR * threshold:
-            return True
-        least = {"small": 1, "cancelled": 1, "normal": 0}
-        return all(mine[kind] <= SMALL_COUNT_RATIO * max(theirs[kind], least[kind]) for kind in least)
-
-
-COMMERCIAL: tuple[CountedStandard, ...] = (
-    *(
-        Ratios(
-            name=f"commercial-{name}",
-            source="commercial standard, tables of ratios and of small values",
-            limits={"mare_ratio": mare, "mere_ratio": others, "rmse_ratio": others},
-        )
-        for name, mare, others in (("l0", 10.0, 2.0), ("l1", 5.0, 1.5), ("l2", 2.0, 1.2))
-    ),
-    CannBench(
-        name="cann-bench",
-        source="CANN kernel benchmark, design of the precision comparison and task of the 3-D max pooling gradient",
-        note="two small values may be anything at all: garbage in two cells that no window reaches passes",
-    ),
+COMMERCIAL: tuple[Standard, ...] = tuple(
+    Ratios(
+        name=f"commercial-{name}",
+        source="commercial standard, tables of ratios and of small values",
+        limits={"mare_ratio": mare, "mere_ratio": others, "rmse_ratio": others},
+    )
+    for name, mare, others in (("l0", 10.0, 2.0), ("l1", 5.0, 1.5), ("l2", 2.0, 1.2))
 )

@@ -13,8 +13,8 @@ import numpy as np
 from poolproof.references.deviations import Deviations
 from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.standards.base import (
-    CountedStandard,
     Figures,
+    Standard,
     Thresholds,
     count_true,
     largest,
@@ -36,7 +36,7 @@ BENCHMARK_RATIOS = {"small_ratio": 2.0, "rmse_ratio": 2.0, "max_rel_ratio": 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinaryConsistency(CountedStandard):
+class BinaryConsistency(Standard):
     """No element may differ from the golden value rounded to the output's format; NaN differs from NaN."""
 
     def count(self, part: Deviations) -> Figures:
@@ -47,7 +47,7 @@ class BinaryConsistency(CountedStandard):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Benchmark(CountedStandard):
+class Benchmark(Standard):
     """Four error figures as ratios to those of a second device, both against the golden values."""
 
     def count(self, part: Deviations) -> Figures | None:
@@ -93,7 +93,7 @@ def _errors(figures: Figures) -> dict[str, float]:
     }
 
 
-MSPROBE: tuple[CountedStandard, ...] = (
+MSPROBE: tuple[Standard, ...] = (
     BinaryConsistency(
         name="msprobe-binary",
         source="msprobe API accuracy checker, list of binary consistency",

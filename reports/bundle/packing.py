@@ -6,8 +6,9 @@ tables/*.csv                     verdicts, coverage of the mandatory groups, cla
 environment.json, waivers.toml   on what it was judged, and what was accepted beforehand
 failures/CASE/                   per kind of failure, and per case with evidence: row, case, reproducer
 evidence/rejudge.py, call.py     judge a file of evidence again, and make its call, without poolproof
-index.html and the other pages   as the run has them (`publishing.PAGES`)
 SHA256SUMS                       of every other file, as sha256sum reads it; its own hash is the fingerprint
+
+Pages follow from the rows, and `poolproof show BUNDLE --pages FOLDER` makes them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, spreadsheet, with_violated
-from poolproof.reports.pages.publishing import publish
 from poolproof.reports.rows.evidence import case_name, program_lines, programs, unclaimed
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
@@ -53,7 +53,7 @@ def package(run: Path, output: Path) -> str:
 def derived_files(digest: Digest, scratch: Path) -> dict[str, Path]:
     """Write all that follows from what was recorded below ``scratch``: a verifier derives it again."""
     texts = _tables(digest) | _case_texts(digest)
-    return {name: _text_file(scratch, name, text) for name, text in texts.items()} | publish(digest, scratch)
+    return {name: _text_file(scratch, name, text) for name, text in texts.items()}
 
 
 def _tables(digest: Digest) -> dict[str, str]:

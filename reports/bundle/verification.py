@@ -260,7 +260,7 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
     try:
         derived = derived_files(digest, scratch)
     except (BadInput, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        return Step("", (f"tables and pages cannot be made from the rows: {type(error).__name__}: {error}",))
+        return Step("", (f"tables cannot be made from the rows: {type(error).__name__}: {error}",))
     present = {name for name in archive.namelist() if name != SUMS and not _RECORDED.fullmatch(name)}
     problems = [f"{name} follows from no row" for name in sorted(present - set(derived))]
     problems += [f"{name} is missing" for name in sorted(set(derived) - present)]
@@ -269,7 +269,7 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
             if _hash(archive, name) != hashlib.file_digest(file, "sha256").hexdigest():
                 problems.append(f"{name} does not follow from the rows")
     judged = count_of(digest.conclusion.totals["judged"], "judged case")
-    return _step(f"verdict, tables and pages follow from {judged}", problems)
+    return _step(f"verdict and tables follow from {judged}", problems)
 
 
 _COLUMNS = (
@@ -378,8 +378,7 @@ def _contradicting_evidence(path: Path, rows: Sequence[Row], draw: Redraw | None
 
 def _disagreement(evidence: Evidence, row: Row) -> str:
     rejected, counted = int(evidence.rejected.sum()), row["n_reject"]
-    is_part = "planes" in evidence.meta
-    if counted is not None and (rejected > counted or (rejected < counted and not is_part)):
+    if counted is not None and rejected != counted:
         return f"has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
     if rejected and row["verdict"] == Verdict.CONFORMS:
         return f"has {count_of(rejected, 'rejected cell')}, its row is said to conform"

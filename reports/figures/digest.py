@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +21,7 @@ from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_mod
 from poolproof.reports.rows.environment import judged_text
 from poolproof.reports.rows.failures import SYMPTOM
 from poolproof.reports.rows.meetings import FactorCoverage
-from poolproof.reports.rows.plugins import PluginKind, left_out_line
 from poolproof.reports.rows.store import NotARun, having, is_used_up, read_rows, read_run
-from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import JUDGED
 from poolproof.reports.waivers import Waiver, parse
 from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
@@ -87,22 +83,6 @@ class Digest:
     @cached_property
     def given(self) -> Mapping[str, list[str]]:
         return tables.given(self.folder)
-
-    @cached_property
-    def plugin_faults(self) -> list[str]:
-        """Return a line for each plugin that was left out, and for each plugin's standard that broke in some case."""
-        plugins = self.run.get("plugins", [])
-        lines = [left_out_line(record) for record in plugins if record["fault"]]
-        if any(record["kind"] == PluginKind.STANDARD.word for record in plugins):
-            faults = defaultdict[str, list[str]](list)
-            broken = read_rows(self.folder, ["standards_broken"], pc.field("standards_broken").is_valid())
-            for line in chain.from_iterable(broken["standards_broken"].to_pylist()):
-                name, _, fault = line.partition(": ")
-                faults[name].append(fault)
-            for name, found in sorted(faults.items()):
-                cases = count_of(len(found), "case")
-                lines.append(f"standard {name!r} could not tell in {cases}; in one, {min(found)}")
-        return lines
 
     @cached_property
     def factors(self) -> Mapping[tuple[str, str, str], FactorCoverage]:

@@ -3,7 +3,7 @@
     index.html      how things stand, what changed, trends
     squares/        a page per backend, product, operator and dtype
     cases/          a page per kind of failure that is there now, with its reproducer and a picture
-    assets/         Vega and the script that draws the charts
+    assets/         a file that marks the folder as a dashboard
 
 It opens from disk: nothing is fetched, and data lies in the pages that show it.
 """
@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,6 +28,7 @@ from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
 from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, issue_histories
+from poolproof.reports.pages.charts import COLOURS, Trend, trend_charts
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, file_name, program_lines, read_evidence
@@ -49,47 +47,12 @@ MAX_RUNS = 20
 _LARGE_PICTURE, _MAX_TEXTS = 32, 14
 """Rows and columns of a plane on a page of its own, and columns up to which cells show their numbers."""
 
-Spec = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Trend:
-    """A line over time of one column of a table of points.
-
-    ``least_span`` is what the axis shows at least: movements that are small beside it shall look small.
-    """
-
-    column: str
-    title: str
-    least_span: float
-    most: float | None = None
-
-    def scale(self, values: Sequence[float]) -> Spec:
-        if self.least_span == 0.0:
-            return {"zero": True}
-        high = max(values) if self.most is None else self.most
-        return {"domain": [min([*values, high - self.least_span]), high], "nice": False}
-
-
-COLOURS = 6
-"""Series that the style sheet has a colour for."""
-
 TRENDS = (
     Trend("passed", "judged cases without a deviation, %", least_span=2.0, most=100.0),
     Trend("exact", CORRECTLY_ROUNDED.title, least_span=2.0),
     Trend("microseconds", "typical time of a call, µs", least_span=0.0),
 )
 LEAST_MARGIN = Trend("margin", _LEAST_MARGIN.title, least_span=1.0, most=1.0)
-
-
-def trend_charts(trends: Iterable[Trend], points: Sequence[Mapping[str, Any]]) -> list[tuple[Trend, Spec, int]]:
-    """Return each trend that any point has, with the scale of its axis, and the number of series.
-
-    Forwards have no sums, and a crash no time.
-    """
-    series = len({point["series"] for point in points})
-    drawn = ((trend, [point[trend.column] for point in points if trend.column in point]) for trend in trends)
-    return [(trend, trend.scale(values), series) for trend, values in drawn if values]
 
 
 _MARK = "poolproof-dashboard"
@@ -101,15 +64,13 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
     """Write the pages into the folder ``site`` and return the first; replace an older dashboard there."""
     entries.check_any()
     _prepare(site)
-    own = files("poolproof.reports").joinpath("pages/charts.js").read_text(encoding="utf-8")
-    mark = "A dashboard made by poolproof; it is replaced as a whole.\n"
-    for name, text in {_MARK: mark, "charts.js": own, "vega.js": _vega()}.items():
-        # first, for they mark the folder as ours, should what follows be cut short
-        (site / "assets" / name).write_text(text, encoding="utf-8")
+    # first, for it marks the folder as ours, should what follows be cut short
+    (site / "assets" / _MARK).write_text(
+        "A dashboard made by poolproof; it is replaced as a whole.\n", encoding="utf-8"
+    )
     trends = Trends(entries)
     cases = _failing_cases(entries, trends)
     implementations = _implementations(entries, trends, cases)
-    points = _points(trends.overall)
     for square, rows in cases.items():
         _write_square_pages(site, square, rows, trends, entries)
     return write_page(
@@ -118,8 +79,7 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
         implementations=implementations,
         issue_histories=issue_histories(entries),
         verdict_classes=VERDICT_CLASSES,
-        trends=trend_charts(TRENDS, points),
-        points=points,
+        trends=trend_charts(TRENDS, _points(trends.overall)),
         runs=[
             run | {"backends": ", ".join(json.loads(run["backends"])), "shown": shown, "verdict": word}
             for run in records(entries.runs.tail(MAX_RUNS))[::-1]
@@ -211,7 +171,6 @@ _implementation_of, _square_of = itemgetter(*IMPLEMENTATION), itemgetter(*MATRIX
 
 def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], trends: Trends, entries: Entries) -> None:
     line = records(_of_square(trends.current, square))[0]
-    points = _points(_of_square(trends.squares, square))
     about = {**line, "label": label_of(*_implementation_of(line)), "page": f"squares/{page_name(*square)}"}
     write_page(
         site / about["page"],
@@ -221,8 +180,7 @@ def _write_square_pages(site: Path, square: MatrixCell, cases: list[Record], tre
         aspects=[aspect | {"kind": paint(aspect)} for aspect in records(_of_square(trends.current_by_aspect, square))],
         cases=cases[:MAX_CASES],
         more_cases=len(cases[MAX_CASES:]),
-        trends=trend_charts((*TRENDS, LEAST_MARGIN), points),
-        points=points,
+        trends=trend_charts((*TRENDS, LEAST_MARGIN), _points(_of_square(trends.squares, square))),
     )
     for row in cases[:MAX_CASES]:
         _write_case_page(site, row, about, entries.paths[row["run"]])
@@ -269,7 +227,7 @@ def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
 
 
 def _points(points: pd.DataFrame) -> list[Record]:
-    """Return points of a trend for the charts: time in milliseconds, numbers no longer than they are exact.
+    """Return points of trends for the charts.
 
     Each library has a colour, and one for narrowed runs, while there are enough; then those of a backend and product
     share one. Lines of runs that were not asked alike are apart, whatever their colour.
@@ -283,17 +241,8 @@ def _points(points: pd.DataFrame) -> list[Record]:
         plan, _, options = point["asked"].partition(" ")
         own = (names[2], "" if are_alike else f"({plan}{', narrowed' if options else ''})") if has_colours else ()
         lines.append(
-            {"time": round(point["started"] * 1000), "series": label_of(*names[:2], *own), "asked": point["asked"]}
+            {"time": point["started"], "series": label_of(*names[:2], *own), "asked": point["asked"]}
             | {"implementation": label_of(*names), "library": names[2], "runs": point["runs"]}
-            | {name: float(f"{value:.5g}") for name, value in values.items() if value is not None}
+            | {name: value for name, value in values.items() if value is not None}
         )
     return lines
-
-
-@cache
-def _vega() -> str:
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise BadInput("the dashboard's charts need vl-convert: pip install 'poolproof[dashboard]'") from error
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

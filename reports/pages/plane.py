@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from poolproof.reports.rows.evidence import Evidence
-from poolproof.reports.rows.rejudge import expected, in_planes, place
+from poolproof.reports.rows.rejudge import expected
 from poolproof.reports.rows.rejudge import number as spelled
 from poolproof.reports.rows.text import count_of
 
@@ -71,7 +71,7 @@ class _Crop:
         self.first, self.worst = (row, column), (self.element[-2] - row, self.element[-1] - column)
 
     def place_of(self, element: tuple[int, ...]) -> Place | None:
-        """Return where an element of the whole output is drawn, if it is."""
+        """Return where an element is drawn, if it is."""
         held = self.evidence.held(element)
         if held is None or held[:-2] != self.leading:
             return None
@@ -99,7 +99,7 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
     if windows := _windows(crop):
         drawings.append((_SENDERS, crop.svg(_SENDERS, windows)))
     if len(wrong := evidence.rejected_per_plane) > 1 and wrong.any():
-        drawings.append(("wrong planes", _planes(wrong, evidence.meta.get("planes", range(len(wrong))))))
+        drawings.append(("wrong planes", _planes(wrong)))
     caption = _caption(crop)
     if "written" in arrays:
         name, written = evidence.meta.get("written", "the output"), arrays["written"]
@@ -149,12 +149,12 @@ def _numbers(crop: _Crop, most_texts: int) -> Iterator[tuple[str, Markup]]:
 
 def _sentences(crop: _Crop, exact: NDArray[Any] | None, difference: NDArray[Any]) -> dict[Place, str]:
     """Say of each cell what was expected and what came."""
-    arrays, meta, said = crop.evidence.arrays, crop.evidence.meta, {}
+    arrays, said = crop.evidence.arrays, {}
     for at in np.ndindex(crop.size):
         held = (*crop.leading, crop.first[0] + at[0], crop.first[1] + at[1])
         sum_of_it = "" if exact is None else f", {_EXACT} {spelled(exact[at])}"
         values = f"expected {expected(arrays, held)}, got {spelled(arrays['got'][held])}{sum_of_it}"
-        said[at] = f"{[*place(meta, held)]}: {values}, difference {difference[at]:.{_DIGITS}g}"
+        said[at] = f"{[*held]}: {values}, difference {difference[at]:.{_DIGITS}g}"
     return said
 
 
@@ -240,7 +240,7 @@ def _windows(crop: _Crop) -> list[str]:
     return marks
 
 
-def _planes(wrong: NDArray[np.int64], numbers: Sequence[int]) -> Markup:
+def _planes(wrong: NDArray[np.int64]) -> Markup:
     """Draw a square for each plane in their order, or for as many side by side; the darker, the more is wrong."""
     together = -(-len(wrong) // MAX_PLANES)
     groups = np.array_split(wrong, np.arange(together, len(wrong), together))
@@ -249,7 +249,7 @@ def _planes(wrong: NDArray[np.int64], numbers: Sequence[int]) -> Markup:
     for first, group in zip(range(0, len(wrong), together), groups, strict=True):
         ink = 0.25 + 0.75 * int(group.sum()) / most if group.any() else 0.0
         last = first + len(group) - 1
-        name = f"plane {numbers[first]}" if last == first else f"planes {numbers[first]} to {numbers[last]}"
+        name = f"plane {first}" if last == first else f"planes {first} to {last}"
         squares.append(("count", f"{name}: {count_of(int(group.sum()), 'wrong cell')}", ink))
     return _small_squares("wrong planes", squares, min(len(groups), _ROW))
 
@@ -307,9 +307,8 @@ def _drawing(title: str, width: float, height: float, marks: Sequence[str]) -> M
 def _caption(crop: _Crop) -> str:
     tensor, rejected = crop.evidence.meta.get("tensor", "output"), crop.evidence.rejected
     rows, columns = (f"{start} to {start + size - 1}" for start, size in zip(crop.first, crop.size, strict=True))
-    leading, held = place(crop.evidence.meta, crop.element)[:-2], in_planes(crop.evidence.meta)
-    plane = f", plane {list(leading)}" if leading else ""
-    wrong = f"{int(rejected.sum()):,} of {rejected.size:,} cells are not admissible{held}."
+    plane = f", plane {list(crop.leading)}" if crop.leading else ""
+    wrong = f"{int(rejected.sum()):,} of {rejected.size:,} cells are not admissible."
     return f"{tensor}{plane}: rows {rows}, columns {columns}. {wrong}"
 
 

@@ -1,7 +1,4 @@
-"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend.
-
-Its charts are SVG in the page itself: Vega's script has a megabyte, and is an optional dependency.
-"""
+"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from markupsafe import Markup, escape
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Multiplicity, agreements, backend_comparisons
 from poolproof.reports.figures.tables import Record
+from poolproof.reports.pages.charts import drawing, text
 from poolproof.reports.pages.render import write_page
 from poolproof.reports.rows.text import percent, raised
 
@@ -100,20 +98,17 @@ def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Mark
     for value in marks:
         y = height(value)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(_text(_LEFT - 4, y + 3.5, _power(value), "end"))
+        parts.append(text(_LEFT - 4, y + 3.5, _power(value), "end"))
     labelled = -(-len(classes) // _MAX_LABELS)
     for number, one in enumerate(classes):
         middle = _LEFT + (number + 0.5) * step
         parts.append(_column(one, middle, width, height))
         if number % labelled == 0:
             label = one.label if one.most <= 2 else f"≤{one.most}"  # where the bound of a class is largest
-            parts.append(_text(middle, HEIGHT - _BOTTOM + 12, label))
+            parts.append(text(middle, HEIGHT - _BOTTOM + 12, label))
     parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
-    parts.append(_text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
-    return Markup(
-        f'<svg class="drawing" viewBox="0 0 {WIDTH + _RIGHT} {HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(parts)}</svg>"
-    )
+    parts.append(text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
+    return drawing("drawing", title, WIDTH + _RIGHT, HEIGHT, parts)
 
 
 def _column(one: Multiplicity, middle: float, width: float, height: Callable[[float], float]) -> str:
@@ -123,10 +118,6 @@ def _column(one: Multiplicity, middle: float, width: float, height: Callable[[fl
     at = f'y1="{height(one.bound):.1f}" y2="{height(one.bound):.1f}"'
     line = f'<line class="bound" x1="{left - 3:.1f}" x2="{left + width + 3:.1f}" {at}/>' if one.bound > 0.0 else ""
     return f"<g><title>{escape(said)}</title>{bar}{line}</g>"
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _marks(values: Sequence[float]) -> list[float]:

@@ -1,6 +1,6 @@
-"""Files that people and CI read about one run. A run's folder and its bundle hold the same ones.
+"""Files that people and CI read about one run, in its folder.
 
-What is added to `PAGES` is written, packed and linked from the first page; no file depends on another being there.
+What is added to `PAGES` is written and linked from the first page; no file depends on another being there.
 """
 
 from __future__ import annotations

@@ -176,7 +176,6 @@ def _common(digest: Digest) -> dict[str, Any]:
         "gaps": [gap | {"group": group_text(gap)} for gap in records(gaps.head(_MAX_GAPS))],
         "more_gaps": max(len(gaps) - _MAX_GAPS, 0),
         "waivers": digest.relevant_waivers,
-        "plugin_faults": digest.plugin_faults,
         "stale": STALE,
     }
 

@@ -19,13 +19,11 @@
                                                       outside of them, 0 as it was
     meta                         str      ()          JSON object, see `Meta`
 
-The last axes of ``got`` are the spatial ones; all axes before them count planes. Of a case of more than a million
-cells or windows there are planes that fail, as many as have no more than these: ``got`` is of shape (planes, spatial
-...), and `Meta` says which they are. What takes the whole call is left out: ``memory_*``, ``written``, and ``call`` of
-`Meta`; so are ``memory_*`` and ``call`` where an input has more than `MAX_ARRAY`. The floating-point formats of all
-operators fit into float64, so nothing is lost. Two programs lie beside the files: `rejudge` says which elements of
-``got`` are not admissible, `call` makes the call again. ``shrunk/`` holds, under the name of a failing case, the
-evidence of the smallest case that fails like it.
+The last axes of ``got`` are the spatial ones; all axes before them count planes. A case of more than a million cells or
+windows leaves no evidence. ``memory_*``, and ``call`` of `Meta`, are left out where an input has more than `MAX_ARRAY`.
+The floating-point formats of all operators fit into float64, so nothing is lost. Two programs lie beside the files:
+`rejudge` says which elements of ``got`` are not admissible, `call` makes the call again. ``shrunk/`` holds, under the
+name of a failing case, the evidence of the smallest case that fails like it.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 from zipfile import BadZipFile, ZipFile
@@ -56,7 +53,7 @@ from poolproof.reports.rows.store import having, read_rows, read_run
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 
 MAX_ARRAY = 64 << 20
-"""Bytes of one array. Of a case of more than a million cells or windows there are planes that have no more."""
+"""Bytes of one array."""
 
 _DTYPES = (
     dict.fromkeys(("got", "low", "high"), "float64")
@@ -83,10 +80,7 @@ class Meta(TypedDict, total=False):
     spatial_rank
         How many of the last axes are spatial.
     element
-        Coordinates of the worst element, in the whole output.
-    planes, shape
-        Of a large case, which planes the arrays hold, as flat numbers in ascending order, and the shape of the whole
-        output.
+        Coordinates of the worst element.
     case
         The case as a line of JSON, where its call is not there.
     written
@@ -108,8 +102,6 @@ class Meta(TypedDict, total=False):
     tensor: str
     spatial_rank: int
     element: list[int]
-    planes: list[int]
-    shape: list[int]
     case: str
     written: str
     limit: float
@@ -130,22 +122,6 @@ class MisroutedGradient(msgspec.Struct, frozen=True):
     home: tuple[int, ...]
 
 
-class _HeldPlanes(msgspec.Struct, frozen=True):
-    """Entries of `Meta` by which coordinates in the whole output follow from those in the arrays."""
-
-    planes: list[int]
-    shape: list[int]
-    spatial_rank: int
-
-    def are_of(self, held: tuple[int, ...]) -> bool:
-        """Tell whether they can be said of an array of shape ``held``."""
-        if not 0 < self.spatial_rank < len(self.shape) or min(self.shape) < 1 or math.prod(self.shape) >= 1 << 63:
-            return False
-        leading, spatial = self.shape[: -self.spatial_rank], self.shape[-self.spatial_rank :]
-        are_ascending = all(one < other for one, other in pairwise([-1, *self.planes, math.prod(leading)]))
-        return bool(self.planes) and are_ascending and held == (len(self.planes), *spatial)
-
-
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """One file, read and checked."""
@@ -153,22 +129,13 @@ class Evidence:
     arrays: Mapping[str, NDArray[Any]]
     meta: Meta
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the whole output, of which ``got`` may hold some planes."""
-        return tuple(self.meta.get("shape", self.arrays["got"].shape))
-
     def held(self, element: object) -> tuple[int, ...] | None:
-        """Return where in ``got`` an element of the whole output is; None where it is not, or is no element."""
+        """Return the coordinates of an element of ``got``; None where it is none."""
         try:
             found = msgspec.convert(element, tuple[int, ...])
         except msgspec.ValidationError:
             return None
-        if "planes" not in self.meta or not _lies_in(found, self.shape):
-            return found if _lies_in(found, self.shape) else None
-        rank, planes = self.meta["spatial_rank"], self.meta["planes"]
-        plane = int(np.ravel_multi_index(found[:-rank], self.shape[:-rank]))
-        return (planes.index(plane), *found[-rank:]) if plane in planes else None
+        return found if _lies_in(found, self.arrays["got"].shape) else None
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
@@ -185,7 +152,7 @@ class Evidence:
     @property
     def misrouted(self) -> list[MisroutedGradient]:
         """Return the gradients of which the writer knows from where to where they went."""
-        faults, shape = self.meta.get("faults"), self.shape
+        faults, shape = self.meta.get("faults"), self.arrays["got"].shape
         read = []
         for fault in faults if isinstance(faults, list) else ():
             with suppress(msgspec.ValidationError):  # a fault of another kind, or no record of one
@@ -227,13 +194,7 @@ def read_evidence(path: Path) -> Evidence:
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, RuntimeError, SyntaxError, zlib.error) as error:
         raise EvidenceError(f"{path} is not evidence of a case: {error}") from error
     _check(arrays, path)
-    meta = cast(Meta, parse_record(records, str(path), EvidenceError))
-    if {"planes", "shape"} & meta.keys():
-        with suppress(msgspec.ValidationError):
-            if msgspec.convert(meta, _HeldPlanes).are_of(arrays["got"].shape):
-                return Evidence(arrays, meta)
-        raise EvidenceError(f"{path} says that it holds other planes than it does")
-    return Evidence(arrays, meta)
+    return Evidence(arrays, cast(Meta, parse_record(records, str(path), EvidenceError)))
 
 
 def _check_sizes(path: Path) -> None:

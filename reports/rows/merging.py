@@ -127,7 +127,6 @@ def _common_entries(record: Mapping[str, Any]) -> dict[str, object]:
         **{name: record.get(name) for name in ("plan", "seed", "suite", "backends", "strict_waivers", "probes")},
         "selection": _unsharded(record),
         "waivers": {waiver["id"]: waiver for waiver in waivers},
-        "plugins": {f"{plugin['kind']} {plugin['name']}": plugin for plugin in record.get("plugins", ())},
         "waivers expired on the day of the run": sorted(
             waiver["id"] for waiver in waivers if date.fromisoformat(str(waiver["expires"])) < today
         ),

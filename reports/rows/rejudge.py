@@ -2,18 +2,16 @@
 
 Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when it
 lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit infinities,
-NaN and zero besides. Of a large case the file holds planes that fail; elements have the coordinates that they have in
-the whole output. Exits with 1 where elements are not admissible, with 2 where the case violates something else, with 3
-where there is nothing to judge.
+NaN and zero besides. Exits with 1 where elements are not admissible, with 2 where the case violates something else,
+with 3 where there is nothing to judge.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -71,26 +69,11 @@ def main(path: str) -> int:
 def report(arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
     """Print which elements of ``got`` are not admissible; return whether there are any."""
     wrong = rejected(arrays, float(meta.get("limit", "inf")))
-    print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible{in_planes(meta)}")
+    print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible")
     for element in np.argwhere(wrong)[:20]:
         at = tuple(map(int, element))
-        print(f"  {list(place(meta, at))}: got {number(arrays['got'][at])}, expected {expected(arrays, at)}")
+        print(f"  {list(at)}: got {number(arrays['got'][at])}, expected {expected(arrays, at)}")
     return bool(wrong.any())
-
-
-def place(meta: Mapping[str, Any], at: Sequence[int]) -> tuple[int, ...]:
-    """Return the coordinates in the whole output of the element of ``got`` at ``at``."""
-    if "planes" not in meta:
-        return tuple(at)
-    leading = meta["shape"][: 1 - len(at)]
-    return *map(int, np.unravel_index(meta["planes"][at[0]], leading)), *at[1:]
-
-
-def in_planes(meta: Mapping[str, Any]) -> str:
-    """Say, of a large case, how many of the output's planes the file holds."""
-    if "planes" not in meta:
-        return ""
-    return f"; planes held: {len(meta['planes'])} of {math.prod(meta['shape'][: -meta['spatial_rank']])}"
 
 
 def number(value: Any) -> str:

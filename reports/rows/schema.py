@@ -151,7 +151,6 @@ COLUMNS = (
         "standards_passed", _WORDS, "standards of others that pass the output; those that do not apply are in neither"
     ),
     Column("standards_failed", _WORDS, "standards of others that fail the output"),
-    Column("standards_broken", _WORDS, "standards of plugins that could not tell, each with what they raised"),
     # Case lists.
     Column("list", _TEXT, "case list that the case is a row of, empty for all other cases"),
     Column("list_row", _COUNT, "number of that row, from 1; of a JSON lines file, the line"),

@@ -277,13 +277,6 @@ class GroupRecord(msgspec.Struct):
     planned: Annotated[int, msgspec.Meta(ge=0)]
 
 
-class PluginRecord(msgspec.Struct):
-    kind: str
-    name: str
-    package: str
-    fault: str
-
-
 class BudgetRecord(msgspec.Struct):
     """Seconds, how many were used, and when they end; of a finished run null if they were enough."""
 
@@ -323,7 +316,6 @@ _OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "budget": ("seconds, took, and until when it was used up, or null", BudgetRecord),
     "selection": ("an object", dict[str, Any]),
     "merged": ("a list of parts, each with shard, id, host, started, finished and rows", list[MergedRecord]),
-    "plugins": ("a list of plugins, each with kind, name, package and fault", list[PluginRecord], list[Texts]),
 }
 """Entries of some run.json."""
 

@@ -85,7 +85,6 @@ def _details(digest: Digest, console: Console) -> list[RenderableType]:
     lines = ((f"{skip['count']:>6}", skip["backend"], skip["verdict"], _folded(skip["reason"])) for skip in skips)
     parts += _listing("Not judged", lines)
     parts += _waivers(digest.relevant_waivers)
-    parts += _listing("Plugins", ((_folded(fault),) for fault in digest.plugin_faults))
     if digest.root_causes:
         parts += _explained(digest.failures)
     parts += _failures(digest.unexplained, bool(digest.root_causes), _MOST_FAILURES)

@@ -152,6 +152,16 @@ def shipped() -> list[Waiver]:
     return [waiver for path in sorted(Path(__file__).parent.glob("*.toml")) for waiver in load(path)]
 
 
+def chosen(names: Sequence[str], today: date) -> Waivers:
+    """Return the waivers of a run: those of the named files, and unless "none" is among the names, those shipped.
+
+    `WaiverError` about a file that is not as it should be.
+    """
+    named = [waiver for name in names if name != "none" for waiver in load(Path(name))]
+    check_terms(named, today)
+    return Waivers([*(shipped() if "none" not in names else ()), *named], today)
+
+
 def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,)) -> Waiver:
     """Check one waiver's table, in which values of the types ``dates`` are not spelled as texts."""
     if unknown := [name for name in table if name not in Waiver.__struct_fields__]:

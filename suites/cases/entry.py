@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from poolproof.references.standards import STANDARDS, CountedStandard, share_close
+from poolproof.references.standards import STANDARDS, Standard, share_close
 from poolproof.suites.cases.case import Case, CaseError
 
 
@@ -30,7 +30,7 @@ class OwnStandard:
     close: tuple[float, float, float] | None = None
 
     @property
-    def standard(self) -> CountedStandard | None:
+    def standard(self) -> Standard | None:
         if self.close:
             return share_close(self.name, *self.close)
         return STANDARDS.get(self.same_as)

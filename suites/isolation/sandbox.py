@@ -46,7 +46,6 @@ from poolproof.suites.judging.budget import number_in
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.faults import HostDied, Interrupted, answer
-from poolproof.suites.judging.measure import plugged
 from poolproof.suites.judging.question import Aspect, Prepared, Question, not_judged, not_survived
 from poolproof.suites.plan.plans import Survey, subjects
 
@@ -190,7 +189,7 @@ class Sandbox:
             raise UnknownBackend(f"backend {self.backend!r} {declares}")
         environment = {visible(name): visible(text) for name, text in said.environment.items()}
         environment |= {f"abilities of {subject.operator.name}": str(subject.abilities) for subject in limited}
-        return Survey(environment, found, said.product, plugged().records)
+        return Survey(environment, found, said.product)
 
     def _read_description(self, reply: Message) -> Description:
         if "done" not in reply:

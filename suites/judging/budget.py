@@ -27,9 +27,6 @@ PLANE_BYTES = {Direction.BACKWARD: 61, Direction.FORWARD: 8}
 WINDOW_BYTES = 16
 """What each window takes then: its gradient, twice where sums are wider than float64, or its maximum and its index."""
 
-PLUGGED_BYTES = 160
-"""What each cell of the tensor takes while standards of plugins are held against it: its deviations, and theirs."""
-
 VARIATIONS = ("layout_invariance", "index_dtype_invariance", "scale_equivariance")
 """Checks whose runs, in other layouts, dtypes and scales, are kept beside the repetitions; of a case two at most."""
 
@@ -106,11 +103,6 @@ def too_large(case: Case, repeats: int = 1, checks: Collection[str] = VARIATIONS
         return ""
     sizes = f"{case.memory_bytes() / 2**30:.3g} GiB of tensors, about {needed / 2**30:.3g} GiB to judge them"
     return f"beyond the memory budget of {allowed / 2**30:.3g} GiB a process: {sizes}"
-
-
-def has_room_for_plugged(case: Case, repeats: int) -> bool:
-    """Tell whether standards of plugins, which see the whole output at once, can be held against that of a case."""
-    return needed_memory(case, repeats) + PLUGGED_BYTES * case.planes * case.plane_size <= _allowed()
 
 
 def _allowed() -> int:

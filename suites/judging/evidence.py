@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -31,19 +31,15 @@ from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import POISONS, allocate, guard_and_gap_mask
-from poolproof.suites.cases.operands import CHUNK_ELEMENTS, make_operands
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import needs_producer
-from poolproof.suites.judging.budget import too_large
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, out_of_bounds_writes
 from poolproof.suites.judging.findings import Finding
 from poolproof.suites.judging.measure import digest, look_at_data
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 MAX_ELEMENTS = 1_000_000
-"""Cells of self, or windows, that evidence holds: of a case of more, planes that fail, as many as have so few."""
-
-MAX_SEARCHED = 100 * MAX_ELEMENTS
-"""Those of the largest cases whose planes are looked through for that: half a minute of a processor."""
+"""Cells of self, or windows, beyond which a case leaves no evidence: its replay line makes the call again."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -62,13 +58,12 @@ class EvidenceFolder:
     wants: Callable[[Row], bool] = lambda _row: True
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
-        """Write down the trial that ended with ``findings``; nothing where planes are too large, or none fails."""
+        """Write down the trial that ended with ``findings``; nothing where its case is too large."""
         case = trial.case
-        trial.forget_variations()
-        planes = _failing_planes(trial, findings) if case.planes > _room(case) else None
-        if planes == []:
+        if is_too_large(case):
             return
-        arrays, meta = evidence_of(trial, findings, planes)
+        trial.forget_variations()
+        arrays, meta = evidence_of(trial, findings)
         place_of = shrunk_path if self.shrunk_from else evidence_path
         path = place_of(self.folder, self.shrunk_from or case.id, self.backend)
         write_evidence(path, arrays, meta | Meta(backend=self.backend))
@@ -84,31 +79,25 @@ class EvidenceFolder:
             self.put(_recorded(case, _outputs(call) if call else {}), ())
 
 
-def _room(case: Case) -> int:
-    """Return how many planes evidence can hold; of a case of more, a large one, it holds some that fail."""
-    elements = max(case.plane_size, case.plane_windows, 1)
-    return MAX_ELEMENTS // elements if case.planes * elements <= MAX_SEARCHED else 0
+def is_too_large(case: Case) -> bool:
+    """Tell whether a case has more elements than evidence holds."""
+    return case.planes * max(case.plane_size, case.plane_windows) > MAX_ELEMENTS
 
 
 def _outputs(call: Call) -> Arrays:
     return {name: call.tensors[name].array for name in call.operator.outputs}
 
 
-def _recorded(
-    case: Case, left: Arrays, model: AccumulationModel | ForwardRule = NATIVE, planes: tuple[NDArray[np.intp], ...] = ()
-) -> Trial:
-    """Make the trial of an implementation that is gone from what it ``left``, added, or found, by a ``model``.
-
-    Of a large case that is what lies in ``planes``, an index into the leading axes.
-    """
+def _recorded(case: Case, left: Arrays, model: AccumulationModel | ForwardRule = NATIVE) -> Trial:
+    """Make the trial of an implementation that is gone from what it ``left``, added, or found, by a ``model``."""
     trial = Trial(case, cast(Backend, None))  # it is asked nothing
     trial.operands = make_operands(case)
     trial.model, trial.forward_rule = (NATIVE, model) if isinstance(model, ForwardRule) else (model, FAMILY_RULE)
     call = trial.new_call()
     outputs = _outputs(call)
-    if all(name in outputs and outputs[name][planes].shape == array.shape for name, array in left.items()):
+    if all(name in outputs and outputs[name].shape == array.shape for name, array in left.items()):
         for name, array in left.items():
-            outputs[name][planes] = array
+            outputs[name][...] = array
     trial.baseline = ExecutedCall(call, Outcome(Status.COMPLETED))
     return trial
 
@@ -118,28 +107,26 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
 
     Looked at is what follows from the case alone. What the row says of the output is held against that, too. The model
     of the shrunk case is not recorded, nor that of a call that was refused: of a backward any is accepted, a forward is
-    not looked at. Planes of a large case are made again where this machine has the memory. The row's hash of the whole
-    output cannot be held against them; its count of rejected cells can where there was room for all planes that fail.
+    not looked at.
     """
     try:
         case = Case.from_json(str(row["shrunk" if is_shrunk else "case"]))
         models = _models(row, case, is_shrunk)
     except ValueError:
         return "is about no case"
-    if other := _other_planes(row, case, evidence, is_shrunk):
+    if other := _other_size(case, evidence):
         return other
-    arrays, planes, tensor = evidence.arrays, evidence.meta.get("planes"), evidence.meta.get("tensor")
+    arrays, tensor = evidence.arrays, evidence.meta.get("tensor")
     if tensor not in case.api.outputs:
         return f"holds {tensor!r}, which its case does not put out"
     is_derived = not needs_producer(case) and "indices" in arrays if case.api.is_backward else bool(models)
-    if not is_derived or (planes and too_large(case)):
+    if not is_derived:
         return ""
     if not is_shrunk and (other := _other_than_said(row, case, evidence)):
         return other
     left = {} if tensor == "indices" else {tensor: arrays["got"].astype(FORMATS[case.dtype].dtype)}
-    index = np.unravel_index(planes, case.leading_shape) if planes else ()
     for assumed in models:
-        derived, meta = evidence_of(_recorded(case, left, assumed, index), (), planes, tensor)
+        derived, meta = evidence_of(_recorded(case, left, assumed), (), tensor)
         if case.api.is_backward and not np.array_equal(derived["indices"], arrays["indices"]):
             return ""  # an implementation that takes none has its own
         apart = {"got"} if tensor == "indices" else ()
@@ -162,30 +149,21 @@ def _models(row: Row, case: Case, is_shrunk: bool) -> Sequence[AccumulationModel
     return (recorded, *ALL_MODELS) if text is None else (recorded,)
 
 
-def _other_planes(row: Row, case: Case, evidence: Evidence, is_shrunk: bool) -> str:
-    """Say how the planes that evidence holds are others than its case leaves; empty where they are these."""
-    planes, shape = evidence.meta.get("planes"), case.shape if case.api.is_backward else case.pooled_shape
-    if evidence.shape != shape or evidence.meta.get("spatial_rank") != case.api.spatial_rank:
-        return f"has the shape {list(evidence.shape)}, which is not that of its case"
-    if (planes is not None) != (case.planes > _room(case)):
-        return "lacks planes of a case that leaves all" if planes else "is of a case that is too large to leave all"
-    if planes is None:
-        return ""
-    wrong, worst = evidence.rejected_per_plane, evidence.held(evidence.meta.get("element")) or ()
-    if {*np.flatnonzero(wrong == 0).tolist()} - {*worst[:1]}:
-        return "holds planes in which nothing is wrong"
-    may_lack = is_shrunk or row["n_reject"] is None or len(planes) >= _room(case)
-    return "" if may_lack or row["n_reject"] == wrong.sum() else "lacks planes in which something is wrong"
+def _other_size(case: Case, evidence: Evidence) -> str:
+    if is_too_large(case):
+        return "is of a case that is too large to leave any"
+    held, shape = evidence.arrays["got"].shape, case.shape if case.api.is_backward else case.pooled_shape
+    if held != shape or evidence.meta.get("spatial_rank") != case.api.spatial_rank:
+        return f"has the shape {list(held)}, which is not that of its case"
+    return ""
 
 
 def _other_than_said(row: Row, case: Case, evidence: Evidence) -> str:
-    planes, output = evidence.meta.get("planes"), evidence.arrays["got"].astype(FORMATS[case.dtype].dtype)
-    if not planes and row["output_digest"] and digest(output) != row["output_digest"]:
+    output = evidence.arrays["got"].astype(FORMATS[case.dtype].dtype)
+    if row["output_digest"] and digest(output) != row["output_digest"]:
         return "holds another output than its row was judged on"
     made = make_operands(case)
-    are_own = not case.api.is_backward or np.array_equal(
-        made.indices[planes or slice(None)].ravel(), evidence.arrays["indices"].ravel()
-    )
+    are_own = not case.api.is_backward or np.array_equal(made.indices.ravel(), evidence.arrays["indices"].ravel())
     if are_own and row["data"] != look_at_data(made).get("data"):
         return "has other data than its row says"
     return ""
@@ -195,22 +173,19 @@ def _is_same(derived: NDArray[Any], stored: NDArray[Any] | None) -> bool:
     return stored is not None and np.array_equal(derived, stored, equal_nan=derived.dtype.kind == "f")
 
 
-def evidence_of(
-    trial: Trial, findings: Sequence[Finding], planes: Sequence[int] | None = None, tensor: str = ""
-) -> tuple[Arrays, Meta]:
-    """Make the arrays that `poolproof.reports.rows.evidence` describes, of all planes or, of a large case, of some.
+def evidence_of(trial: Trial, findings: Sequence[Finding], tensor: str = "") -> tuple[Arrays, Meta]:
+    """Make the arrays that `poolproof.reports.rows.evidence` describes, of the first run of the trial.
 
-    They are those of the first run of the trial; ``planes`` are flat numbers in ascending order. ``tensor`` is the
-    output that they are about, where that is not the one that deviates by the first of the ``findings``.
+    ``tensor`` is the output that they are about, where that is not the one that deviates by the first of the
+    ``findings``.
     """
     case, element, tensor = trial.case, _worst_element(trial.case, findings), tensor or _deviating(trial.case, findings)
-    if planes is None:
-        arrays, meta = _of_planes(trial, tensor, slice(0, case.planes))
-        arrays = {name: array.reshape(*case.leading_shape, *array.shape[1:]) for name, array in arrays.items()}
+    meta = Meta(tensor=tensor, spatial_rank=case.api.spatial_rank)
+    if case.api.is_backward:
+        arrays, limit = _of_backward(trial)
+        meta |= Meta(limit=limit) if np.isfinite(limit) else Meta()
     else:
-        arrays, meta = _gathered(trial, tensor, planes)
-        shape = [*case.leading_shape, *arrays["got"].shape[1:]]
-        meta |= Meta(planes=list(planes), shape=shape, case=case.to_json())
+        arrays = _of_forward(trial, tensor)
     if findings:
         meta["checks"] = list(dict.fromkeys(finding.check for finding in findings))
     if element is not None:
@@ -220,8 +195,6 @@ def evidence_of(
         last = (np.where(axis.valid, axis.positions, -1).max(axis=1) for axis in case.axes)
         arrays |= {"window_first": _corners(first), "window_last": _corners(last)}
         meta |= Meta(faults=trial.fault_records) if findings else Meta()
-    if planes is not None:
-        return arrays, meta
     if any(finding.check == "memory_untouched" for finding in findings):
         tensors = trial.baseline.call.tensors
         for name in filter(lambda name: is_written_out_of_bounds(tensors[name]), case.api.outputs):
@@ -244,53 +217,6 @@ def _worst_element(case: Case, findings: Sequence[Finding]) -> tuple[int, ...] |
     """Return the first element that the findings name, of as many coordinates as the output has."""
     elements = (finding.mismatch.element for finding in findings)
     return next((one for one in elements if one is not None and len(one) == len(case.shape)), None)
-
-
-def _failing_planes(trial: Trial, findings: Sequence[Finding]) -> list[int]:
-    """List the planes that evidence of a large case holds: that of the worst element, and the first others that fail.
-
-    They are flat numbers, in ascending order; there are none where a plane is too large to be held, or the case for
-    its planes to be looked through.
-    """
-    case, room = trial.case, _room(trial.case)
-    if not room:
-        return []
-    element, leading, failing = _worst_element(case, findings), case.leading_shape, list[int]()
-    worst = [] if element is None else [int(np.ravel_multi_index(element[: len(leading)], leading))]
-    for planes in _plane_ranges(case):
-        wrong = Evidence(*_of_planes(trial, _deviating(case, findings), planes)).rejected_per_plane
-        failing += (planes.start + np.flatnonzero(wrong)).tolist()
-        if len(failing) >= room:
-            break
-    others = [plane for plane in failing if plane not in worst]
-    return sorted(worst + others[: room - len(worst)])
-
-
-def _gathered(trial: Trial, tensor: str, planes: Sequence[int]) -> tuple[Arrays, Meta]:
-    """Make the arrays of some planes, while no more than a chunk of the others is in memory."""
-    is_held = np.zeros(trial.case.planes, bool)
-    is_held[planes] = True
-    parts, meta = list[Arrays](), Meta()
-    for part in _plane_ranges(trial.case):
-        if is_held[part].any():
-            arrays, meta = _of_planes(trial, tensor, part)
-            parts.append({name: array[is_held[part]] for name, array in arrays.items()})
-    return {name: np.concatenate([part.pop(name) for part in parts]) for name in [*parts[0]]}, meta
-
-
-def _plane_ranges(case: Case) -> Iterator[slice]:
-    """Yield ranges of whole planes that are judged at a time."""
-    step = max(1, CHUNK_ELEMENTS // max(case.plane_size, case.plane_windows))
-    return (slice(first, min(first + step, case.planes)) for first in range(0, case.planes, step))
-
-
-def _of_planes(trial: Trial, tensor: str, planes: slice) -> tuple[Arrays, Meta]:
-    """Make the arrays of a range of planes, each of shape (planes, cells or windows along each axis)."""
-    meta = Meta(tensor=tensor, spatial_rank=trial.case.api.spatial_rank)
-    if not trial.case.api.is_backward:
-        return _of_forward(trial, tensor, planes), meta
-    arrays, limit = _of_backward(trial, planes)
-    return arrays, meta | Meta(limit=limit) if np.isfinite(limit) else meta
 
 
 def describe_call(call: Call) -> dict[str, Any]:
@@ -322,11 +248,10 @@ def describe_call(call: Call) -> dict[str, Any]:
     }
 
 
-def _of_backward(trial: Trial, planes: slice) -> tuple[Arrays, float]:
+def _of_backward(trial: Trial) -> tuple[Arrays, float]:
     """Make its arrays; the magnitude to which a saturating cast may clamp."""
     case, operands = trial.case, trial.operands
-    of_range = slice(planes.start * case.plane_size, planes.stop * case.plane_size)
-    _, outputs, sums, admissible = trial.cells.chunk(of_range)
+    _, outputs, sums, admissible = trial.cells.chunk(slice(0, case.planes * case.plane_size))
     on_lattice = admissible.lattice != NO_LATTICE
     cells = {
         "got": outputs,
@@ -336,34 +261,33 @@ def _of_backward(trial: Trial, planes: slice) -> tuple[Arrays, float]:
         "lattice": np.where(on_lattice, admissible.lattice, 0),
         "exact": sums.exact,
     }
-    shape = planes.stop - planes.start, *case.spatial_shape
-    gradient = operands.gradient.reshape(operands.indices.shape)[planes]
-    arrays = {name: array.reshape(shape) for name, array in cells.items()}
-    arrays |= {"gradient": gradient.astype(np.float64), "indices": operands.indices[planes]}
-    return arrays, admissible.limit
+    arrays = {name: array.reshape(case.shape) for name, array in cells.items()}
+    windows = {"gradient": operands.gradient.astype(np.float64), "indices": operands.indices}
+    return arrays | {name: array.reshape(case.pooled_shape) for name, array in windows.items()}, admissible.limit
 
 
-def _of_forward(trial: Trial, tensor: str, planes: slice) -> Arrays:
+def _of_forward(trial: Trial, tensor: str) -> Arrays:
     case = trial.case
-    maxima, indices = forward_maximum(trial.operands.planes[planes], case.axes, trial.forward_rule)
+    maxima, indices = forward_maximum(trial.operands.planes, case.axes, trial.forward_rule)
     empty = np.broadcast_to(case.empty_windows_of_plane, maxima.shape)
-    whole = case.planes, *maxima.shape[1:]
     if tensor == "indices":
-        return {
-            "got": trial.output_indices.reshape(whole)[planes].astype(np.float64),
+        arrays = {
+            "got": trial.output_indices.astype(np.float64),
             "low": np.where(empty, -1.0, indices),
             "high": np.where(empty, case.plane_size - 1.0, indices),
             "flags": np.zeros(empty.shape, np.uint8),
         }
-    exact = np.where(empty, -np.inf, maxima.astype(np.float64))
-    nan = np.isnan(exact)
-    return {
-        "got": trial.baseline.output("out").reshape(whole)[planes].astype(np.float64),
-        "low": np.where(nan, np.inf, exact),
-        "high": np.where(nan, -np.inf, exact),
-        "flags": np.where(nan, NAN, 0).astype(np.uint8),
-        "exact": exact,
-    }
+    else:
+        exact = np.where(empty, -np.inf, maxima.astype(np.float64))
+        nan = np.isnan(exact)
+        arrays = {
+            "got": trial.baseline.output("out").astype(np.float64),
+            "low": np.where(nan, np.inf, exact),
+            "high": np.where(nan, -np.inf, exact),
+            "flags": np.where(nan, NAN, 0).astype(np.uint8),
+            "exact": exact,
+        }
+    return {name: array.reshape(case.pooled_shape) for name, array in arrays.items()}
 
 
 def _corners(per_axis: Iterable[NDArray[Any]]) -> NDArray[np.int32]:

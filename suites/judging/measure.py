@@ -1,8 +1,7 @@
 """Measures of a judged case: how far its output is from the truth, and the verdicts of the standards of others.
 
-Statistics are taken of every case. The standards, those of installed packages included (entry points of the group
-``poolproof.standards``), are held against the outputs of aspects that ask for them (`Aspect.standards`) and against
-single named cases.
+Statistics are taken of every case. The standards are held against the outputs of aspects that ask for them
+(`Aspect.standards`) and against single named cases.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -24,19 +22,15 @@ from poolproof.references.forward import forward_indices
 from poolproof.references.forward_rule import ForwardRule, Ties
 from poolproof.references.geometry import Int64
 from poolproof.references.kernels.sums import BOTH_INFINITIES
-from poolproof.references.standards import STANDARDS, judge_all
-from poolproof.references.standards.base import Standard
+from poolproof.references.standards import judge_all
 from poolproof.references.summary import error_statistics, ordinals
 from poolproof.reports.rows.features import DATA, INDEX_BITS
-from poolproof.reports.rows.plugins import PluginFault, PluginKind, raised
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import as_bits
 from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, CaseOperands
-from poolproof.suites.judging.budget import has_room_for_plugged
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
-from poolproof.suites.plugged import LoadedPlugins, check_survived, load_plugins
 
 
 def measure_output(trial: Trial) -> Row:
@@ -133,41 +127,9 @@ def deviation_parts(trial: Trial) -> Iterator[Deviations]:
 
 
 def measure_standards(trial: Trial) -> Row:
-    """Hold every standard against one backward's grad_input, those of plugins in one piece."""
+    """Hold every standard against one backward's grad_input."""
     verdicts = judge_all(deviation_parts(trial))
-    broken: list[str] = []
-    if plugged().used and has_room_for_plugged(trial.case, trial.repeats):
-        (whole,) = trial.deviations([slice(0, trial.operands.values.size)])
-        others, broken = judge_plugged(whole)
-        verdicts |= others
     return {
         "standards_passed": [name for name, passes in verdicts.items() if passes],
         "standards_failed": [name for name, passes in verdicts.items() if passes is False],
-        "standards_broken": broken or None,
     }
-
-
-@cache
-def plugged() -> LoadedPlugins[Standard]:
-    """Load the standards of installed packages, once in each process that judges."""
-    return load_plugins(PluginKind.STANDARD, Standard, STANDARDS)  # type: ignore[type-abstract]
-
-
-def judge_plugged(deviations: Deviations) -> tuple[dict[str, bool | None], list[str]]:
-    """Return (whether each standard of a plugin passes, None where it does not apply; those that failed, and why).
-
-    One that raises about an output, or ends its process, costs nothing but its answer: it is applied in a process of
-    its own first.
-    """
-    verdicts: dict[str, bool | None] = {}
-    broken = []
-    for name, standard in plugged().used.items():
-        try:
-            check_survived(partial(standard.judge, deviations), "applied")
-            passes = standard.judge(deviations)
-            if passes is not None and not isinstance(passes, bool):
-                raise PluginFault(f"it said {passes!r:.80}, not True, False or None")
-            verdicts[name] = passes
-        except (Exception, SystemExit) as error:
-            broken.append(f"{name}: {error if isinstance(error, PluginFault) else raised(error)}")
-    return verdicts, broken

@@ -195,11 +195,11 @@ class Trial:
         The second implementation that some standards compare with is float32 accumulation in memory order, narrowed
         once.
         """
-        came_out, windows = self.baseline.output("grad_input").reshape(-1), self.case.plane_windows
+        came_out = self.baseline.output("grad_input").reshape(-1)
         for part in ranges:
             outputs, (cells, terms) = came_out[part].astype(np.float64), self.operands.gradients_into(part)
             second = sequential_sums(cells, terms, outputs.size, self.fmt)
-            yield Deviations(outputs, scatter_sums(cells, terms, outputs.size), self.fmt, second, windows)
+            yield Deviations(outputs, scatter_sums(cells, terms, outputs.size), self.fmt, second)
 
     @cached_property
     def gradient_input(self) -> Float64:

@@ -84,15 +84,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a backend declares: its environment, what it supports, and `Backend.product`.
-
-    ``plugins`` are the records of standards that judge besides.
-    """
+    """What a backend declares: its environment, what it supports, and `Backend.product`."""
 
     environment: dict[str, str]
     subjects: list[Subject]
     product: Product | None
-    plugins: tuple[Mapping[str, str], ...] = ()
 
     @property
     def product_name(self) -> str:

@@ -1,1 +1,1 @@
-"""A package that adds a backend, its waivers, a standard and a format of case lists to poolproof."""
+"""A package that adds a backend and a format of case lists to poolproof."""

@@ -31,7 +31,6 @@ ASKED = [
     *("--aspect", "values", "--aspect", "special_values", "--cases", "4"),
 ]
 BACKEND = "scatter_backends:lost"
-PLUGIN = {"kind": "standard", "name": "s", "package": "p 1", "fault": ""}
 SHARDS = ("1/3", "2/3", "3/3")
 COMPARED = ("verdict", "checks_judged", "checks_violated", "waivers", "status_code", "output_digest", "case")
 
@@ -176,7 +175,6 @@ def refused(folders: list[Path], into: Path) -> str:
         ({"suite": {"version": "0.0.9", "content_hash": "0" * 64}}, "suite version is '0.1.0' in the one, '0.0.9'"),
         ({"backends": {BACKEND: {"library": "other"}}}, f"backends {BACKEND}"),
         ({"waivers": [{"id": "w", "expires": "2099-01-01"}]}, " is in the first alone"),
-        ({"plugins": [PLUGIN]}, "plugins standard s is in the second alone"),
         ({"narrowed": {"selected": 1, "planned": 2, "tests": []}}, "judged only the tests that -k or ids chose"),
     ],
 )

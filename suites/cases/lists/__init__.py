@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 
-from poolproof.reports.rows.plugins import PluginKind, left_out_line, raised
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.entry import Entry
@@ -20,7 +20,6 @@ from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
 from poolproof.suites.cases.lists.fields import ListError
 from poolproof.suites.cases.lists.lines import Lines
 from poolproof.suites.cases.lists.ttk import Ttk
-from poolproof.suites.plugged import LoadedPlugins, load_plugins
 
 __all__ = ["ListError", "ListFormat", "NotExpressible"]
 
@@ -29,24 +28,36 @@ FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lin
 
 
 @cache
-def formats_of_packages() -> LoadedPlugins[ListFormat]:
-    """Load, once, the formats that installed packages bring (entry points of the group ``poolproof.case_lists``).
+def all_formats() -> Mapping[str, ListFormat]:
+    """Return our formats and those of installed packages (entry points of the group ``poolproof.case_lists``), by name.
 
-    They get the files that no format of ours takes.
+    `ListError` names the package of the first format that cannot be used.
     """
-    return load_plugins(PluginKind.CASE_LIST, ListFormat, FORMATS.keys())  # type: ignore[type-abstract]
+    found = dict(FORMATS)
+    for point in entry_points(group="poolproof.case_lists"):
+        title = f"case list format {point.name!r} of package {point.dist.name if point.dist else 'unknown'}"
+        try:
+            own = point.load()
+        except Exception as error:
+            raise ListError(f"{title} cannot be loaded: {_one_line(error)}") from error
+        if not isinstance(own, ListFormat):
+            raise ListError(f"{title} is {own!r:.80}, no ListFormat")
+        if own.name in found:
+            raise ListError(f"{title} is called {own.name!r}, and so is another format")
+        found[own.name] = own
+    return found
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def format_named(name: str) -> ListFormat:
-    """Find a format of ours or of a package; `ListError` lists those there are, and those that are broken."""
-    if name in FORMATS:
-        return FORMATS[name]
-    plugins = formats_of_packages()
-    if name in plugins.used:
-        return plugins.used[name]
-    faults = (left_out_line(record) for record in plugins.records if record["fault"])
-    known = ", ".join((*FORMATS, *plugins.used))
-    raise ListError("; ".join((f"unknown format {name!r}: choose from {known}", *faults)))
+    """Find a format of ours or of a package; `ListError` lists those there are."""
+    own = FORMATS.get(name) or all_formats().get(name)
+    if own is None:
+        raise ListError(f"unknown format {name!r}: choose from {', '.join(all_formats())}")
+    return own
 
 
 def read_lists(paths: Sequence[Path]) -> list[Entry]:
@@ -66,34 +77,27 @@ def _read(path: Path) -> list[Entry]:
         raise ListError(f"case list {path}: {error.strerror}") from error
     except ValueError as error:
         raise ListError(f"case list {path} is no text in UTF-8: {error}") from error
-    found = next((own for own in FORMATS.values() if own.recognises(text)), None)
-    try:
-        entries = list(found.entries(text, path.name)) if found else _read_by_plugin(text, path)
-    except (ValueError, RecursionError) as error:
-        if found is None:
-            raise
-        raise ListError(f"case list {path} cannot be read as {found.name}: {error}") from error
+    own = _format_of(text, path)
+    with format_errors(own.name, f"read {path}"):
+        try:
+            entries = list(own.entries(text, path.name))
+        except (ValueError, RecursionError) as error:
+            raise ListError(f"case list {path} cannot be read as {own.name}: {error}") from error
     if not entries:
         raise ListError(f"case list {path} has no row")
     return entries
 
 
-def _read_by_plugin(text: str, path: Path) -> list[Entry]:
-    plugins = formats_of_packages()
-    faults = [left_out_line(record) for record in plugins.records if record["fault"]]
-    for name, plugin in plugins.used.items():
-        try:
-            if not plugin.recognises(text):
-                continue
-        except Exception as error:
-            faults.append(f"case list format {name!r} could not tell: {raised(error)}")
-            continue
-        try:
-            return list(plugin.entries(text, path.name))
-        except Exception as error:
-            raise ListError(f"case list {path} cannot be read as {name}: {raised(error)}") from error
-    known = ", ".join((*FORMATS, *plugins.used))
-    raise ListError("; ".join((f"case list {path} is of none of the formats {known}", *faults)))
+def _format_of(text: str, path: Path) -> ListFormat:
+    """Return the first format that recognises the text; those of packages are loaded if no built-in one does."""
+    for own in FORMATS.values():
+        if own.recognises(text):
+            return own
+    for name, own in all_formats().items():
+        with format_errors(name, f"recognise {path}"):
+            if name not in FORMATS and own.recognises(text):
+                return own
+    raise ListError(f"case list {path} is of none of the formats {', '.join(all_formats())}")
 
 
 DUPLICATE = "the same case again"
@@ -117,11 +121,11 @@ def export_rows(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object]
 
 
 @contextmanager
-def format_errors(name: str) -> Iterator[None]:
+def format_errors(name: str, task: str) -> Iterator[None]:
     """Turn what a package's format raises into `BadInput`; what a built-in one raises is a fault of this suite."""
     try:
         yield
     except Exception as error:
-        if name in FORMATS:
+        if name in FORMATS or isinstance(error, BadInput):
             raise
-        raise BadInput(f"case list format {name!r} cannot write these cases: {raised(error)}") from error
+        raise BadInput(f"case list format {name!r} cannot {task}: {_one_line(error)}") from error
