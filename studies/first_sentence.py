@@ -24,9 +24,7 @@ from pathlib import Path
 import click
 
 from poolproof.backends.emulator.defects import defects
-from poolproof.reports.clusters import FailureCluster, kinds_of
-from poolproof.reports.clusters.clustering import clusters_of
-from poolproof.reports.clusters.terms import feature_column
+from poolproof.reports.clusters import FailureCluster, clusters_of, describe, kinds_of
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.schema import Row
@@ -96,8 +94,7 @@ def covers(cluster: FailureCluster, row: Row) -> bool:
     """Tell whether a row is of what the sentence speaks and meets the condition; a feature that it lacks meets none."""
     values = features_of(row)
     return all(row[column] == value for column, value in cluster.scope) and all(
-        term.feature in values and bool(term.holds(feature_column(term.feature, [values[term.feature]])).all())
-        for term in cluster.terms
+        term.feature in values and term.is_met_by(values[term.feature]) for term in cluster.terms
     )
 
 
@@ -133,7 +130,7 @@ def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[
 def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, seed: int) -> bool:
     """Print what is told first of a defect, and what of it holds; return whether it is false."""
     product = defects()[defect].products[0]
-    print(f"{defect} ({what}): {first.sentence if first else 'nothing'}", flush=True)
+    print(f"{defect} ({what}): {describe(first) if first else 'nothing'}", flush=True)
     for line in first.probed if first else ():
         print(f"    {line}", flush=True)
     if first is None:

@@ -29,10 +29,9 @@ from itertools import islice
 from pathlib import Path
 
 import click
-import pandas as pd
 
 from poolproof.backends.emulator.defects import VARIABLE, defects
-from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures, kinds_of
+from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures, describe, kinds_of
 from poolproof.reports.clusters.clustering import open_clusters
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
@@ -73,7 +72,7 @@ class Told:
     def of(cls, suspect: FailureCluster) -> Told:
         terms = tuple(map(str, suspect.terms))
         fails = kinds_of(suspect)
-        return cls(suspect.sentence, terms, fails, suspect.has_condition, suspect.is_exact, len(suspect.cases))
+        return cls(describe(suspect), terms, fails, suspect.has_condition, suspect.is_exact, len(suspect.cases))
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class Judged:
         return self.rows[-1]
 
     def suspects(self) -> tuple[FailureCluster, ...]:
-        return cluster_failures(pd.DataFrame(self.rows))
+        return cluster_failures(self.rows)
 
     def diagnose(self, found: tuple[FailureCluster, ...], seconds: float) -> tuple[FailureCluster, ...]:
         """Describe them after further cases."""

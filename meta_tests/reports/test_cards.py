@@ -1,6 +1,5 @@
 """The page of a run begins with what is wrong, one card each, from real failing runs; one that conforms has none."""
 
-import json
 import re
 import shutil
 from html import unescape
@@ -8,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from forging import rewrite
-from poolproof.reports.clusters import asides
-from poolproof.reports.clusters.clustering import SIZED, size_of
+from poolproof.reports.clusters import describe
+from poolproof.reports.clusters.cluster import SIZED, size_of
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.pages import run as run_page
 from poolproof.reports.pages.run import cards, write_run_page
 from poolproof.reports.rows.evidence import evidence_path
 from poolproof.reports.rows.failures import replay_line
@@ -40,7 +37,7 @@ def test_each_thing_that_is_wrong_has_a_card_that_shows_a_case_of_its_own(failin
     shown = cards(digest)
     assert len(shown) == len(digest.root_causes) == page.count('class="failure suspect"') > 0
     for card in shown:
-        assert card.cluster.sentence in unescape(page)
+        assert describe(card.cluster) in unescape(page)
         assert replay_line(card.cluster.smallest) in unescape(page)
         assert card.drawn in card.cluster.cases
         assert failing / card.evidence == evidence_path(failing, card.drawn, card.cluster.backend)
@@ -75,7 +72,7 @@ def test_links_lead_from_cards_to_squares_and_back(tmp_path: Path) -> None:
     page = page_of(made, tmp_path)
     ids, targets = set(re.findall(r'\bid="([^"]+)"', page)), re.findall(r'href="#([^"]+)"', page)
     assert len(card.squares) == len(OPERATORS) * len(ASPECTS)
-    assert card.squares.total() == card.cluster.failing
+    assert card.squares.total() == card.cluster.counts.failing
     assert set(targets) <= ids
     assert targets.count("suspect-1") == len(card.squares)
     assert page.count('class="number bad" id=') == len(card.squares)
@@ -103,19 +100,3 @@ def test_a_browser_goes_from_a_card_to_its_evidence(failing: Path, width: int) -
         for link in page.locator(".suspect a[href^='evidence/']").all():
             assert (failing / link.get_attribute("href")).is_file()
         assert not visit.complaints
-
-
-def test_a_cause_says_what_became_of_gradients_and_draws_the_case_that_tells_most(
-    failing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    faults = {"decoded_faults": json.dumps([{"kind": "lost", "cell": [0, 0, 1, 1]}])}
-    rewrite(failing, lambda rows: [row | faults if row["n_reject"] else row for row in rows])
-    smaller, larger = sorted(path.stem.rpartition("-")[2] for path in failing.glob("evidence/*.npz"))
-    for drawn, told in ((smaller, larger), (larger, "")):  # of planes of one size, that of the last id
-        monkeypatch.setattr(run_page, "_with_evidence", lambda *_, drawn=drawn: drawn)
-        (card,), page = cards(read_digest(failing)), page_of(failing, tmp_path)
-        ((way, number),) = card.cluster.astray
-        assert f"in {number} of {number} decodable cases {way}" in page
-        assert f"in {number} of {number} decodable cases {way}" in asides(card.cluster)
-        assert (card.drawn, card.told, card.telling is not None) == (drawn, told, bool(told))
-        assert (f"Case {larger}: " in page) == (larger in {told, drawn} - {card.cluster.smallest["case_id"]})

@@ -7,12 +7,13 @@ import pytest
 
 from poolproof.reports.ci import services as ci
 from poolproof.reports.ci.junit import write_junit
-from poolproof.reports.clusters import cluster_failures
+from poolproof.reports.clusters import cluster_failures, describe
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, load
 from poolproof.reports.pages.run import write_run_summary
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import COLUMNS
+from poolproof.reports.rows.store import read_rows
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run, shown
 
 HALF = {(operator, "float16", aspect): ["violates"] * 4 for operator in OPERATORS for aspect in ASPECTS}
@@ -31,12 +32,13 @@ def digest(tmp_path: Path) -> Digest:
 
 def test_a_digest_knows_the_suspects_with_the_whole_row_of_the_smallest(digest: Digest) -> None:
     claimed, alone = digest.clusters
-    assert claimed.sentence == SENTENCE
-    assert (alone.has_condition, alone.failing) == (False, 1)
+    assert describe(claimed) == SENTENCE
+    assert (alone.has_condition, alone.counts.failing) == (False, 1)
     assert set(claimed.smallest) == {column.name for column in COLUMNS}
     failing = load(digest.folder, where=HAS_FAILED)["case_id"]
     assert sorted([*claimed.cases, *alone.cases]) == sorted(failing)
-    assert [suspect.sentence for suspect in cluster_failures(load(digest.folder))] == [claimed.sentence, alone.sentence]
+    found = cluster_failures(read_rows(digest.folder).to_pylist())
+    assert [describe(suspect) for suspect in found] == [describe(claimed), describe(alone)]
 
 
 @pytest.mark.parametrize("width", [80, 120])

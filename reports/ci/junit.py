@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
-from poolproof.reports.clusters import asides
+from poolproof.reports.clusters import asides, describe
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, failures, records
 from poolproof.reports.rows.failures import KIND, failure_text
@@ -67,7 +67,7 @@ def _suite(root: ElementTree.Element, digest: Digest, backend: str) -> ElementTr
     for cluster in digest.root_causes:
         if cluster.backend == backend:
             case = ElementTree.SubElement(suite, "testcase", classname=f"{backend}.suspects", name=cluster.name)
-            failure = ElementTree.SubElement(case, "failure", type="suspect", message=cluster.sentence)
+            failure = ElementTree.SubElement(case, "failure", type="suspect", message=describe(cluster))
             failure.text = "\n".join([*asides(cluster), failure_text(cluster.smallest)])
     return suite
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poolproof.reports.ci import SERVICES
-from poolproof.reports.clusters import FailureCluster, asides
+from poolproof.reports.clusters import FailureCluster, asides, describe
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
@@ -101,7 +101,7 @@ def _root_cause(cluster: FailureCluster) -> Annotation:
     """Describe a root cause; the condition names it, which stays from run to run, not how many cases met it."""
     place = "/".join((cluster.backend, "suspects", *map(str, cluster.terms)))
     lines = [*asides(cluster), f"smallest case: {message(cluster.smallest)}", replay_line(cluster.smallest)]
-    return Annotation("error", place, f"{cluster.backend}: {cluster.sentence}", "\n".join(lines))
+    return Annotation("error", place, f"{cluster.backend}: {describe(cluster)}", "\n".join(lines))
 
 
 def _failure(row: Record) -> Annotation:

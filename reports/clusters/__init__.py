@@ -1,6 +1,16 @@
 """Clusters of failing cases: how many root causes there are, and the condition under which each shows."""
 
-from poolproof.reports.clusters.cluster import FailureCluster, asides, headline, kinds_of, symptoms
-from poolproof.reports.clusters.clustering import NEEDED, cluster_failures
+from poolproof.reports.clusters.cluster import FailureCluster
+from poolproof.reports.clusters.clustering import NEEDED, cluster_failures, clusters_of
+from poolproof.reports.clusters.describing import asides, describe, headline, kinds_of
 
-__all__ = ["NEEDED", "FailureCluster", "asides", "cluster_failures", "headline", "kinds_of", "symptoms"]
+__all__ = [
+    "NEEDED",
+    "FailureCluster",
+    "asides",
+    "cluster_failures",
+    "clusters_of",
+    "describe",
+    "headline",
+    "kinds_of",
+]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from math import factorial, log2
 
 import numpy as np
@@ -37,8 +37,8 @@ MIN_CONTRAST = 3
 SHARP = 0.9
 """Share of the cases with a condition that fail where it is the cause."""
 
-_MAX_LITERALS, _MAX_PAIRS, _MAX_TIES = 400, 48, 6
-"""Literals that are combined with each other; pairs that get a third; ties that are kept."""
+_MAX_LITERALS, _MAX_PAIRS = 400, 48
+"""Literals that are combined with each other; pairs that get a third."""
 
 _MIN_PART = 0.95
 """Share of the best margin that suffices: a further term for less than a twentieth is not worth reading."""
@@ -53,15 +53,12 @@ Chosen = tuple[int, ...]
 class ClusterCondition:
     """A conjunction of ``terms``, which the rows in ``mask`` meet.
 
-    ``margin``: bits by which it is better than chance would give, among all that were tried. ``ties``: other conditions
-    of as many terms that are met by the same rows. ``contrast``: how many rows contrast with each term.
+    ``margin``: bits by which it is better than chance would give, among all that were tried.
     """
 
     terms: tuple[Term, ...]
     mask: Mask
     margin: float
-    ties: tuple[tuple[Term, ...], ...]
-    contrast: tuple[int, ...]
 
 
 def best_condition(columns: Mapping[str, FeatureColumn], failing: Mask, independent: Mask) -> ClusterCondition | None:
@@ -72,8 +69,7 @@ def best_condition(columns: Mapping[str, FeatureColumn], failing: Mask, independ
     others conform. ``independent``: which were drawn independently.
     """
     rows = _Rows(columns, failing, independent)
-    groups = _equal_literals(rows)
-    chosen = _best_literals(groups, rows, MAX_TERMS)
+    chosen = _best_literals(rows, MAX_TERMS)
     if not chosen:
         return None
     mask = _all(chosen)
@@ -83,13 +79,7 @@ def best_condition(columns: Mapping[str, FeatureColumn], failing: Mask, independ
     margin = rows.saved_by(mask) - _bits(chosen)
     if margin < MIN_MARGIN or (mask & failing).sum() < MIN_FAILING:
         return None
-    return ClusterCondition(
-        terms=tuple(literal.term for literal in chosen),
-        mask=mask,
-        margin=margin,
-        ties=tuple(islice(_ties(chosen, mask, groups), _MAX_TIES)),
-        contrast=tuple(_contrast(chosen, rows)),
-    )
+    return ClusterCondition(tuple(literal.term for literal in chosen), mask, margin)
 
 
 class _Rows:
@@ -122,10 +112,10 @@ class _Rows:
         return np.asarray(log2_factorial[among] - log2_factorial[chosen] - log2_factorial[among - chosen])
 
 
-def _best_literals(groups: list[list[Literal]], rows: _Rows, most: int) -> list[Literal]:
+def _best_literals(rows: _Rows, most: int) -> list[Literal]:
     """Return at most so many literals, which have contrast, that are the best condition together; none if none is."""
     least = min(2, int(rows.drawn.sum()))
-    kept = _most_promising([cheapest for cheapest, *_ in groups], rows)
+    kept = _most_promising(_distinct_literals(rows), rows)
     found = {
         numbers: margin
         for numbers, margin in _candidates(kept, rows, most)
@@ -145,7 +135,7 @@ def _best_literals(groups: list[list[Literal]], rows: _Rows, most: int) -> list[
 def _narrowed(chosen: list[Literal], mask: Mask, rows: _Rows) -> list[Literal]:
     """Add the best condition among the rows in ``mask``, if it is significant there and all terms have contrast."""
     part = rows.within(mask)
-    finer = _best_literals(_equal_literals(part), part, MAX_TERMS - len(chosen))
+    finer = _best_literals(part, MAX_TERMS - len(chosen))
     if not finer or part.saved_by(_all(finer)) - _bits(finer) < MIN_MARGIN:
         return chosen
     longer = [*chosen, *(Literal.of(each.term, rows.columns[each.term.feature], each.bits) for each in finer)]
@@ -157,15 +147,13 @@ def _bits(chosen: Sequence[Literal]) -> float:
     return sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
 
 
-def _contrast(literals: Sequence[Literal], rows: _Rows) -> Iterator[int]:
-    """Count for each term the rows that meet all others and its opposite."""
-    for number, literal in enumerate(literals):
-        masks = [other.mask for place, other in enumerate(literals) if place != number]
-        yield int(np.logical_and.reduce([rows.contrasting, literal.opposite, *masks]).sum())
-
-
 def _has_contrast(literals: Sequence[Literal], rows: _Rows) -> bool:
-    return min(_contrast(literals, rows)) >= MIN_CONTRAST
+    """Return whether enough rows meet the opposite of each term and all other terms."""
+    for literal in literals:
+        others = [other.mask for other in literals if other is not literal]
+        if np.logical_and.reduce([rows.contrasting, literal.opposite, *others]).sum() < MIN_CONTRAST:
+            return False
+    return True
 
 
 def _shortest(found: dict[Chosen, float], kept: Sequence[Literal], failing: Mask) -> Chosen:
@@ -192,16 +180,17 @@ def _shortest(found: dict[Chosen, float], kept: Sequence[Literal], failing: Mask
     return first(better) if better else shortest
 
 
-def _equal_literals(rows: _Rows) -> list[list[Literal]]:
-    """Group the literals that hold in several failing rows and have contrast by their rows; the cheapest first."""
+def _distinct_literals(rows: _Rows) -> list[Literal]:
+    """List the literals that hold in several failing rows and have contrast: of equal rows the cheapest one."""
     least = min(2, int(rows.failing.sum()))
-    groups: dict[bytes, list[Literal]] = {}
+    found: dict[bytes, Literal] = {}
     for column in rows.columns.values():
         for literal in literals(column, rows.failing, len(rows.columns)):
-            contrast = int((literal.opposite & rows.contrasting).sum())
-            if contrast >= MIN_CONTRAST and int((literal.mask & rows.failing).sum()) >= least:
-                groups.setdefault(np.packbits(literal.mask).tobytes(), []).append(literal)
-    return [sorted(group, key=lambda literal: literal.bits) for group in groups.values()]
+            if int((literal.mask & rows.failing).sum()) >= least and _has_contrast([literal], rows):
+                same = np.packbits(literal.mask).tobytes()
+                if same not in found or literal.bits < found[same].bits:
+                    found[same] = literal
+    return list(found.values())
 
 
 def _most_promising(distinct: list[Literal], rows: _Rows) -> list[Literal]:
@@ -264,13 +253,3 @@ def _at_best_places(chosen: list[Literal], rows: _Rows) -> list[Literal]:
 def _all(literals: Sequence[Literal]) -> Mask:
     """Return in which rows all hold; where there are none, just true."""
     return np.logical_and.reduce([literal.mask for literal in literals])
-
-
-def _ties(chosen: list[Literal], mask: Mask, groups: list[list[Literal]]) -> Iterator[tuple[Term, ...]]:
-    """Yield the condition with one term replaced, where the same rows meet it."""
-    every = sorted(chain.from_iterable(groups), key=lambda literal: literal.bits)
-    for number, literal in enumerate(chosen):
-        others = _all(chosen[:number] + chosen[number + 1 :])
-        for other in every:
-            if other.term.feature != literal.term.feature and np.array_equal(others & other.mask, mask):
-                yield tuple(other.term if place == number else literal.term for place, literal in enumerate(chosen))

@@ -7,7 +7,7 @@ A condition has to save more bits than that.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, log2
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolproof.reports.rows.features import feature_table
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import spelled_value
 
 Mask = NDArray[np.bool_]
@@ -75,6 +77,9 @@ class Term:
         """Return in which rows it holds; not where the feature is missing."""
         return column.present & _RELATIONS[self.relation](column.values, self.value)
 
+    def is_met_by(self, value: Any) -> bool:
+        return bool(self.holds(feature_column(self.feature, [value])).all())
+
     def __str__(self) -> str:
         if self.relation == HAS:
             return self.feature
@@ -128,8 +133,12 @@ _LACKING = {
 }
 
 
-def feature_column(name: str, raw: Sequence[Any]) -> FeatureColumn:
-    values = [value if value == value else None for value in raw]  # a line of JSON may have NaN
+def feature_columns(rows: Iterable[Row]) -> dict[str, FeatureColumn]:
+    """Return all features of the rows by name."""
+    return {name: feature_column(name, values) for name, values in feature_table(rows).items()}
+
+
+def feature_column(name: str, values: Sequence[Any]) -> FeatureColumn:
     own = [value for value in values if value is not None]
     present, kinds = np.array([value is not None for value in values], np.bool_), {type(value) for value in own}
     if kinds <= {bool}:

@@ -11,8 +11,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.compute as pc
 
-from poolproof.reports.clusters import FailureCluster
-from poolproof.reports.clusters.clustering import clusters_of
+from poolproof.reports.clusters import FailureCluster, clusters_of
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.clauses import clause_table
 from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
@@ -101,10 +100,8 @@ class Digest:
     @cached_property
     def unexplained(self) -> pd.DataFrame:
         """Return one failed row of each kind, whatever the operator, of those that no root cause explains."""
-        explained: dict[str, frozenset[str]] = {}
-        for cluster in self.root_causes:
-            explained[cluster.backend] = explained.get(cluster.backend, frozenset()) | cluster.cases
-        return tables.failures(self.folder, SYMPTOM, explained)
+        left = [cluster for cluster in self.clusters if not cluster.has_condition]
+        return tables.failures(self.folder, SYMPTOM, {(each.backend, case) for each in left for case in each.cases})
 
     @cached_property
     def clusters(self) -> tuple[FailureCluster, ...]:

@@ -182,17 +182,17 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 
 
 def failures(
-    folder: Path, kind: Sequence[str] = KIND, excluding: Mapping[str, Collection[str]] | None = None
+    folder: Path, kind: Sequence[str] = KIND, among: Collection[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Return failed rows, one per ``kind``: the smallest of those with most known and most evidence left.
 
-    ``cases`` counts its kind, ``operators`` those of it, ``violated`` names the checks. ``excluding`` are ids of cases
-    to leave out, by backend; further cases are left out as well.
+    ``cases`` counts its kind, ``operators`` those of it, ``violated`` names the checks. ``among`` are the
+    (backend, id) of the cases to choose from, all unless given; further cases are left out.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
-    for backend, ids in (excluding or {}).items():
-        failed = failed[(failed["backend"] != backend) | ~failed["case_id"].isin(ids)].copy()
+    if among is not None:
+        failed = failed.loc[[each in among for each in zip(failed["backend"], failed["case_id"], strict=True)]].copy()
     key = ["backend", "aspect", "case_id"]
     kinds = failed.groupby(list(kind))
     failed["cases"], failed["operators"] = kinds["case_id"].transform("size"), kinds["operator"].transform("nunique")

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from poolproof.reports.clusters import FailureCluster
-from poolproof.reports.clusters.clustering import clusters_of
+from poolproof.reports.clusters import FailureCluster, clusters_of, describe
 from poolproof.reports.figures.conclusion import is_narrowed
 from poolproof.reports.figures.history import Entries, connect
 from poolproof.reports.figures.tables import records
@@ -167,9 +166,9 @@ def issue_histories(entries: Entries) -> list[IssueHistory]:
                 issue.is_unseen = True
         for key, cluster in zip(keys, claimed, strict=True):
             if key not in issues or issues[key].gone is not None:
-                issues[key] = IssueHistory(*key, cluster.sentence, run["started"], run["started"], runs=0)
+                issues[key] = IssueHistory(*key, describe(cluster), run["started"], run["started"], runs=0)
             issue, product = issues[key], str(cluster.smallest.get("product") or "")
-            issue.sentence, issue.last, issue.runs = cluster.sentence, run["started"], issue.runs + 1
+            issue.sentence, issue.last, issue.runs = describe(cluster), run["started"], issue.runs + 1
             issue.plans.add((run["plan"], run["narrowed"]))
             issue.is_unseen = False
             if product and product not in issue.products:

@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from poolproof.reports.clusters import asides
+from poolproof.reports.clusters import asides, describe
 from poolproof.reports.figures.tables import Record, records
 from poolproof.reports.rows.failures import message, replay_line, what_failed
 from poolproof.reports.rows.io_errors import writing
@@ -91,6 +91,7 @@ def _environment(finalize: Callable[[object], object]) -> Environment:
         "strong": lambda text, is_strong: Markup(f"**{_markdown(text)}**") if is_strong else text,
         "cells": lambda names: Markup(" | ".join(names)),
         "asides": asides,
+        "describe": describe,
         "anchor": lambda names: "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names),
         # from 0 for nothing to 1 for most, logarithmically: a single case is to be seen
         "shade": lambda count, most: 0.15 + 0.85 * math.log1p(count) / math.log1p(most) if count else 0.0,

@@ -9,27 +9,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from poolproof.reports.clusters import FailureCluster, headline
-from poolproof.reports.clusters.clustering import SIZED, size_of
-from poolproof.reports.clusters.places import way_astray
+from poolproof.reports.clusters.cluster import size_of
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import grids, group_text, meeting_lines, met_in_all
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import HAS_FAILED, PLANNED, Record, aspects_in_order, matrix_lines, records
-from poolproof.reports.pages.plane import MAX_CELLS, Picture, picture
+from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
-from poolproof.reports.rows.schema import GROUP, Row
-from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.schema import GROUP
+from poolproof.reports.rows.store import read_rows
 from poolproof.reports.waivers.review import STALE
 
 MatrixCell = tuple[str, ...]
@@ -41,7 +39,7 @@ class Card:
 
     ``picture`` shows the case ``drawn``; None where no case left evidence of a plane. ``evidence`` is the path of that
     in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
-    cases by the squares of the matrix. ``telling`` shows the case that tells most of where gradients went, if another.
+    cases by the squares of the matrix.
     """
 
     number: int
@@ -51,8 +49,6 @@ class Card:
     picture: Picture | None = None
     evidence: str = ""
     programs: Sequence[str] = ()
-    telling: Picture | None = None
-    told: str = ""
 
 
 def cards(digest: Digest) -> list[Card]:
@@ -66,40 +62,16 @@ def cards(digest: Digest) -> list[Card]:
             with suppress(EvidenceError):
                 drawing = picture(read_evidence(shrunk if shrunk.exists() else own))
             programs = program_lines(folder, case_id, cluster.backend)
-            telling, told = _most_telling(folder, cluster, case_id)
-            shown = (case_id, drawing, own.relative_to(folder).as_posix(), programs, telling, told)
-            card = Card(number, cluster, squares, *shown)
+            card = Card(number, cluster, squares, case_id, drawing, own.relative_to(folder).as_posix(), programs)
         made.append(card)
     return made
 
 
 def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
     """Return the smallest of its cases that left evidence; empty where none did."""
-    own_smallest = str(cluster.smallest["case_id"])
-    if evidence_path(folder, own_smallest, cluster.backend).exists():
-        return own_smallest
-    smallest_first = sorted((size_of(row), str(row["case_id"])) for row in _rows_with_evidence(folder, cluster))
-    return smallest_first[0][1] if smallest_first else ""
-
-
-def _rows_with_evidence(folder: Path, cluster: FailureCluster) -> list[Row]:
     left = {path.name for path in (folder / "evidence").glob("*.npz")}
-    own = [case for case in cluster.cases if evidence_path(folder, case, cluster.backend).name in left]
-    wanted = having("case_id", own) & having("backend", [cluster.backend]) & HAS_FAILED
-    columns = dict.fromkeys((*SIZED, "case_id", "shape", "decoded_faults"))
-    return read_rows(folder, [*columns], wanted).to_pylist() if own else []
-
-
-def _most_telling(folder: Path, cluster: FailureCluster, drawn: str) -> tuple[Picture | None, str]:
-    """Draw the largest case in which gradients went the commonest way and whose planes are drawn whole."""
-    rows = _rows_with_evidence(folder, cluster) if cluster.astray else []
-    told = [row for row in rows if way_astray(row["operator"], row["decoded_faults"]) == cluster.astray[0][0]]
-    sized = [(tuple(map(int, row["shape"].split("x")[-2:])), row["case_id"]) for row in told]
-    largest = max(((prod(size), case) for size, case in sized if max(size) <= MAX_CELLS), default=(0, drawn))
-    if (case := largest[1]) != drawn:
-        with suppress(EvidenceError):
-            return picture(read_evidence(evidence_path(folder, case, cluster.backend))), case
-    return None, ""
+    own = [row for row in cluster.members if evidence_path(folder, row["case_id"], cluster.backend).name in left]
+    return str(min(own, key=lambda row: (size_of(row), row["case_id"]))["case_id"]) if own else ""
 
 
 def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:

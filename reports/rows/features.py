@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Adaptive, Lengths
 from poolproof.reports.rows.checks import held_to
 from poolproof.reports.rows.schema import Row
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Value = bool | int | str
 Feature = tuple[str, Value]
@@ -194,10 +191,9 @@ def geometry_of(operator: str, case: Mapping[str, Any]) -> Geometry | None:
         return None
 
 
-def feature_table(rows: pd.DataFrame) -> dict[str, list[Value | None]]:
+def feature_table(rows: Iterable[Row]) -> dict[str, list[Value | None]]:
     """Return for each feature its value in each of the rows, None where a row does not have it."""
-    columns = [map(_hashable, rows[name]) if name in rows else [None] * len(rows) for name in READ]
-    records = [_features_of(*values) for values in zip(*columns, strict=True)]
+    records = [_features_of(*(_hashable(row.get(name)) for name in READ)) for row in rows]
     names = dict.fromkeys(name for record in records for name in record)
     is_flag = {name: {record.get(name, 0) for record in records} <= {0, 1} for name in names}
     # how many cores or tiles a route has follows from call and machine: of its details only flags are features
@@ -218,7 +214,7 @@ def _features_of(*values: Any) -> Mapping[str, Value]:
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | np.ndarray) else value
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
@@ -227,7 +223,7 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
     if windows is not None:
         operator = OPERATORS[row["operator"]]
         yield from _call(row, case, operator)
-        if row["overlapping"] is not None and row["overlapping"] == row["overlapping"]:
+        if row["overlapping"] is not None:
             yield "overlapping windows", bool(row["overlapping"])
         yield from _window_flags(windows)
         yield from _lengths(windows)

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.clusters import FailureCluster, asides, headline, symptoms
+from poolproof.reports.clusters import FailureCluster, asides, describe, headline
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS, group_text, met_in_all
@@ -107,12 +107,12 @@ def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderable
     parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")] if title else []
     names_backend = len({cluster.backend for cluster in found}) > 1
     for number, cluster in enumerate(causes[:most], 1):
-        sentence = f"{cluster.backend}: {cluster.sentence}" if names_backend else cluster.sentence
+        sentence = f"{cluster.backend}: {describe(cluster)}" if names_backend else describe(cluster)
         table = Table.grid(padding=(0, 1))  # of texts that a terminal folds beside the number
         table.add_column(width=len(_MARGIN) - 1, justify="right")
         table.add_column(overflow="fold")
         table.add_row(Text(str(number), style="bold red"), Text(sentence, style="red"))
-        for aside in asides(cluster) if whole else symptoms(cluster):
+        for aside in asides(cluster) if whole else cluster.probed[:1]:
             table.add_row("", Text(aside, style="dim"))
         table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
         parts += [Text(""), table, Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")]

@@ -1,15 +1,14 @@
 """Further cases at the end of a run, which narrow down the conditions of its failures.
 
-Cases that differ from a failing one in a few respects are judged: on both sides of a threshold, halving the distance
-between values that fail and conform; at random, some that meet the condition of the failures and some that miss it by
-one term. The condition itself comes with a `FailureCluster`; it is refined from the rows of all cases.
+Cases that differ from a failing one in one respect are judged: some on both sides of each threshold, halving the
+distance between values that fail and conform; then some for each parameter, dtype and recipe, which may refute the
+condition. The condition itself comes with a `FailureCluster`; it is refined from the rows of all cases.
 """
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -22,13 +21,14 @@ from poolproof.reports.clusters.cluster import Bound, FailureCluster
 from poolproof.reports.clusters.clustering import clusters_of, open_clusters
 from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS, held_to
+from poolproof.reports.rows.failures import smallest_case
+from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.io_errors import environment_errors
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.generation import derive_seed
-from poolproof.suites.cases.varying import Parameter, Record, alternatives, changed, parameters
+from poolproof.suites.cases.varying import Parameter, Record, changed, differing_in_one, parameters
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import has_call
@@ -45,18 +45,11 @@ ROUNDS = (120, 50, 30)
 _BESIDE = 4
 """How far around its value a length is tried in steps of 1: remainders, for one, do not grow with it."""
 
-_TRIES = 40
-"""Random changes that are tried to draw a case."""
-
-_OF_EACH, _WITHOUT_TERMS = 8, 60
-"""Cases drawn that meet a condition, and that miss each of its terms: few, since they all lie near one case. More if
-there is no condition yet."""
-
 _PROBED = 3
 """Operators and dtypes of a backend that are probed at the end of a run."""
 
-_MOST_CHANGES = 3
-"""Changes of one case at once."""
+_MOST_TRIED = 3
+"""Cases that are tried at one value of a threshold: some may be refused."""
 
 Ask = Callable[[CaseQuestion, str], Row]
 """Judges a question on a backend, and records its row."""
@@ -79,9 +72,7 @@ def diagnose(
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
         with environment_errors():
-            narrow_down(
-                lambda: open_clusters(clusters_of(folder, counts_all=False)), ask, subjects, seconds, say, known, latest
-            )
+            narrow_down(lambda: open_clusters(clusters_of(folder)), ask, subjects, seconds, say, known, latest)
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
@@ -95,7 +86,7 @@ def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) 
     It ends at the monotonic time ``latest``; an interrupt ends the probe alone.
     """
     wanted: dict[str, set[tuple[str, str]]] = {}
-    for cluster in clusters_of(folder, counts_all=False):
+    for cluster in clusters_of(folder):
         if cluster.is_about_sums and len(wanted.setdefault(cluster.backend, set())) < _PROBED:
             wanted[cluster.backend].add(cluster.place)
     try:
@@ -136,25 +127,33 @@ def narrow_down(
     until = 0.0
     for number, cases in enumerate(ROUNDS):
         found = [condition for condition in find() if condition.name not in searched]
-        begun = [(condition, case) for condition in found if (case := _start(condition)) is not None]
+        begun = [search for condition in found if (search := _search_of(condition, ask, subjects, cases, known))]
         if begun and number == 0:
             about = count_of(len(begun), "suspect")
             say(f"\nfurther cases are asked about {about}: {seconds:g} s each at most (--diagnose)")
         until = until or min(latest, time.monotonic() + seconds * len(begun))
-        for condition, case in begun:
-            searched.add(condition.name)
-            end = min(until, time.monotonic() + seconds)
-            ConditionSearch(condition, case, subjects, ask, cases, end, known).run()
+        for search in begun:
+            searched.add(search.condition.name)
+            search.until = min(until, time.monotonic() + seconds)
+            search.run()
 
 
-def _start(condition: FailureCluster) -> Case | None:
-    """Return the smallest case that meets a condition; None if its failures are not of cases."""
-    aspect = _aspect_of(condition)
-    try:
-        cases = [Case.from_json(line) for line in condition.lines if aspect in CLAIMS]
-    except CaseError:
-        return None
-    return next((case for case in cases if all(condition.met(further_question(case, aspect).describe()))), None)
+def _search_of(
+    condition: FailureCluster, ask: Ask, subjects: Sequence[Subject], cases: int, known: set[str]
+) -> ConditionSearch | None:
+    """Return a search around the smallest case that meets a condition; None if its failures are not of cases."""
+    smallest, aspect = condition.smallest, held_to(condition.smallest["aspect"], condition.smallest["block"] or "")
+    able = {
+        (subject.operator.name, subject.dtype, subject.index_dtype): subject
+        for subject in subjects
+        if subject.backend == condition.backend and subject.unsupported is None
+    }
+    with suppress(CaseError):
+        for line in (smallest_case(smallest), str(smallest["case"])) if aspect in CLAIMS else ():
+            search = ConditionSearch(condition, Case.from_json(line), aspect, able, ask, cases, known)
+            if all(search.met(search.start)):
+                return search
+    return None
 
 
 class WantedRange(NamedTuple):
@@ -171,45 +170,49 @@ class ConditionSearch:
 
     condition: FailureCluster
     start: Case
-    subjects: Sequence[Subject]
+    aspect: str
+    subjects: Mapping[tuple[str, str, str], Subject]
     ask: Ask
     left: int
-    until: float
     known: set[str]
-
-    def __post_init__(self) -> None:
-        self.known.add(self.start.id)
-        self._aspect = _aspect_of(self.condition)
-        self._rng = random.Random(derive_seed(self.condition.name, self.start.id))
-        self._subjects = {
-            (subject.operator.name, subject.dtype, subject.index_dtype): subject
-            for subject in self.subjects
-            if subject.backend == self.condition.backend
-        }
+    until: float = 0.0
 
     def run(self) -> None:
-        """Narrow each threshold, try values around every other number of the condition, and then refute it."""
-        narrowed = dict(self.condition.thresholds)
-        for number, feature in enumerate(self.condition.features):
-            if number in narrowed:
-                self._narrow(number, narrowed[number])
-            elif (value := self._value(self.start, feature)) is not None:
-                for near in (value + 1, value - 1, value + 2, value - 2, 2 * value, value // 2):
-                    self._outcome_at(number, feature, WantedRange(near, near, near))
-        self._refute()
+        """Narrow each threshold, and then judge neighbours."""
+        self.known.add(self.start.id)
+        thresholds = [number for number, term in enumerate(self.condition.terms) if term.is_threshold]
+        for number, bound in zip(thresholds, self.condition.bounds, strict=True):
+            if bound.conforms is not None:
+                self._narrow(number, bound, bound.conforms)
+        for case in self._neighbours():
+            if self._has_room and self._can_be_asked(case):
+                self._judged(case)
+
+    def _neighbours(self) -> Iterator[Case]:
+        """Yield the cases that differ from the first in one respect: what a plan left open, they may refute."""
+        start, profile = self.start, CASE_ASPECTS.get(self.aspect, CASE_ASPECTS["values"]).profile
+        dtypes = [each[1:] for each in self.subjects if each[0] == start.operator]
+        changes: list[Record] = [{"dtype": dtype, "index_dtype": index_dtype} for dtype, index_dtype in dtypes]
+        changes += [{"values": word} for word in profile.values]
+        if start.api.is_backward:
+            changes += [{"gradient": word} for word in profile.gradients]
+            changes += [{"indices": word} for word in profile.indices]
+        yield from filter(None, (changed(start, change) for change in changes))
+        for parameter in parameters(start):
+            value = parameter.value
+            yield from filter(None, map(parameter.with_value, (value + 1, value - 1, 2 * value, value // 2)))
+        yield from differing_in_one(start)
 
     @property
     def _has_room(self) -> bool:
         return self.left > 0 and time.monotonic() < self.until
 
-    def _narrow(self, number: int, bound: Bound) -> None:
+    def _narrow(self, number: int, bound: Bound, conforms: int) -> None:
         """Halve the distance between failing and conforming values, as long as cases with values between can be made.
 
         The case that conformed may have been of another kind, so first one like the failing case has to conform there.
         """
-        fails, conforms = bound.fails, bound.conforms
-        if conforms is None:
-            return
+        fails = bound.fails
         farther = (-inf, conforms) if conforms < fails else (conforms, inf)
         seen = self._outcome_at(number, bound.feature, WantedRange(conforms, *farther))
         if seen and seen[1]:
@@ -226,7 +229,7 @@ class ConditionSearch:
     def _outcome_at(self, number: int, feature: str, wanted: WantedRange) -> tuple[int, bool] | None:
         """Judge a case whose feature is in a range: (value, whether it fails); None if there is no such case."""
         for base in _plainer(self.start):
-            for value, case in self._candidates(base, number, feature, wanted)[:_MOST_CHANGES]:
+            for value, case in self._candidates(base, number, feature, wanted)[:_MOST_TRIED]:
                 if (fails := self._fails(case)) is not None:
                     return value, fails
         return None
@@ -238,7 +241,7 @@ class ConditionSearch:
             made = _nearest(parameter, lambda case: self._value(case, feature), wanted)
             if made is None or not self._can_be_asked(made[1]):
                 continue
-            if all(holds or term == number for term, holds in enumerate(self._met(made[1]))):
+            if all(holds or term == number for term, holds in enumerate(self.met(made[1]))):
                 found.append(made)
                 if made[0] == wanted.best:
                     break
@@ -247,57 +250,27 @@ class ConditionSearch:
     def _fails(self, case: Case) -> bool | None:
         """Tell whether a case fails with one of 2 seeds, or 6; None if nothing is learned."""
         seen: set[bool | None] = set()
-        for more in range(6 if self.condition.exceptions else 2):
+        for more in range(6 if self.condition.counts.exceptions else 2):
             if self._has_room and True not in seen:
                 seen.add(self._judged(replace(case, seed=case.seed + more)))
         return None if seen <= {None} else True in seen
 
-    def _refute(self) -> None:
-        """Judge cases that meet the condition, alternating with cases that miss one of its terms."""
-        terms = range(len(self.condition.features))
-        for missed in [None, *terms] * (_OF_EACH if terms else _WITHOUT_TERMS):
-            if self._has_room and (case := self._drawn(missed)) is not None:
-                self._judged(case)
-
-    def _drawn(self, missed: int | None) -> Case | None:
-        """Draw a case near the first that misses one term, or no term; None if there is none."""
-        for _ in range(_TRIES):
-            case = self.start
-            for _ in range(self._rng.randint(1, _MOST_CHANGES)):
-                case = self._changed(case) or case
-            is_wanted = all(holds == (term != missed) for term, holds in enumerate(self._met(case)))
-            if is_wanted and case.id not in self.known and self._can_be_asked(case):
-                return case
-        return None
-
-    def _changed(self, case: Case) -> Case | None:
-        if self._rng.random() < 0.6:
-            parameter = self._rng.choice(parameters(case))
-            value = parameter.value
-            near = [value + 1, value - 1, 2 * value, value // 2]
-            return parameter.with_value(self._rng.choice([*near, 1, 2, 3, 5, 8, 17, 33, 64, 130]))
-        changes: list[Record] = [{"seed": self._rng.getrandbits(32)}]
-        changes += [
-            {"dtype": dtype, "index_dtype": index_dtype}
-            for operator, dtype, index_dtype in self._subjects
-            if operator == case.operator
-        ]
-        profile = CASE_ASPECTS.get(self._aspect, CASE_ASPECTS["values"]).profile
-        changes += [{"values": word} for word in profile.values]
-        if case.api.is_backward:
-            changes += [{"gradient": word} for word in profile.gradients]
-            changes += [{"indices": word} for word in profile.indices]
-        return changed(case, self._rng.choice([*changes, *alternatives(case)]))
-
     def _can_be_asked(self, case: Case) -> bool:
-        subject = self._subjects.get((case.operator, case.dtype, case.index_dtype))
-        return subject is not None and subject.unsupported is None and has_call(subject, case)
+        subject = self.subjects.get((case.operator, case.dtype, case.index_dtype))
+        return subject is not None and has_call(subject, case)
+
+    def met(self, case: Case) -> list[bool]:
+        """Return which terms of the condition a case meets; what only an answer has counts as met."""
+        values, terms = self._features(case), self.condition.terms
+        return [term.feature not in values or term.is_met_by(values[term.feature]) for term in terms]
 
     def _value(self, case: Case, feature: str) -> int | None:
-        return self.condition.value(further_question(case, self._aspect).describe(), feature)
+        value = self._features(case).get(feature)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
 
-    def _met(self, case: Case) -> tuple[bool, ...]:
-        return self.condition.met(further_question(case, self._aspect).describe())
+    def _features(self, case: Case) -> dict[str, Value]:
+        described = further_question(case, self.aspect).describe()
+        return features_of(described | {"product": self.condition.smallest.get("product")})
 
     def _judged(self, case: Case) -> bool | None:
         """Judge a case and tell whether it fails; None if it was known, or nothing was learned."""
@@ -305,12 +278,8 @@ class ConditionSearch:
             return None
         self.known.add(case.id)
         self.left -= 1
-        verdict = self.ask(further_question(case, self._aspect), self.condition.backend)["verdict"]
+        verdict = self.ask(further_question(case, self.aspect), self.condition.backend)["verdict"]
         return True if verdict in FAILED else False if verdict == Verdict.CONFORMS else None
-
-
-def _aspect_of(condition: FailureCluster) -> str:
-    return held_to(condition.smallest["aspect"], condition.smallest["block"] or "")
 
 
 def _plainer(case: Case) -> Iterable[Case]:
