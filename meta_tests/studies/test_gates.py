@@ -62,7 +62,8 @@ def test_ids_are_those_of_the_rows_of_a_run(failing_run: Path) -> None:
 
 @pytest.fixture
 def rows(failing_run: Path) -> pd.DataFrame:
-    return reports.load(failing_run / "run").rows
+    """A few of each verdict: every cell is written as JSON."""
+    return reports.load(failing_run / "run").rows.groupby("verdict").head(20)
 
 
 def test_what_is_the_same_of_rows_is_equal(rows: pd.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""A right backend but for one defect of sequences: a run on the third stream is wrong behind a refusal of another call."""
+"""A right backend but for one defect: a run on the third stream is wrong behind a refusal of another call."""
 
 from collections.abc import Sequence
 
