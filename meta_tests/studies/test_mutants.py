@@ -77,6 +77,8 @@ def test_what_tests_make_of_a_mutant(
 ) -> None:
     (tmp_path / "meta_tests").mkdir()
     (tmp_path / "meta_tests" / "test_a.py").write_text(f"def test_a():\n    {body}\n")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "_hypothesis_pytestplugin")  # which has the option that sets a seed
     monkeypatch.setattr(mutants, "MOST_WAITED", 1 if status == "no answer" else 300)
     result = mutants.tried(tmp_path, sys.executable, ["test_a.py"], ["-x"], cpu=4)
     assert (result["status"], result["by"]) == (status, by)
