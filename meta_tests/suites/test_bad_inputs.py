@@ -188,7 +188,7 @@ SESSIONS = r"""
 3 | SESSION --ray-workers=0                        | --ray-workers
 3 | SESSION --report=a-file                        | a-file
 3 | SESSION --report=run                           | run
-3 | SESSION --report=run --resume --seed=1         | seed
+3 | SESSION --report=run --resume --seed=1         | run holds a run whose selection cases is 6, and now it would be 2
 3 | SESSION --resume                               | nothing to resume
 3 | SESSION --case={                               | this is not JSON
 3 | SESSION --case-list=a-file                     | a-file is of none of the formats
@@ -589,7 +589,6 @@ MODULES = (
     BACKEND + "    environment = {'torch': '2'}\n",
     BACKEND + "    product = 'A2'\n",
     *(f"{BACKEND}    {name} = 5\n" for name in ("tags", "modes", "interface", "actions")),
-    BACKEND + "    actions = ('destroy', 'hold_up', 'prepare', 'run')\n",
 )
 """What no backend can be made of."""
 
@@ -608,6 +607,7 @@ OUTCOMES = (
     BACKEND.replace('message="not', 'code="E1", message="not'),
     BACKEND.replace("message=", "seconds='1', message="),
     BACKEND.replace("message=", "guard_violations=5, message="),
+    BACKEND + "    actions = ('destroy', 'hold_up', 'prepare', 'run')\n",
 )
 """What an adapter does wrong in a call: nobody else is accused of it."""
 
