@@ -21,7 +21,6 @@ PAGES = (  # in their order; Sphinx warns of one that is missing
     "docs/time",
     "docs/fleet",
     "docs/score",
-    "docs/suspects",
     "docs/api",
     "examples/README",
     "FINDINGS",

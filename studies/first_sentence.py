@@ -1,45 +1,95 @@
 """Truth of the first sentence of a short red run, on cases that nobody had seen when it was said.
 
     python studies/first_sentence.py [--seed 36] [--defects 12] [--cases 16] [--fresh 2000] [--diagnose 5] [DEFECT...]
-    python studies/first_sentence.py --runs FOLDER [--seed 36] [--fresh 2000] [DEFECT...]
 
 A defect is asked one aspect of one operator at a time, --cases cases in each pair of dtypes, in an order that is drawn,
 until three fail: as somebody sees it who tries a kernel. Further cases are asked, as at the end of a session. The
 condition of the first sentence is then held against fresh cases of all that it speaks of, of another seed: those that
 fail with the defect and not without it, and those that conform though they were held to a check that it breaks.
 Told are the share of the failing ones that the condition covers, and of the covered ones that fail; a sentence is false
-if most of these conform. Told is besides whether it names what brings the defect about (`triggers`). Without names as
-many defects are drawn as --defects says. Of --runs the first sentence of a finished run is held to them instead, which
-lies in a folder named as its defect. Exits with 1 if one is false.
+if most of these conform. Without names as many defects are drawn as --defects says. Exits with 1 if one is false.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
-from poolproof.backends.emulator.defects import defects
-from poolproof.reports.clusters import FailureCluster, clusters_of, describe, kinds_of
+from poolproof.backends.emulator.defects import VARIABLE, defects
+from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures
+from poolproof.reports.clusters.clustering import open_clusters
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.hunt import HONEST, backend_name
-from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.sandbox import Sandbox, survey
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import CaseBlock
-from poolproof.suites.plan.plans import Plan, Survey, blocks
-from suspects import Judged, answers, emulator
-from triggers import TRIGGERS
+from poolproof.suites.plan.plans import Plan, Subject, Survey, blocks
+from poolproof.suites.run.diagnosis import narrow_down
 
 LEAST = 3
 """Failing cases of a run that is red enough to have a condition."""
+
+MOST_HANGS = 6
+"""Time-outs after which a defect is asked no more: each takes seconds."""
+
+
+class Judged:
+    """The rows of a defect, the further ones among them."""
+
+    def __init__(self, rows: list[Row], sandbox: Sandbox, subjects: Sequence[Subject]) -> None:
+        self._sandbox, self._subjects = sandbox, subjects
+        self.rows = rows
+
+    def suspects(self) -> tuple[FailureCluster, ...]:
+        return cluster_failures(self.rows)
+
+    def diagnose(self, seconds: float) -> tuple[FailureCluster, ...]:
+        """Describe them after further cases."""
+
+        def inquiries() -> list[FailureCluster]:
+            return open_clusters(self.suspects())
+
+        narrow_down(inquiries, self._ask, self._subjects, seconds, lambda _: None, set())
+        return self.suspects()
+
+    def _ask(self, question: CaseQuestion, _backend: str) -> Row:
+        self.rows += answers(self._sandbox, [question])
+        return self.rows[-1]
+
+
+def answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
+    hangs = 0
+    for row in sandbox.judge(questions):
+        yield {name: row.get(name) for name in NEEDED}
+        hangs += row["verdict"] == Verdict.TIMED_OUT
+        if hangs > MOST_HANGS:
+            return
+
+
+@contextmanager
+def emulator(product: str, defect: str) -> Iterator[Sandbox]:
+    """Judge on the emulator with a defect; it reads that once, when it is loaded."""
+    os.environ[VARIABLE] = defect
+    with TemporaryDirectory() as scratch:
+        sandbox = Sandbox(backend_name(product), Path(scratch), "study", 5.0)
+        try:
+            yield sandbox
+        finally:
+            sandbox.close()
+            del os.environ[VARIABLE]
 
 
 @cache
@@ -80,7 +130,7 @@ def fresh_cases(product: str, number: int, seed: int, scope: tuple[tuple[str, st
 
 
 def answered(product: str, defect: str, asked: Sequence[Question]) -> list[Row]:
-    with emulator(product, defect, 5.0) as sandbox:
+    with emulator(product, defect) as sandbox:
         return list(answers(sandbox, asked))
 
 
@@ -115,7 +165,7 @@ def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str
 def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[str, FailureCluster | None]:
     """Ask a defect a short run; return what was asked, and what is told first."""
     product = defects()[defect].products[0]
-    with emulator(product, defect, 5.0) as sandbox:
+    with emulator(product, defect) as sandbox:
         for name, asked in short_runs(product, cases, random.Random(f"{seed} {defect}")):
             judged = Judged(list(answers(sandbox, asked)), sandbox, surveyed(product).subjects)
             what = f"{name}, {len(judged.rows)} cases"
@@ -123,22 +173,18 @@ def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[
                 break
         else:
             return f"no short run fails {LEAST} cases", None
-        first, *_ = judged.diagnose(judged.suspects(), seconds) if seconds else judged.suspects()
+        first, *_ = judged.diagnose(seconds) if seconds else judged.suspects()
     return what, first
 
 
 def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, seed: int) -> bool:
     """Print what is told first of a defect, and what of it holds; return whether it is false."""
     product = defects()[defect].products[0]
-    print(f"{defect} ({what}): {describe(first) if first else 'nothing'}", flush=True)
+    print(f"{defect} ({what}): {first.sentence if first else 'nothing'}", flush=True)
     for line in first.probed if first else ():
         print(f"    {line}", flush=True)
     if first is None:
         return False
-    trigger = TRIGGERS.get(defect)
-    said = (*map(str, first.terms), *dict(first.scope).values())
-    named = "-" if trigger is None else trigger.is_named_by(said, kinds_of(first))
-    print(f"    names the trigger: {named}", flush=True)
     if not first.terms:
         print("    no condition is claimed", flush=True)
         return False
@@ -156,18 +202,11 @@ def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, s
 @click.option("--cases", default=16, show_default=True, help="of an operator, dtypes and aspect in a short run")
 @click.option("--fresh", default=2_000, show_default=True, help="fresh cases")
 @click.option("--diagnose", "seconds", default=5.0, show_default=True, help="seconds for further cases of a suspect")
-@click.option("--runs", type=click.Path(path_type=Path), help="finished runs, each named as its defect")
 @click.argument("names", nargs=-1)
-def main(
-    names: tuple[str, ...], seed: int, number: int, cases: int, fresh: int, seconds: float, runs: Path | None
-) -> None:
+def main(names: tuple[str, ...], seed: int, number: int, cases: int, fresh: int, seconds: float) -> None:
     false = []
     for name in names or random.Random(seed).sample(sorted(defects()), number):
-        if runs is None:
-            what, first = of_a_short_run(name, cases, seconds, seed)
-        else:
-            clusters = clusters_of(runs / name)
-            what, first = f"{len(clusters)} things", clusters[0] if clusters else None
+        what, first = of_a_short_run(name, cases, seconds, seed)
         if is_false(name, what, first, fresh, seed):
             false.append(name)
     print(f"{len(false)} false: {', '.join(false) or 'none'}")

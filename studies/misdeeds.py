@@ -9,7 +9,7 @@ or where a pickle that a call sent was run. `twenty_gigabytes` may bring a small
 only by name; what the machine cannot do is left out, with the reason.
 
 A call that signals the parent may end before the signal arrives, and conforms then; one death may come after two such
-calls. Who sent a SIGKILL cannot be told, and one from outside accuses nobody (studies/kills.py): after
+calls. Who sent a SIGKILL cannot be told, and one from outside accuses nobody: after
 `sigkill_to_the_parent` calls conform, and the reason of a row may say that it was asked again.
 """
 

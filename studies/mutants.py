@@ -1,19 +1,17 @@
 """Mutation score of the tests, by room: how many small faults in this suite's own code they notice.
 
-    python studies/mutants.py FILE [--count 300] [--seed 0] [--minutes CPU] [--room NAME]...
+    python studies/mutants.py FILE [--count 300] [--seed 0] [--room NAME]...
 
 A mutant is one comparison, operator, constant, condition or return of one function changed. Which are drawn depends on
 the seed and on the name and words of a function, not on the file it lies in, so that code that only moved is changed in
 the same places. Each is tried in a copy of the clone that this Python has, one after another, by the tests
-of its room until one fails. FILE holds every result as soon as it is there; what it has is not tried again,
-unless nothing answered in time, as happens where others leave no processor.
+of its room until one fails. FILE holds a line of JSON for each result; what it has is not tried again.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import multiprocessing
 import os
 import re
 import resource
@@ -21,7 +19,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -42,52 +39,51 @@ ROOT = Path(str(find_spec("poolproof.suites").origin)).parents[1]
 
 @dataclass(frozen=True)
 class Room:
-    """Folders of sources, and the modules of meta_tests that hold them, the quickest first."""
+    """A folder of sources, and the tests of meta_tests that hold it, the quickest first."""
 
-    sources: tuple[str, ...]
+    sources: str
     tests: tuple[str, ...]
     without: tuple[str, ...] = ()
 
     def files(self) -> Iterator[Path]:
-        for path in sorted(path for folder in self.sources for path in (ROOT / folder).rglob("*.py")):
-            if path.name not in self.without:
-                yield path
+        yield from (path for path in sorted((ROOT / self.sources).rglob("*.py")) if path.name not in self.without)
 
 
 ROOMS = {
     "judging": Room(
-        ("suites/judging",),
-        (
-            *("suites/judging/test_checks.py", "suites/judging/test_owed.py", "suites/judging/test_choices.py"),
-            *("suites/judging/test_parts.py", "suites/judging/test_phases.py", "reports/test_evidence.py"),
-            *("suites/judging/test_questions.py", "suites/judging/test_attribution.py"),
-            *("suites/run/test_reproducers.py", "suites/test_commands.py"),
-        ),
+        "suites/judging",
+        ("suites/judging", "reports/test_evidence.py", "suites/run/test_reproducers.py", "suites/test_commands.py"),
     ),
     "kernels": Room(
-        ("references/kernels",),
+        "references/kernels",
         (
             *("references/test_forward.py", "references/test_statistics.py", "references/test_criterion.py"),
             *("suites/judging/test_parts.py", "suites/judging/test_checks.py"),
         ),
     ),
     "rows": Room(
-        ("reports/rows",),
+        "reports/rows",
         (
-            *(
-                "reports/test_conclusion.py",
-                "reports/test_text.py",
-                "reports/test_store.py",
-                "reports/test_libraries.py",
-            ),
-            *("suites/judging/test_checks.py", "suites/run/test_surroundings.py", "reports/test_evidence.py"),
-            *("suites/test_packages.py", "suites/plan/test_shards.py", "suites/cases/test_pairs.py"),
-            *("reports/test_suspects.py", "reports/test_suspect_figures.py"),
+            *("reports/test_conclusion.py", "reports/test_text.py", "reports/test_store.py"),
+            *("reports/test_libraries.py", "suites/judging/test_checks.py", "suites/run/test_surroundings.py"),
+            *("reports/test_evidence.py", "suites/test_packages.py", "suites/plan/test_shards.py"),
+            *("suites/cases/test_pairs.py", "reports/test_suspects.py", "reports/test_suspect_figures.py"),
         ),
         without=("call.py",),  # a program beside evidence, whose own tests take half a minute
     ),
 }
-PRELOAD = ["numpy", "pandas", "pyarrow.parquet", "numba", "hypothesis", "jinja2", "rich.table", "ml_dtypes", "torch"]
+STATUSES = {
+    0: "survived",
+    1: "killed",
+    2: "killed",
+    3: "killed",
+    -signal.SIGXCPU: "out of time",
+    -signal.SIGKILL: "out of time",
+}
+"""What an exit status of pytest says of a mutant."""
+
+MOST_WAITED = 30
+"""Seconds that tests may take for each second of CPU: other processes may need it."""
 
 _PAIRS = [
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
@@ -195,42 +191,32 @@ def copied(folder: Path) -> tuple[Path, str]:
     return tree, python
 
 
-def run_tests(tree: Path, tests: Sequence[str], options: Sequence[str], seconds: int) -> None:
-    """In a process of its own: run tests, write what they print to ``printed``, and the time of CPU to ``spent``."""
-    os.setsid()
-    os.chdir(tree)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    printed = os.open(tree / "printed", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(printed, 1), os.dup2(printed, 2)
-    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(tree / "numba")}
-    import pytest
-
-    given = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=line", "-rfE", *options]
-    status = pytest.main([*given, *(f"meta_tests/{name}" for name in tests)])
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    (tree / "spent").write_text(str(sum(each.ru_utime + each.ru_stime for each in used)))
-    sys.stdout.flush()
-    os._exit(int(status))
-
-
-def tried(tree: Path, tests: Sequence[str], options: Sequence[str], cpu: float, wall: float) -> dict[str, Any]:
-    """Run the tests on the unchanged copy."""
-    (tree / "spent").unlink(missing_ok=True)
+def tried(tree: Path, python: str, tests: Sequence[str], options: Sequence[str], cpu: int) -> dict[str, Any]:
+    """Run tests in the copy, for so many seconds of CPU at most; return what came of it, and which failed."""
     shutil.rmtree(tree / ".hypothesis", ignore_errors=True)
-    begun = time.monotonic()
-    process = multiprocessing.get_context("forkserver").Process(target=run_tests, args=(tree, tests, options, int(cpu)))
-    process.start()
-    process.join(wall)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.join()
+    given = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=line", "-rfE", *options]
+    settings = {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(tree / "numba")}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with (tree / "printed").open("wb") as printed:
+        process = subprocess.Popen(
+            [python, "-m", "pytest", *given, *(f"meta_tests/{name}" for name in tests)],
+            cwd=tree,
+            env=os.environ | settings,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu)),
+        )
+        try:
+            status = STATUSES.get(process.wait(MOST_WAITED * cpu), "died")
+        except subprocess.TimeoutExpired:
+            status = "no answer"
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", (tree / "printed").read_text(errors="replace"), re.MULTILINE)
-    if (tree / "spent").exists():
-        seconds = float((tree / "spent").read_text())
-        status = {0: "survived", 1: "killed", 2: "killed"}.get(process.exitcode or 0, "broke off")
-    else:
-        seconds = min(cpu, time.monotonic() - begun)
-        status = {-signal.SIGXCPU: "out of time", -signal.SIGKILL: "no answer"}.get(process.exitcode or 0, "died")
     return {"status": status, "by": failed, "seconds": round(seconds, 1)}
 
 
@@ -245,43 +231,31 @@ def summary(results: Sequence[dict[str, Any]]) -> Iterator[str]:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--count", default=300, show_default=True, help="Mutants of all rooms together.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--minutes", default=1e9, help="Of CPU, after which no other mutant is begun.")
 @click.option("--room", "rooms", multiple=True, type=click.Choice(list(ROOMS)), help="Only this room, repeatable.")
-def main(file: Path, count: int, seed: int, minutes: float, rooms: tuple[str, ...]) -> None:
-    record = json.loads(file.read_text()) if file.exists() else {"seed": seed, "rooms": {}, "mutants": []}
-    rooms = rooms or tuple(ROOMS)
-    drawn = {name: mutants(name, ROOMS[name], seed) for name in rooms}
-    turns = chain.from_iterable(zip_longest(*(of[: count // len(rooms)] for of in drawn.values())))
-    record["mutants"] = [each for each in record["mutants"] if each["status"] != "no answer"]
-    done = {each["key"] for each in record["mutants"]}
+def main(file: Path, count: int, seed: int, rooms: tuple[str, ...]) -> None:
+    results = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    done, rooms = {each["key"] for each in results}, rooms or tuple(ROOMS)
+    drawn = [mutants(name, ROOMS[name], seed)[: count // len(rooms)] for name in rooms]
+    unchanged: dict[str, dict[str, Any]] = {}
     with TemporaryDirectory() as scratch:
         tree, python = copied(Path(scratch))
-        multiprocessing.get_context("forkserver").set_executable(python)
-        multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
-        for name in rooms:
-            known = record["rooms"].setdefault(name, {"tests": ROOMS[name].tests})
-            known["mutants"] = len(drawn[name])
-            if "unchanged" not in known:
-                known["unchanged"] = tried(tree, ROOMS[name].tests, [], 600, 3600)
-            if known["unchanged"]["status"] not in ("survived", "killed"):
-                raise click.ClickException(
-                    f"the tests of {name} cannot be run:\n{(tree / 'printed').read_text()[-3000:]}"
-                )
-            print(f"{name}: {known}", flush=True)
-        for mutant in filter(None, turns):
-            if mutant.key in done or sum(each["seconds"] for each in record["mutants"]) > 60 * minutes:
+        for mutant in filter(None, chain.from_iterable(zip_longest(*drawn))):
+            if mutant.key in done:
                 continue
-            unchanged = record["rooms"][mutant.room]["unchanged"]
-            options = ["-x", *(f"--deselect={name}" for name in unchanged["by"])]
+            room = mutant.room
+            if room not in unchanged:
+                unchanged[room] = tried(tree, python, ROOMS[room].tests, [], 600)
+                print(f"{room} unchanged: {unchanged[room]}", flush=True)
+            options = ["-x", *(f"--deselect={name}" for name in unchanged[room]["by"])]
             (tree / mutant.file).write_bytes(mutant.source())
-            cpu = 2 * unchanged["seconds"] + 30
-            result = tried(tree, ROOMS[mutant.room].tests, options, cpu, 30 * cpu)
+            cpu = int(2 * unchanged[room]["seconds"] + 30)
+            results.append(asdict(mutant) | tried(tree, python, ROOMS[room].tests, options, cpu))
             shutil.copy(ROOT / mutant.file, tree / mutant.file)
-            record["mutants"].append(asdict(mutant) | result)
-            file.with_suffix(".new").write_text(json.dumps(record, indent=1) + "\n")
-            file.with_suffix(".new").rename(file)
-            print(f"{mutant.file}:{mutant.line} {mutant.before} -> {mutant.after}: {result}", flush=True)
-    print(*summary(record["mutants"]), sep="\n")
+            with file.open("a") as lines:
+                lines.write(json.dumps(results[-1]) + "\n")
+            came = {name: results[-1][name] for name in ("status", "by", "seconds")}
+            print(f"{mutant.file}:{mutant.line} {mutant.before} -> {mutant.after}: {came}", flush=True)
+    print(*summary(results), sep="\n")
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def test_a_comparison_tells_the_defect_from_the_honest_library(real: RealRun, ru
     assert better.fixed["cases"].sum() == sum(line["cases"] for line in lines) == len(failed_rows(wrong))
 
 
-@every_kind
+@pytest.mark.parametrize("real", FAILING[::5], ids=lambda real: real.name)
 def test_a_history_counts_what_failed_and_a_dashboard_leads_to_it(real: RealRun, run_of: RunOf, tmp_path: Path) -> None:
     """Of a history of one run: in a longer one the newest run of a square hides those before it."""
     pytest.importorskip("duckdb")

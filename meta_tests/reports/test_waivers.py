@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from bad_inputs.waivers import GOOD, table
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.store import read_rows
@@ -144,39 +145,95 @@ def test_time_outs_of_mindspore_are_waived_on_large_planes_alone(change: dict[st
 
 # Files.
 
+GOOD = {
+    "id": '"lost"',
+    "reason": '"known"',
+    "owner": '"us"',
+    "expires": "2027-03-31",
+    "scope": '{ backend = "scatter_backends:*", operator = "MaxPool2d*" }',
+    "checks": '["interval"]',
+    "issue": '"somewhere"',
+    "versions": '{ numpy = "2.*" }',
+}
+WRONG = {
+    "id": {'""': "at `[$].id`", "5": "Expected `str`, got `int`", '"  "': "at `[$].id`"},
+    "reason": {'"\\t"': "at `[$].reason`", "[]": "Expected `str`, got `array`"},
+    "owner": {"''": "at `[$].owner`", "{}": "got `object`", "2027-03-31": "got `date`"},
+    "expires": {
+        "2027-01-01T00:00:00": "Expected `date`, got .* - at `[$].expires`",
+        "'2027-01-01'": "Expected `date`, got .* - at `[$].expires`",
+        "2027-02-30": "Invalid date or datetime",
+        "12:00:00": "Expected `date`, got `time`",
+    },
+    "scope": {
+        "{ planet = 'x' }": "column names",
+        "{ checks_violated = 'interval' }": "column names",
+        "{}": "column names",
+        "'MaxPool2d*'": "Expected `object`, got `str`",
+        "{ operator = 3 }": "Expected `array`, got `int` - at `[$].scope",
+        "{ operator = [3] }": "Expected `str`, got `int` - at `[$].scope",
+        "{ elements = ['>= 5', '> many'] }": "'> many' is no bound",
+        "{ elements = '=> 5' }": "'=> 5' is no bound",
+    },
+    "checks": {
+        "'interval'": "at `[$].checks",
+        "[3]": "at `[$].checks",
+        "[['interval']]": "at `[$].checks",
+        "['interval', 'intervall']": "there is no check 'intervall'",
+    },
+    "issue": {"5": "at `[$].issue`"},
+    "versions": {
+        "'2.*'": "Expected `object`, got `str`",
+        "{ a = 2 }": "got `int`",
+        "{ a = { b = 1 } }": "got `object`",
+    },
+    "until": {"1": "unknown entry 'until'"},
+    '""': {"1": "unknown entry ''"},
+}
+"""For each entry values that it cannot have, and entries that there are not, with what is said of them."""
+
 
 def written(**changes: str) -> str:
-    return table(GOOD | changes)
+    return "[[waiver]]\n" + "".join(f"{name} = {value}\n" for name, value in {**GOOD, **changes}.items())
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("waiver", "is not TOML"),
-        ("", "must consist of"),
-        ('[[waiver]]\nid = "a"', "missing required field `reason`"),
-        (written(owner="''"), "at `[$].owner`"),
-        (written(expires="2027-01-01T00:00:00"), "Expected `date`, got .* - at `[$].expires`"),
-        (written(expires="'2027-01-01'"), "Expected `date`, got .* - at `[$].expires`"),
-        (written(scope="{ planet = 'x' }"), "column names"),
-        (written(scope="{ checks_violated = 'interval' }"), "column names"),
-        (written(scope="{}"), "column names"),
-        (written(scope="{ operator = 3 }"), "Expected `array`, got `int` - at `[$].scope"),
-        (written(scope="{ elements = ['>= 5', '> many'] }"), "'> many' is no bound"),
-        (written(scope="{ elements = '=> 5' }"), "'=> 5' is no bound"),
-        (written(until="1"), "unknown entry 'until'"),
-        (written(checks="'interval'"), "at `[$].checks"),
-        (written(checks="[3]"), "at `[$].checks"),
-        (written(checks="['interval', 'intervall']"), "there is no check 'intervall'"),
-        (STRIDED * 2, "several waivers called 'strided'"),
+        *((written(**{name: value}), said) for name, values in WRONG.items() for value, said in values.items()),
+        *((written().replace(f"{name} = ", "issued = ", 1), "unknown entry 'issued'") for name in GOOD),
+        *(("[[waiver]]\n" + written().partition(f"{name} =")[0][11:], f"field `{name}`") for name in list(GOOD)[:5]),
+        *((text, "must consist of") for text in ("", "waiver = []", "waiver = [1, 2]", "waiver = 5")),
+        *((text, "must consist of") for text in ('[waiver]\nid = "a"', written() + "[other]\nx = 1\n")),
+        *((text, "is not TOML") for text in ("waiver", '{"waiver": []}', written() + 'id = "again"\n', "\0" * 100)),
+        *((text, "is not TOML") for text in ("\ufeff" + written(), "waiver = " + "[" * 5000 + "]" * 5000)),
+        *((text, "is not TOML") for text in ("waiver = " + "9" * 6000, '[[waiver]]\nid = "lost\n')),
+        ("[" + ".".join("a" * 5000) + "]\nx = 1\n", "must consist of"),
+        *((text, "it is no text in UTF-8") for text in (bytes(range(256)), written().encode("utf-16"))),
+        (written() * 2, "several waivers called 'lost'"),
     ],
+    ids=lambda value: ascii(value)[:40],
 )
-def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_file_is_named_with_its_mistake(tmp_path: Path, text: str | bytes, message: str) -> None:
     path = tmp_path / "known.toml"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(WaiverError, match=message) as error:
         load(path)
     assert "known.toml" in str(error.value)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_any_file_is_read_or_refused_with_its_name(data: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    good, path = written().encode(), tmp_path_factory.getbasetemp() / "mine.toml"
+    begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(good))] * 2)))
+    path.write_bytes(good[:begin] + data.draw(st.binary(max_size=4)) + good[end:])
+    said = "mine.toml"
+    try:
+        load(path)
+    except WaiverError as error:
+        said = str(error)
+    assert "mine.toml" in said
 
 
 def test_the_shipped_waivers_are_in_order_and_survive_being_written() -> None:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -15,7 +14,6 @@ from poolproof import reports
 
 BLOCKS = [("a-values-0", ["1142dc080d2b", "a6114aadbfaa"]), ("a-values-1", ["8cad1f00dd11"])]
 GROUP = {"backend": "a", "operator": "MaxPool2d", "dtype": "float32", "index_dtype": "int64", "aspect": "values"}
-HELP = "Options:\n  --seed INTEGER\n  -h, --help  Show this message and exit.\n"
 
 
 def two(part: str, old: Any, new: Any, *options: str) -> Result:
@@ -41,7 +39,7 @@ def test_one_changed_id_or_group_and_another_order_of_ids_are_seen() -> None:
     assert ended.output.startswith("ids: equal\nrows: not frozen in ")
     ended = two("ids", of_ids(BLOCKS), of_ids([BLOCKS[0], ("a-values-1", ["8cad1f00dd12"])]))
     assert ended.exit_code == 1
-    assert ended.output.startswith("ids: 2 differences\n  smoke: all:\n")
+    assert ended.output.startswith("ids: 2 differences\n  smoke: all: ")
     assert "smoke: blocks: a-values-1:" in ended.output
     assert "a-values-0" not in ended.output
     for blocks in (BLOCKS[::-1], [("a-values-0", BLOCKS[0][1][::-1]), BLOCKS[1]]):
@@ -64,7 +62,8 @@ def test_ids_are_those_of_the_rows_of_a_run(failing_run: Path) -> None:
 
 @pytest.fixture
 def rows(failing_run: Path) -> pd.DataFrame:
-    return reports.load(failing_run / "run").rows
+    """A few of each verdict: every cell is written as JSON."""
+    return reports.load(failing_run / "run").rows.groupby("verdict").head(20)
 
 
 def test_what_is_the_same_of_rows_is_equal(rows: pd.DataFrame) -> None:
@@ -81,16 +80,16 @@ def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
     other.loc[place, "verdict"] = "conforms"
     ended = two("rows", rows, other)
     assert ended.exit_code == 1
-    assert f"1 of {len(rows)} rows differ" in ended.output
-    assert "1 in verdict\n" in ended.output
+    assert "rows: 1 differences" in ended.output
+    assert f"1 of {len(rows)} rows in verdict\n" in ended.output
     assert f'{other.loc[place, "case_id"]}": "violates" -> "conforms"' in ended.output
     other = rows.copy()
     first = other.index[other["max_abs_err"] > 0][0]
     other.loc[first, "max_abs_err"] *= 1 + 2.0**-52
     other.at[first, "checks_judged"] = other.at[first, "checks_judged"][1:]
     ended = two("rows", rows, other)
-    assert "1 in max_abs_err\n" in ended.output
-    assert "1 in checks_judged\n" in ended.output
+    assert "rows in max_abs_err\n" in ended.output
+    assert "rows in checks_judged\n" in ended.output
     ended = two("rows", rows, rows.drop(index=rows.index[3]))
     assert (ended.exit_code, "1 rows gone, first " in ended.output) == (1, True)
     ended = two("rows", rows, rows.rename(columns={"n_bits_owed": "n_bits_expected"}))
@@ -102,60 +101,16 @@ def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
     ("route", "column", "differs"),
     [("key 16; atomic 1", "mere", False), ("key 16; atomic 0", "mere", True), ("key 16; atomic 1", "n_reject", True)],
 )
-def test_statistics_of_racing_sums_are_named_apart(rows: pd.DataFrame, route: str, column: str, differs: bool) -> None:
+def test_statistics_of_racing_sums_may_differ(rows: pd.DataFrame, route: str, column: str, differs: bool) -> None:
     place = rows.index[rows["verdict"] == "conforms"][0]
     rows.loc[place, ["route", "deterministic"]] = [route, False]
     other = rows.copy()
     other.loc[place, column] = 7
     ended = two("rows", rows, other)
-    assert ended.exit_code == differs
-    assert ("1 rows differ in statistics of racing additions alone" in ended.output) != differs
-    assert rows.loc[place, "case_id"] in ended.output
-
-
-def test_one_changed_option_and_a_command_that_is_gone_are_seen() -> None:
-    ended = two("help", {"poolproof list": HELP}, {"poolproof list": HELP.replace("--seed", "--seeds")})
-    assert ended.exit_code == 1
-    assert "poolproof list:\n    -   --seed INTEGER\n    +   --seeds INTEGER\n" in ended.output
-    ended = two("help", {"poolproof": HELP, "poolproof list": HELP}, {"poolproof": HELP})
-    assert "poolproof list: gone" in ended.output
-
-
-def test_a_bundle_in_which_something_was_changed_is_seen(failing_run: Path, tmp_path: Path) -> None:
-    whole = failing_run / "bundle.zip"
-    said = gates.verified(whole)
-    assert "fingerprint" not in said
-    with ZipFile(whole) as source, ZipFile(tmp_path / "changed.zip", "w") as changed:
-        for name in source.namelist():
-            changed.writestr(name, source.read(name) + b" " * (name == "summary.md"))
-    lines = list(gates.changed({"verify": said}, {"verify": gates.verified(tmp_path / "changed.zip")}))
-    assert any("summary.md" in line for line in lines)
+    assert (ended.exit_code, rows.loc[place, "case_id"] in ended.output) == (differs, differs)
 
 
 @pytest.mark.parametrize(("found", "cases", "differs"), [(True, 110, False), (True, 112, True), (False, 9, True)])
 def test_a_find_that_is_lost_or_later_is_seen(found: bool, cases: int, differs: bool) -> None:
     ended = two("score", {"a": {"found": True, "cases": 100}}, {"a": {"found": found, "cases": cases}})
     assert ended.exit_code == differs
-
-
-@pytest.mark.parametrize(
-    ("unit", "ratio", "differs"), [("s", 2.4, False), ("s", 2.6, True), ("cases/s", 1.7, False), ("cases/s", 1.5, True)]
-)
-def test_what_is_slower_by_more_than_a_quarter_is_seen(unit: str, ratio: float, differs: bool) -> None:
-    figure = {"part": "a", "what": "b", "unit": unit, "beside": "torch", "ours": 9.0, "ratio": 2.0}
-    ended = two("speed", {"figures": [figure]}, {"figures": [{**figure, "ratio": ratio}]})
-    assert ended.exit_code == differs
-
-
-def test_help_of_every_command_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    listing = {
-        (): "\nCommands:\n  list  Show.\n  history  Keep\n           much.\n\n  Exit:\n",
-        ("history",): "\nCommands:\n  add  Add.\n",
-    }
-    monkeypatch.setattr(gates, "poolproof", lambda *words: (0, listing.get(words[:-1], "")))
-    assert [name for name, _ in gates.helps()] == [
-        "poolproof",
-        "poolproof list",
-        "poolproof history",
-        "poolproof history add",
-    ]

@@ -46,12 +46,12 @@ class Case:
     """One call of one operator and the recipe of its data.
 
     ``operator`` is a name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings. ``shape``
-    is that of ``self``, ([N,] C, *spatial); ``attributes`` are the windows, as passed to the API, whose fields stand
-    beside the others in JSON. ``gradient``, ``indices`` and ``values`` are recipes (`poolproof.suites.cases.recipes`)
-    of grad_output, indices and self; all that is random in them derives from ``seed``, and a gradient is multiplied by
-    2**``scale``. ``layouts`` are (tensor, layout) for tensors that are not contiguous, ``literals`` (tensor, values in
-    row-major order) for inputs that are spelled out instead of made by a recipe, both sorted by tensor.
-    ``deterministic``: the call demands the deterministic mode.
+    is that of ``self``: ``[N,] C`` and the spatial axes. ``attributes`` are the windows, as passed to the API; their
+    fields stand beside the others in JSON. ``gradient``, ``indices`` and ``values`` are recipes
+    (`poolproof.suites.cases.recipes`) of grad_output, indices and self; all that is random in them derives from
+    ``seed``, and a gradient is multiplied by 2**``scale``. ``layouts`` are (tensor, layout) for tensors that are not
+    contiguous, ``literals`` (tensor, values in row-major order) for inputs that are spelled out instead of made by a
+    recipe, both sorted by tensor. ``deterministic``: the call demands the deterministic mode.
     """
 
     operator: str

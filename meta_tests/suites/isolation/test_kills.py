@@ -1,4 +1,4 @@
-"""Killing any process of a run costs no row and doubles none: `studies/kills.py` with a kill of each role.
+"""Killing any process of a run costs no row and doubles none.
 
 No process of a session outlives it by more than two seconds, whatever a backend does and however it ends.
 """
@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -18,7 +17,7 @@ from poolproof.reports.rows.store import read_run
 from sessions import command, surroundings, wait_until
 
 KILLS = [
-    Kill(role, rows, 0.0)
+    Kill(role, rows)
     for role, rows in (("judging process", 5), ("server", 15), ("guardian", 25), ("xdist worker", 35), ("session", 50))
 ]
 
@@ -27,7 +26,7 @@ def test_a_run_whose_processes_are_killed_has_the_same_rows(tmp_path: Path) -> N
     expected = undisturbed(tmp_path / "undisturbed")
     assert max(expected.rows.values()) == 1
     assert {kill.role for kill in KILLS} == {*ROLES}
-    result, missed = disturbed(tmp_path / "disturbed", KILLS, Random(0), print)
+    result, missed = disturbed(tmp_path / "disturbed", KILLS)
     assert not missed
     assert not expected.difference(result, len(KILLS))
 

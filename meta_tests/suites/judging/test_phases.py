@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from drawn_defects import Defect, Spoilt
 from holding import judged_by
 from poolproof.backends import torch_streams
 from poolproof.backends.aclnn.sequences import ACTIONS, Interpreter, run_sequence
@@ -44,6 +43,7 @@ from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import PLANS, Plan, Subject, blocks, subjects
 from scatter import Scatter, completed
+from spoilt import Spoilt, spoils
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]
 ASKED = tuple(SCENARIOS.values())
@@ -372,15 +372,15 @@ def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -
 
     Kernels of the two calls differ by two, of which the larger does not fit into less.
     """
-    defect, block = Defect("refuse", "", None, ("stream", 2), same=False), sequence_block(200)
+    block = sequence_block(200)
     with closing(Sandbox("emulator-950", tmp_path, "sequences", timeout=60.0)) as sandbox:
         sandbox.start()
-        spoilt = Spoilt(sandbox.backend_within(60.0), defect)
+        spoilt = Spoilt(sandbox.backend_within(60.0))
 
         def fails(question: Question) -> bool:
             return question.judge(spoilt)["checks_violated"] == ["phase_values"]  # type: ignore[arg-type]
 
-        found = next(each for each in block.questions() if defect.spoils(each.scenario.actions) and fails(each))
+        found = next(each for each in block.questions() if spoils(each.scenario.actions) and fails(each))
         smallest = block.smaller(found, fails, 60.0)
         assert smallest is not None
         row = smallest.judge(spoilt)  # type: ignore[arg-type]
