@@ -172,7 +172,7 @@ def conform(content: bytes) -> bytes:
         ("verdict.json", conform, False, "verdict.json does not follow from the rows"),
         ("verdict.json", conform, False, "changed: {}"),
         ("verdict.json", conform, True, "verdict.json does not follow from the rows"),
-        *((name, None, False, "removed: {}") for name in ("tables/coverage.csv", ROWS, "run.json", "junit.xml")),
+        *((name, None, False, "removed: {}") for name in ("tables/coverage.csv", ROWS, "run.json", "summary.md")),
         ("rows/more.jsonl", more(b""), False, "added: {}"),
         *(
             (name, more(b"all is well"), True, "{} does not follow from the rows")

@@ -10,7 +10,6 @@ import click
 from bad_inputs import HONEST, Ending, Given, session, small_session
 from bad_inputs.materials import BUNDLE, FAILING_CASE, HISTORY, RUN, copies, odd_things, together
 from poolproof.backends.emulator.defects import defects
-from poolproof.reports import recorder
 from poolproof.reports.terminal.command_line import Late
 from poolproof.suites import plugin
 from poolproof.suites.cli import main
@@ -131,8 +130,7 @@ def every_option() -> set[str]:
     names: list[str] = []
     parser = SimpleNamespace(addoption=lambda name, **_: names.append(name))
     parser.getgroup = lambda *_: parser
-    for module in (plugin, recorder):
-        module.pytest_addoption(parser)  # type: ignore[arg-type]
+    plugin.pytest_addoption(parser)  # type: ignore[arg-type]
     ours = {f"poolproof {words} {each.opts[0]}" for words, command in commands() for each in command.params}
     return ours | {f"pytest {name}" for name in names}
 
