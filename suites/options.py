@@ -52,13 +52,13 @@ def _folder(text: str) -> str:
     return text
 
 
-_one = dict
+_one: Callable[..., dict[str, Any]] = dict
 """An option with one value."""
 
-_many = partial(dict, action="append")
+_many: Callable[..., dict[str, Any]] = partial(dict, action="append")
 """A repeatable option."""
 
-_flag = partial(dict, action="store_true")
+_flag: Callable[..., dict[str, Any]] = partial(dict, action="store_true")
 """An option without a value."""
 
 OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -203,8 +203,9 @@ def run_options(*names: str, **changes: Mapping[str, Any]) -> Callable[[_Command
             given = {key: about[key] for key in ("help", "metavar", "default", "type") if key in about}
             if "choices" in about:
                 given["type"] = click.Choice(about["choices"])
-            given |= {"multiple": about.get("action") == "append"} | _OF_CLICK.get(name, {})
-            command = click.option(name, **given | changes.get(name.strip("-").replace("-", "_"), {}))(command)
+            own = changes.get(name.strip("-").replace("-", "_"), {})
+            given = {**given, "multiple": about.get("action") == "append", **_OF_CLICK.get(name, {}), **own}
+            command = click.option(name, **given)(command)
         return command
 
     return add

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -186,7 +186,8 @@ def _first_answer(pool: RayPool, references: Sequence[Any]) -> tuple[Any, Batch 
 def _report_test(work: Work, judge: int) -> None:
     """Report a test that judges ran to pytest."""
     item, result = work.item, work.result
-    outcome, text = "passed", None
+    outcome: Literal["passed", "failed", "skipped"] = "passed"
+    text: str | tuple[str, int, str] | None = None
     if work.error or result.failures:
         outcome, text = "failed", work.error or result.message()
     elif result.skipped:
