@@ -1,3 +1,3 @@
-"""Pytest's door in a clone: the same plugins that an installed suite registers as entry points."""
+"""Pytest's door in a clone: ``pytest suites`` has the plugin of the suite."""
 
-pytest_plugins = ("poolproof.suites.plugin", "poolproof.reports.recorder")
+pytest_plugins = ("poolproof.suites.plugin",)

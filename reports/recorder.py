@@ -1,10 +1,9 @@
-"""Pytest plugin that records the rows of a run, shows its progress and reports on it at its end.
+"""The folder, the rows and the end of a run, for the plugin of pytest that judges.
 
-Every process of a run (each xdist worker, or the only one) writes its own rows; the process that controls the run keeps
-``run.json``, shows progress, and at the end the summary and the page. Another plugin decides that there is a run at
-all: it calls `begin` and `open_rows`.
+Every process of a run (each xdist worker, or the only one) has a `Recorder`. The process that controls the run also has
+its `RunFolder`, and the `Ending` that publishes it.
 
-What reports on a finished run is imported when one begins: most sessions of pytest never have one.
+What reports on a finished run is imported at its end: workers never need it.
 """
 
 from __future__ import annotations
@@ -16,27 +15,23 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 
-from poolproof.reports.ci import SERVICES
-from poolproof.reports.progress import Progress
 from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
-from poolproof.reports.rows.failures import evidence_kinds, judged_property
+from poolproof.reports.rows.failures import evidence_kinds
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
 from poolproof.reports.rows.records import begun_otherwise, first_difference
-from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_record
 
@@ -48,272 +43,12 @@ if TYPE_CHECKING:
 FAILURES = "failures.txt"
 """Name of the file in a run's folder that has what pytest says of its failing blocks."""
 
-_MOST_KINDS = 6
-"""Kinds of failures whose first is shown as it comes."""
-
-_STOPPED = "the session cannot go on"
-_OUTPUT = "poolproof_fault"
-
-
-class ProcessRecorder:
-    """Plugin of every process of a run: its ``rows``, and what ends its session and is nobody's verdict.
-
-    That is a full disk, an adapter that does nothing but raise, or a hook of another plugin. The first such ``fault``,
-    in one sentence, stops the tests and is the session's conclusion; rows recorded before it stand. That of an xdist
-    worker is passed to the process that controls it.
-    """
-
-    def __init__(self, config: pytest.Config, folder: Path, worker: str) -> None:
-        self.rows = store.RowWriter(folder, worker)
-        self.fault = ""
-        self._config = config
-        self._session: pytest.Session | None = None
-
-    def note(self, fault: Exception | str) -> None:
-        """Stop the session for that reason, unless it has one already."""
-        self.fault = self.fault or (fault if isinstance(fault, str) else sentence(fault))
-        if hasattr(self._config, "workeroutput"):
-            self._config.workeroutput[_OUTPUT] = self.fault
-        if self._session is not None:
-            self._session.shouldstop = _STOPPED
-
-    @contextmanager
-    def collecting(self) -> Iterator[None]:
-        """Note an error of the system inside, and go on behind."""
-        try:
-            yield
-        except (CannotWrite, OSError) as error:
-            self.note(error)
-
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        self._session = session
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-        report = yield
-        error = call.excinfo.value if call.excinfo else None
-        if isinstance(error, CannotGoOn):
-            self.note(error)
-            report.longrepr = _STOPPED
-        return report
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        if isinstance(excinfo.value, CannotWrite):
-            self.note(excinfo.value)
-            raise pytest.exit.Exception(self.fault, returncode=Overall.COULD_NOT_RUN) from None
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        fault = getattr(node, "workeroutput", {}).get(_OUTPUT)
-        if fault:
-            self.note(fault)
-
-    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_sessionfinish")
-    def pytest_sessionfinish_of_plugins(self, session: pytest.Session) -> Generator[None, object, None]:
-        """Close what this process recorded, and the run, behind all other plugins and whatever becomes of them."""
-        try:
-            yield
-        except pytest.exit.Exception:
-            raise
-        except Exception as error:
-            self.note(error)
-        finally:
-            with self.collecting():
-                self.rows.close()
-            run = self._config.stash.get(_RUN, None)
-            if run is not None:
-                session.exitstatus = run.finish(session.exitstatus, self)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self) -> Generator[None, object, object]:
-        """Catch what all others raise at the end, the terminal's summary included: the run is closed by then."""
-        try:
-            return (yield)
-        except pytest.exit.Exception:
-            raise
-        except Exception as error:
-            self.note(error)
-            raise pytest.exit.Exception(self.fault, returncode=Overall.COULD_NOT_RUN) from None
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_unconfigure(self) -> Generator[None, object, object]:
-        """Catch what others raise last of all: pytest shows nothing behind it."""
-        try:
-            return (yield)
-        except Exception as error:
-            self.note(error)
-            sys.stderr.write(f"{self.fault}\n")
-            if self._session is not None:
-                self._session.exitstatus = Overall.COULD_NOT_RUN
-            return None
-
-
-def sentence(error: Exception) -> str:
-    if isinstance(error, CannotWrite | OSError):
-        return f"{describe(error) if isinstance(error, OSError) else error}, and go on with --resume"
-    if isinstance(error, CannotGoOn):
-        return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if any(map(Path(frame.filename).is_relative_to, _ROOMS))]
-    is_own = bool(ours) and ours[-1].filename != __file__  # which calls the hooks of plugins
-    last = ours[-1] if is_own else frames[-1]
-    said = " ".join(traceback.format_exception_only(error)[-1].split())
-    where = f"{said} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
-    if is_own:
-        return f"poolproof itself failed at the end of the session: {where}; rows are kept, for --resume to go on with"
-    return f"a plugin failed at the end of the session: {where}; leave it out by -p no:NAME, and go on with --resume"
-
-
-_ROOMS = tuple(Path(__file__).parents[1] / room for room in ("references", "backends", "suites", "reports"))
+RUN_ARGUMENTS = ("-p", "poolproof.suites.plugin", "--pyargs", "poolproof.suites")
+"""Arguments of pytest that ``poolproof run`` stands for."""
 
 
 class CannotOpen(BadInput):
     """The report folder cannot be used; the text says what to do."""
-
-
-class _Run:
-    """Plugin of the controlling process: ``run.json`` while the run lasts, its progress, and its digest at the end.
-
-    ``planned`` and ``to_do`` say how many cases each aspect has, and how many of them were left to do at its begin.
-    """
-
-    def __init__(self, config: pytest.Config, folder: Path, record: dict[str, Any], to_do: Mapping[str, int]) -> None:
-        self._config = config
-        self.folder = folder
-        self.record = record
-        self.digest: Digest | None = None
-        self.remarks: list[str] = []
-        self.annotations: list[str] = []
-        self._kinds: set[str] = set()
-        self.to_do, self.planned = Counter(to_do), _planned(record["mandatory"])
-        until = record.get("budget", {}).get("until")
-        self.until = None if until is None else until - time.time() + time.monotonic()
-        self.progress = Progress(self.to_do, self.until)
-        store.write_run(folder, self.record)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test that has ended, and print a line of progress when it is time for one."""
-        if report.when != "call":
-            return
-        lines: list[str] = []
-        for name, counts in report.user_properties:
-            if name == "poolproof":
-                cases, failed, firsts = cast("tuple[dict[str, int], int, dict[str, str]]", counts)
-                self.progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
-                for kind, line in firsts.items():
-                    lines += [line] if kind not in self._kinds and len(self._kinds) < _MOST_KINDS else []
-                    self._kinds.add(kind)
-        if report.failed and _is_ours(report):
-            with self._recorder.collecting(), (self.folder / FAILURES).open("a", encoding="utf-8") as file:
-                file.write(visible(f"FAILED {report.nodeid}\n{report.longreprtext}\n\n"))
-        lines += filter(None, [self.progress.line()])
-        if lines and (reporter := self._config.pluginmanager.get_plugin("terminalreporter")) is not None:
-            reporter.write_line("\n" + "\n".join(lines))
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, object, object]:
-        """Keep what is in `FAILURES` from pytest's own lists of failures, unless it is to be verbose."""
-        stats = terminalreporter.stats
-        failed = stats.get("failed")
-        if failed and not self._is_verbose:
-            stats["failed"] = [report for report in failed if not _is_ours(report)]
-        try:
-            return (yield)
-        finally:
-            if failed:
-                stats["failed"] = failed
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Say what the run says behind all that others print: its conclusion is the last line."""
-        result = yield
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if self.digest is None or reporter is None or reporter.no_summary:
-            return result
-        from poolproof.reports.terminal import run as terminal
-        from poolproof.reports.terminal.painting import SafeConsole
-
-        reporter.section("poolproof")
-        writer = self._config.get_terminal_writer()
-        width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
-        text = StringIO()
-        shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
-        files = f"rows, evidence, summary.md and junit.xml: {self.folder}, page: {self.folder / 'index.html'}"
-        lines = [files, *self.remarks]
-        if (self.folder / FAILURES).exists() and not self._is_verbose:
-            lines.insert(1, f"every failing case with its replay line: {self.folder / FAILURES} (or -v)")
-        terminal.show(
-            self.digest, shown, self._recorder.fault, lines, whole=self._is_verbose, status=session.exitstatus
-        )
-        for line in self.annotations:  # a service obeys them as they are
-            writer.line(line)
-        writer.write(text.getvalue())
-        return result
-
-    @property
-    def _is_verbose(self) -> bool:
-        return bool(self._config.option.verbose > 0)
-
-    @property
-    def _recorder(self) -> ProcessRecorder:
-        return self._config.stash[_RECORDER]
-
-    def finish(self, pytest_status: int, recorder: ProcessRecorder) -> int:
-        """Close the run, publish it, tell the CI service, and return the exit status of the session.
-
-        The rows decide. Where they have nothing against the implementation, pytest's status still counts, for other
-        tests may run in the same session; finding nothing to do, all having been done before, does not. A fault of the
-        system outweighs all: something is not on record, or not published.
-        """
-        from poolproof.reports.ci.services import annotate
-        from poolproof.reports.figures.digest import read_digest
-        from poolproof.reports.pages.publishing import publish
-
-        with recorder.collecting():
-            _tidy(self.folder)
-        with recorder.collecting():
-            self.record["finished"] = time.time()
-            store.write_run(self.folder, self.record)
-        with recorder.collecting():
-            self.digest = read_digest(self.folder)
-            with recorder.collecting():
-                publish(self.digest, self.folder)
-            annotate(self.digest, self._config.getoption("ci"), os.environ, self.annotations.append)
-        if pytest_status == pytest.ExitCode.INTERRUPTED and not recorder.fault:
-            self.remarks.append("interrupted: what was judged is kept, and the rest is judged by")
-            self.remarks.append(resuming_line(self.record["arguments"]))
-        if self.digest is None or recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
-            return Overall.COULD_NOT_RUN
-        overall = self.digest.conclusion.overall
-        done_before = pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED
-        return overall if overall or done_before else pytest_status
-
-
-def resuming_line(arguments: Sequence[str]) -> str:
-    """Return the command that goes on with a run, from the ``arguments`` of pytest that began it."""
-    begun = [argument for argument in arguments if argument != "--resume"]
-    shown = ["poolproof", "run", *begun[2:]] if begun[:2] == ["--pyargs", "poolproof.suites"] else ["pytest", *begun]
-    return shlex.join([*shown, "--resume"])
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("poolproof")
-    group.addoption(
-        "--strict-waivers",
-        action="store_true",
-        help="a waiver that has expired, matches no case or is needed no longer makes the run violate",
-    )
-    group.addoption(
-        "--ci",
-        choices=("auto", *SERVICES),
-        default="auto",
-        help="the CI service to write annotations and a job summary for (default: the one this runs in)",
-    )
-
-
-_RUN = pytest.StashKey[_Run]()
-_RECORDER = pytest.StashKey[ProcessRecorder]()
 
 
 @dataclass(frozen=True)
@@ -331,39 +66,6 @@ class Done:
     unplanned: frozenset[tuple[str, str]] = frozenset()
     recorded: frozenset[tuple[str, str, str]] = frozenset()
     evidence: Mapping[tuple[str, ...], int] = field(default_factory=dict)
-
-
-def run_folder(given: Path | None, resume: bool) -> Path:
-    """Return the folder a run may write to, locked until this process ends.
-
-    `CannotOpen` when another session writes to it, when a named folder is in use, or when there is nothing to resume.
-    """
-    folder = given or store.DEFAULT_FOLDER
-    if resume:
-        try:
-            store.read_run(folder)
-        except store.NotARun as error:
-            raise CannotOpen(f"nothing to resume: {error}") from error
-    else:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = f"{folder} is no folder for a run ({error.strerror})"
-            raise CannotOpen(f"{reason}: name another --report folder") from error
-    store.lock(folder)
-    if not resume and any(folder.iterdir()):
-        if given is not None:
-            raise CannotOpen(f"{folder} is not empty: name another --report folder, or go on with its run by --resume")
-        try:
-            store.read_run(folder)  # only runs are ever deleted
-        except store.NotARun as error:
-            raise CannotOpen(f"{folder} is not empty and {error}: name another --report folder") from error
-        for path in folder.iterdir():  # the folder itself carries the lock
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-    return folder
 
 
 def finished_work(folder: Path) -> Done:
@@ -390,15 +92,6 @@ def finished_work(folder: Path) -> Done:
     )
 
 
-def spent(folder: Path) -> tuple[float, float]:
-    """Return the seconds of all budgets that earlier sessions of the run in a folder had, and those that they took."""
-    try:
-        before = store.read_run(folder).get("budget", {})
-    except store.NotARun:
-        before = {}
-    return before.get("seconds", 0.0), before.get("took", 0.0)
-
-
 def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
     before = store.read_run(folder)
@@ -413,6 +106,155 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
         raise CannotOpen(f"{folder} holds a run that was begun {changed}: {as_begun}")
 
 
+def resuming_line(arguments: Sequence[str]) -> str:
+    """Return the command that goes on with a run, from the ``arguments`` of pytest that began it."""
+    begun, by_name = [argument for argument in arguments if argument != "--resume"], len(RUN_ARGUMENTS)
+    shown = ["poolproof", "run", *begun[by_name:]] if begun[:by_name] == [*RUN_ARGUMENTS] else ["pytest", *begun]
+    return shlex.join([*shown, "--resume"])
+
+
+class RunFolder:
+    """The folder of a run, which this process has to itself until it ends, with the ``record`` in its ``run.json``.
+
+    `CannotOpen` if another session writes to it, if a named folder is in use, or if there is nothing to resume.
+    """
+
+    def __init__(self, given: Path | None, resumes: bool) -> None:
+        self.path = folder = given or store.DEFAULT_FOLDER
+        self.record: dict[str, Any] = {}
+        self.planned: Counter[str] = Counter()
+        """Cases of each aspect that the run has to judge, before tests are selected."""
+        self._resumes = resumes
+        if resumes:
+            try:
+                store.read_run(folder)
+            except store.NotARun as error:
+                raise CannotOpen(f"nothing to resume: {error}") from error
+        else:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                reason = f"{folder} is no folder for a run ({error.strerror})"
+                raise CannotOpen(f"{reason}: name another --report folder") from error
+        store.lock(folder)
+        if not resumes and any(folder.iterdir()):
+            if given is not None:
+                how = "name another --report folder, or go on with its run by --resume"
+                raise CannotOpen(f"{folder} is not empty: {how}")
+            self._clear()
+
+    def _clear(self) -> None:
+        try:
+            store.read_run(self.path)  # only runs are ever deleted
+        except store.NotARun as error:
+            raise CannotOpen(f"{self.path} is not empty and {error}: name another --report folder") from error
+        for path in self.path.iterdir():  # the folder itself carries the lock
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def spent(self) -> tuple[float, float]:
+        """Return the seconds of all budgets that earlier sessions of the run had, and those that they took."""
+        try:
+            before = store.read_run(self.path).get("budget", {})
+        except store.NotARun:
+            before = {}
+        return before.get("seconds", 0.0), before.get("took", 0.0)
+
+    def begin(self, record: Mapping[str, Any], waivers: Waivers, is_strict: bool) -> None:
+        """Write ``run.json``; a resumed run keeps its id and its start.
+
+        ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
+        """
+        record = {**record, "suite": suite_identity(), "waivers": [*map(to_record, waivers.all)]}
+        identity = {"id": uuid4().hex, "started": time.time()}
+        if self._resumes:
+            require_same_run(self.path, record)
+            before = store.read_run(self.path)
+            identity = {name: before[name] for name in identity}
+            self.tidy()
+        self.planned = cases_of(record["mandatory"])
+        added = {"finished": None, "host": host_environment(), "waivers_judged_on": waivers.today.isoformat()}
+        self.update(**record, **identity, **added, strict_waivers=is_strict)
+
+    def update(self, **entries: Any) -> None:
+        self.record |= entries
+        store.write_run(self.path, self.record)
+
+    def narrow(self, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
+        """Narrow the run to the ``mandatory`` groups of the selected ``tests``, wherever the run is shown."""
+        counts = {"selected": cases_of(mandatory).total(), "planned": self.planned.total()}
+        self.update(mandatory=list(mandatory), narrowed=counts | {"tests": list(tests)})
+
+    def spend(self, seconds: float, is_used_up: bool) -> None:
+        """Record how many seconds of the budget the session used, and whether they are all that there were."""
+        budget = self.record["budget"]
+        budget |= {"took": budget["took"] + seconds, "until": time.time() if is_used_up else None}
+
+    def tidy(self) -> None:
+        """Make parts of the journals of processes that are gone, and remove the evidence of what has no row."""
+        store.compact_leftovers(self.path)
+        for path in unclaimed(self.path):
+            path.unlink()
+
+
+def cases_of(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Count the cases of mandatory groups, by aspect."""
+    planned = Counter[str]()
+    for group in mandatory:
+        planned[group["aspect"]] += group["planned"]
+    return planned
+
+
+class Recorder:
+    """The ``rows`` of one process of a run, and the ``fault`` that ends its session, in one sentence.
+
+    A fault is nobody's verdict: a full disk, an adapter that does nothing but raise, a hook of another plugin. The
+    first one counts: ``stop`` is called with it. Rows that were recorded before it stand.
+    """
+
+    def __init__(self, folder: Path, worker: str, stop: Callable[[str], object]) -> None:
+        self.rows = store.RowWriter(folder, worker)
+        self.fault = ""
+        self._stop = stop
+
+    def note(self, fault: Exception | str) -> None:
+        self.fault = self.fault or (fault if isinstance(fault, str) else sentence(fault))
+        self._stop(self.fault)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note an exception inside, and go on behind."""
+        try:
+            yield
+        except pytest.exit.Exception:
+            raise
+        except Exception as error:
+            self.note(error)
+
+
+def sentence(error: Exception) -> str:
+    if isinstance(error, CannotWrite | OSError):
+        return f"{describe(error) if isinstance(error, OSError) else error}, and go on with --resume"
+    if isinstance(error, CannotGoOn):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if any(map(Path(frame.filename).is_relative_to, _ROOMS))]
+    is_own = bool(ours) and (ours[-1] is frames[-1] or Path(ours[-1].filename) != _PLUGIN)
+    last = ours[-1] if is_own else frames[-1]
+    said = " ".join(traceback.format_exception_only(error)[-1].split())
+    where = f"{said} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+    if is_own:
+        return f"poolproof itself failed at the end of the session: {where}; rows are kept, for --resume to go on with"
+    return f"a plugin failed at the end of the session: {where}; leave it out by -p no:NAME, and go on with --resume"
+
+
+_ROOMS = tuple(Path(__file__).parents[1] / room for room in ("references", "backends", "suites", "reports"))
+_PLUGIN = Path(__file__).parents[1] / "suites" / "plugin.py"
+"""The module through which the hooks of other plugins are called."""
+
+
 def try_imports() -> None:
     """Raise `CannotOpen` where what the end of a run needs cannot be imported: it would lose what was judged."""
     try:
@@ -422,94 +264,68 @@ def try_imports() -> None:
         raise CannotOpen(f"a run could not be told at its end: {error}; install versions that go together") from error
 
 
-def begin(
-    config: pytest.Config, folder: Path, record: Mapping[str, Any], waivers: Waivers, to_do: Mapping[str, int]
-) -> None:
-    """Open the run in the controlling process.
+class Ending:
+    """The end of a run in the process that controls it: publish it, then its exit status, then its conclusion."""
 
-    ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
-    ``to_do`` says how many cases of each aspect are left to do. A resumed run keeps its id and its start.
-    """
-    record = {**record, "suite": suite_identity(), "waivers": [*map(to_record, waivers.all)]}
-    identity = {"id": uuid4().hex, "started": time.time()}
-    if config.getoption("resume"):
-        require_same_run(folder, record)
-        before = store.read_run(folder)
-        identity = {name: before[name] for name in identity}
-        _tidy(folder)
-    added = {
-        "finished": None,
-        "host": host_environment(),
-        "waivers_judged_on": waivers.today.isoformat(),
-        "strict_waivers": config.getoption("strict_waivers"),
-    }
-    config.stash[_RUN] = run = _Run(config, folder, {**record, **identity, **added}, to_do)
-    config.pluginmanager.register(run)
+    def __init__(self, folder: RunFolder, recorder: Recorder) -> None:
+        self._folder, self._recorder = folder, recorder
+        self._digest: Digest | None = None
+        self._remarks: list[str] = []
+        self._annotations: list[str] = []
 
+    def publish(self, service: str, is_interrupted: bool) -> None:
+        """Close the run, write its pages and tell the CI service; what cannot be done is a fault."""
+        from poolproof.reports.ci.services import annotate
+        from poolproof.reports.figures.digest import read_digest
+        from poolproof.reports.pages.publishing import publish
 
-def _tidy(folder: Path) -> None:
-    """Make parts of the journals of processes that are gone, and remove the evidence of what has no row."""
-    store.compact_leftovers(folder)
-    for path in unclaimed(folder):
-        path.unlink()
+        noting, folder = self._recorder.noting, self._folder
+        with noting():
+            folder.tidy()
+        with noting():
+            folder.update(finished=time.time())
+        with noting():
+            self._digest = read_digest(folder.path)
+            with noting():
+                publish(self._digest, folder.path)
+            annotate(self._digest, service, os.environ, self._annotations.append)
+        if is_interrupted and not self._recorder.fault:
+            self._remarks.append("interrupted: what was judged is kept, and the rest is judged by")
+            self._remarks.append(resuming_line(folder.record["arguments"]))
 
+    def status(self, pytest_status: int) -> int:
+        """Return the exit status of the session.
 
-def narrow(config: pytest.Config, tests: Sequence[str], mandatory: Sequence[Mapping[str, Any]]) -> None:
-    """Narrow the run to the ``mandatory`` groups of the selected ``tests``, and show it wherever the run is shown."""
-    run = config.stash[_RUN]
-    selected = _planned(mandatory)
-    run.progress = Progress(run.to_do - (run.planned - selected), run.until)
-    run.record |= {
-        "mandatory": list(mandatory),
-        "narrowed": {"selected": selected.total(), "planned": run.planned.total(), "tests": list(tests)},
-    }
-    store.write_run(run.folder, run.record)
+        The rows decide. Where they have nothing against the implementation, pytest's status still counts, for other
+        tests may run in the same session; finding nothing to do, all having been done before, does not. A fault
+        outweighs all: something is not on record, or not published.
+        """
+        if self._digest is None or self._recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
+            return Overall.COULD_NOT_RUN
+        overall = self._digest.conclusion.overall
+        done_before = pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED
+        return overall if overall or done_before else pytest_status
 
+    def show(self, reporter: Any, status: int, is_verbose: bool) -> None:
+        """Print what the run says behind all that others print: its conclusion is the last line.
 
-def spend(config: pytest.Config, seconds: float, is_used_up: bool) -> None:
-    """Record how many seconds of the budget the session used, and whether they are all that there were."""
-    budget = config.stash[_RUN].record["budget"]
-    budget |= {"took": budget["took"] + seconds, "until": time.time() if is_used_up else None}
+        Without a ``reporter``, pytest's own, or with --no-summary, only a fault is printed.
+        """
+        if self._digest is None or reporter is None or reporter.no_summary:
+            sys.stderr.write(f"{self._recorder.fault}\n" if self._recorder.fault else "")
+            return
+        from poolproof.reports.terminal import run as terminal
+        from poolproof.reports.terminal.painting import SafeConsole
 
-
-def add_probes(config: pytest.Config, probes: Mapping[str, Any]) -> None:
-    """Record the accounts of a probe that were taken, by backend, at the end of a run."""
-    run = config.stash[_RUN]
-    run.record["probes"] = run.record["probes"] | probes
-    store.write_run(run.folder, run.record)
-
-
-def open_rows(config: pytest.Config, folder: Path, worker: str) -> None:
-    """Make this process write its rows into the run in ``folder``. `CannotWrite` where that cannot be."""
-    config.stash[_RECORDER] = recorder = ProcessRecorder(config, folder, worker)
-    config.pluginmanager.register(recorder)
-
-
-def rows_of(config: pytest.Config) -> store.RowWriter:
-    return config.stash[_RECORDER].rows
-
-
-@pytest.fixture(scope="session")
-def rows(request: pytest.FixtureRequest) -> store.RowWriter:
-    return rows_of(request.config)
-
-
-@pytest.fixture
-def count_cases(request: pytest.FixtureRequest) -> Callable[[Mapping[str, int], Sequence[Row]], None]:
-    """Report (cases of each aspect, failures) of the running test to the controlling process."""
-
-    def count(cases: Mapping[str, int], failures: Sequence[Row]) -> None:
-        request.node.user_properties.append(judged_property(cases, failures))
-
-    return count
-
-
-def _is_ours(report: pytest.TestReport) -> bool:
-    return any(name == "poolproof" for name, _ in report.user_properties)
-
-
-def _planned(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    planned = Counter[str]()
-    for group in mandatory:
-        planned[group["aspect"]] += group["planned"]
-    return planned
+        reporter.section("poolproof")
+        writer, path = reporter.config.get_terminal_writer(), self._folder.path
+        width = writer.fullwidth if writer.hasmarkup else max(writer.fullwidth, 140)
+        text = StringIO()
+        shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
+        lines = [f"rows, evidence and summary.md: {path}, page: {path / 'index.html'}", *self._remarks]
+        if (path / FAILURES).exists() and not is_verbose:
+            lines.insert(1, f"every failing case with its replay line: {path / FAILURES} (or -v)")
+        terminal.show(self._digest, shown, self._recorder.fault, lines, whole=is_verbose, status=status)
+        for line in self._annotations:  # a service obeys them as they are
+            writer.line(line)
+        writer.write(text.getvalue())

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from poolproof.backends.emulator.defects import VARIABLE, defects
-from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures
+from poolproof.reports.clusters import NEEDED, FailureCluster, cluster_failures, describe
 from poolproof.reports.clusters.clustering import open_clusters
 from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.features import features_of
@@ -180,7 +180,7 @@ def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[
 def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, seed: int) -> bool:
     """Print what is told first of a defect, and what of it holds; return whether it is false."""
     product = defects()[defect].products[0]
-    print(f"{defect} ({what}): {first.sentence if first else 'nothing'}", flush=True)
+    print(f"{defect} ({what}): {describe(first) if first else 'nothing'}", flush=True)
     for line in first.probed if first else ():
         print(f"    {line}", flush=True)
     if first is None:

@@ -6,10 +6,9 @@ import code
 import sys
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +27,7 @@ from poolproof.references.operators import OPERATORS
 from poolproof.references.optional import optional
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
+from poolproof.reports.recorder import RUN_ARGUMENTS
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import EvidenceError, call_lines, evidence_path, read_evidence
 from poolproof.reports.rows.factors import Scope
@@ -48,10 +48,19 @@ from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.options import BACKEND, FORMAT, OneSentence, add_options, library_options, operator_option
+from poolproof.suites.options import (
+    FORMAT,
+    PLAN_OPTIONS,
+    OneSentence,
+    add_options,
+    library_options,
+    run_options,
+    selection_of,
+)
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
-from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
+from poolproof.suites.plan.plans import DTYPES, Subject, Survey, scope_of
+from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.repetition import attribute
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
@@ -79,20 +88,24 @@ def _summary(environment: Mapping[str, str]) -> str:
 
 
 @click.command(name="list")
+@run_options("--backend", *PLAN_OPTIONS, "--shard", backend={"default": ["torch-cpu"], "show_default": True})
 @library_options
-@click.option("--backend", default="torch-cpu", show_default=True, type=BACKEND, help="Backend to plan for.")
-@click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
-def list_blocks(backend: str, plan_name: str) -> None:
-    """Show what a plan would run on a backend, and what it would not and why."""
-    surveyed = _survey_or_exit(backend)
+def list_blocks(backend: tuple[str, ...], **values: Any) -> None:
+    """Show what a plan would run on each backend, and what it would not and why."""
+    for name in dict.fromkeys(backend):
+        _list_plan(name, _selected(name, values))
+
+
+def _list_plan(backend: str, selection: Selection) -> None:
     by_operator, by_aspect = Counter[str](), Counter[str]()
-    for block in blocks(surveyed.subjects, ASPECTS.values(), PLANS[plan_name], seed=0):
-        by_operator[block.subject.operator.name] += block.count
-        by_aspect[block.aspect.id] += block.count
-    _console.print(f"{by_aspect.total():,} cases of plan {plan_name} on {backend}", style="bold")
+    for block in selection.blocks():
+        for group, count in block.groups().items():
+            by_operator[dict(group)["operator"]] += count
+            by_aspect[dict(group)["aspect"]] += count
+    _console.print(f"{by_aspect.total():,} cases of plan {selection.plan.name} on {backend}", style="bold")
     table = _table("operator", "dtypes", "indices", counts="cases")
     for operator, count in by_operator.items():
-        own = [each for each in surveyed.subjects if each.operator.name == operator and not each.unsupported]
+        own = [each for each in selection.subjects() if each.operator.name == operator and not each.unsupported]
         dtypes, indices = ({getattr(each, name): 0 for each in own} for name in ("dtype", "index_dtype"))
         table.add_row(operator, ", ".join(dtypes), ", ".join(indices), f"{count:,}")
     _console.print(table)
@@ -102,12 +115,17 @@ def list_blocks(backend: str, plan_name: str) -> None:
             table.add_row(aspect.id, aspect.claim, f"{by_aspect[aspect.id]:,}")
     _console.print(table)
     reasons: defaultdict[str, list[str]] = defaultdict(list)
-    for subject in surveyed.subjects:
+    for subject in selection.subjects():
         if subject.unsupported:
             reasons[subject.unsupported].append(subject.operator.name)
     for reason, names_left_out in reasons.items():
         pairs, operators = count_of(len(names_left_out), "pair"), ", ".join(dict.fromkeys(names_left_out))
         _console.print(f"not run, {pairs} of dtypes of {operators}: {reason}", style="dim")
+
+
+def _selected(backend: str, values: Mapping[str, Any]) -> Selection:
+    """Return what options select of a plan on a backend; end the command where the backend cannot run here."""
+    return selection_of(values.get, {backend: _survey_or_exit(backend)})
 
 
 def _table(*headings: str, counts: str = "") -> Table:
@@ -122,15 +140,7 @@ def _table(*headings: str, counts: str = "") -> Table:
 
 @click.command()
 @click.argument("case")
-@click.option(
-    "--backend",
-    "backend_names",
-    multiple=True,
-    default=["torch-cpu"],
-    show_default=True,
-    type=BACKEND,
-    help="Backend to judge, repeatable.",
-)
+@run_options("--backend", backend={"default": ["torch-cpu"], "show_default": True})
 @library_options
 @click.option(
     "--pythonpath",
@@ -161,7 +171,7 @@ def _table(*headings: str, counts: str = "") -> Table:
 )
 def replay(
     case: str,
-    backend_names: tuple[str, ...],
+    backend: tuple[str, ...],
     folders: tuple[str, ...],
     timeout: float,
     repeat: int,
@@ -176,7 +186,7 @@ def replay(
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
     verdicts = []
-    for name in backend_names:
+    for name in backend:
         answers = _answers(case, name, timeout, repeat, folder)
         failing = [rows for rows in answers if any(row["verdict"] in FAILED for row in rows)]
         for row in [*failing, *answers][0]:
@@ -261,59 +271,17 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
         _console.print(f"no evidence: {hint}", style="dim")
 
 
-_PLAN_OPTIONS = (
-    click.option(
-        "--backend",
-        default="emulator-a2",
-        show_default=True,
-        type=BACKEND,
-        help="Backend whose plan it is: what it has is drawn.",
-    ),
-    library_options,
-    click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True),
-    click.option("--cases", "number", type=click.IntRange(1), help="Per operator, dtypes and aspect, as for pytest."),
-    click.option("--seed", type=int, default=0, show_default=True),
-    operator_option,
-    click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="Only this dtype, repeatable."),
-    click.option(
-        "--aspect",
-        "aspects",
-        multiple=True,
-        type=click.Choice(sorted(CASE_ASPECTS)),
-        help="Only this aspect, repeatable.",
-    ),
+_plan_options = run_options(
+    "--backend",
+    *PLAN_OPTIONS,
+    backend={"default": "emulator-a2", "show_default": True, "multiple": False},
+    aspect={"type": click.Choice(sorted(CASE_ASPECTS))},
 )
 
 
-@dataclass(frozen=True)
-class _PlanChoice:
-    """The values of `_plan_options`, by which a plan's cases on a backend are chosen."""
-
-    backend: str
-    plan_name: str
-    number: int | None
-    seed: int
-    operators: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    aspects: tuple[str, ...]
-
-    def subjects(self) -> list[Subject]:
-        found = _survey_or_exit(self.backend).subjects
-        return [subject for subject in found if self.has(subject.operator.name, subject.dtype)]
-
-    def has(self, operator: str, dtype: str) -> bool:
-        return operator in (self.operators or OPERATORS) and dtype in (self.dtypes or DTYPES)
-
-    def cases(self, subjects: Sequence[Subject]) -> list[Case]:
-        plan, aspects = PLANS[self.plan_name], [CASE_ASPECTS[name] for name in self.aspects or CASE_ASPECTS]
-        plan = plan if self.number is None else replace(plan, cases=self.number)
-        planned = blocks(subjects, aspects, plan, self.seed)
-        return [question.case for block in planned for question in block.questions()]
-
-
-def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose the cases of a plan; their values make a `_PlanChoice`."""
-    return reduce(lambda added, option: option(added), reversed(_PLAN_OPTIONS), command)
+def _cases_of(selection: Selection) -> list[Case]:
+    asked = (question for block in selection.blocks() for question in block.questions())
+    return [question.case for question in asked if isinstance(question, CaseQuestion)]
 
 
 @click.command()
@@ -326,17 +294,22 @@ def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @_plan_options
-@click.option("--case", "lines", multiple=True, metavar="JSON", help="This case instead of a plan, repeatable.")
-@click.option("--case-list", "lists", multiple=True, type=PATH, metavar="FILE", help="Rows of this list, repeatable.")
-def export(name: str, path: Path, lines: tuple[str, ...], lists: tuple[Path, ...], **plan_values: Any) -> None:
+@library_options
+@run_options("--case", "--case-list", case_list={"type": PATH})
+def export(
+    name: str, path: Path, backend: str, case: tuple[str, ...], case_list: tuple[Path, ...], **values: Any
+) -> None:
     """Write cases as a list for another tool, those that its format has words for.
 
     Read again by --case-list, each row is the case that was written, with its id. The other cases are counted with the
     reason.
     """
     check_replaceable(path)
-    chosen, plan = format_named(name), _PlanChoice(**plan_values)
-    cases = list(_given_cases(lines, lists)) if lines or lists else plan.cases(plan.subjects())
+    chosen = format_named(name)
+    if case or case_list:
+        cases = list(_given_cases(case, case_list))
+    else:
+        cases = _cases_of(_selected(backend, values | {"aspect": values["aspect"] or CASE_ASPECTS}))
     with format_errors(name, "write these cases"):
         rows, left_out = export_rows(chosen, cases)
         text = chosen.document(rows) if rows else ""
@@ -383,9 +356,10 @@ def _case_coverage(
 @click.command()
 @click.argument("given", nargs=-1, type=PATH, metavar="[REPORT | LIST]...")
 @_plan_options
+@library_options
 @click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
 @click.option("--complete", "output", type=PATH, help="Write stored cases that visit them to this list.")
-def coverage(given: tuple[Path, ...], missing: int, output: Path | None, **plan_values: Any) -> None:
+def coverage(given: tuple[Path, ...], missing: int, output: Path | None, backend: str, **values: Any) -> None:
     """Tell which classes of the factors that kernels branch on meet in a plan, or in a REPORT's calls or a LIST's rows.
 
     Counts pairs of all factors and triples of those that matter most, of those that can be: for a plan on its backend,
@@ -393,14 +367,13 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, **plan_
     """
     if output:
         check_replaceable(output)
-    plan = _PlanChoice(**plan_values)
     covered: dict[_CallsOf, FactorCoverage] = {}
     for report in filter(Path.is_dir, given):
         covered |= factor_coverage(report, read_run(report))
     lists = [path for path in given if not path.is_dir()]
     if not given:
-        subjects = plan.subjects()
-        covered |= _case_coverage(plan.backend, plan.cases(subjects), subjects)
+        selection = _selected(backend, values | {"aspect": values["aspect"] or CASE_ASPECTS})
+        covered |= _case_coverage(backend, _cases_of(selection), selection.subjects())
     elif lists:
         entries = read_lists(lists)
         cases = [entry.case for entry in entries if entry.case]
@@ -408,7 +381,8 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, **plan_
         if unread := [entry.fault for entry in entries if not entry.case]:
             rows = f"{len(unread):,} of {len(entries):,} rows"
             _console.print(f"{rows} are no cases, the first: {unread[0]}", style="yellow")
-    covered = {key: own for key, own in covered.items() if plan.has(*key[1:])}
+    operators, dtypes = values["operator"] or OPERATORS, values["dtype"] or DTYPES
+    covered = {key: own for key, own in covered.items() if key[1] in operators and key[2] in dtypes}
     if not covered:
         raise BadInput("no call of these operators and dtypes has classes to count")
     _show_coverage(covered, missing)
@@ -442,7 +416,7 @@ def run(options: tuple[str, ...]) -> None:
         add_options(lambda title: parser.add_argument_group(title).add_argument)
         click.echo(parser.format_help(), nl=False)
         return
-    sys.exit(pytest.main(["--pyargs", "poolproof.suites", *options], [OneSentence()]))
+    sys.exit(pytest.main([*RUN_ARGUMENTS, *options], [OneSentence()]))
 
 
 def _survey_or_exit(name: str) -> Survey:

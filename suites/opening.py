@@ -11,28 +11,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pytest
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.backends.registry import canonical, prepare
 from poolproof.references.contract.call import ContractError
-from poolproof.references.operators import find_operator
-from poolproof.reports import recorder
+from poolproof.reports.recorder import Done, RunFolder, finished_work, try_imports
 from poolproof.reports.rows.io_errors import describe
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms, chosen
-from poolproof.suites.cases.lists import read_lists
 from poolproof.suites.isolation.sandbox import Sandbox, say, surveyed
 from poolproof.suites.judging.budget import free_memory, parse_size, share
-from poolproof.suites.options import budget_of, check_fleet, check_ranges
-from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.options import budget_of, check_fleet, check_ranges, selection_of
 from poolproof.suites.plan.lines import parse_line
-from poolproof.suites.plan.plans import PLANS, Survey
-from poolproof.suites.plan.selection import Selection, Shard
+from poolproof.suites.plan.plans import Survey
+from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.time_budget import Budget, starting_seconds
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ class Session:
     folder: Path
     selection: Selection
     waivers: Waivers
-    done: recorder.Done
+    done: Done
     memory_budget: int
     budget: Budget | None
 
@@ -57,13 +54,23 @@ class Session:
         return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
 
 
-def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPool | None]:
-    """Check the options, survey the backends and open the run.
+class Begun(NamedTuple):
+    """A session with the folder of its run, and who judges: ``loaded`` sandboxes of this process, or a fleet.
 
-    Return with the session who judges: sandboxes with loaded backends, by name, if it is this process, or a fleet.
+    ``to_do`` counts the cases of each aspect that are left to judge.
     """
+
+    session: Session
+    loaded: Mapping[str, Sandbox]
+    pool: RayPool | None
+    folder: RunFolder
+    to_do: Counter[str]
+
+
+def begin(config: pytest.Config) -> Begun:
+    """Check the options, survey the backends and open the run."""
     try:
-        recorder.try_imports()
+        try_imports()
         check_ranges(config)
         check_fleet(config)
         spent = budget_of(config, time.monotonic() - starting_seconds())
@@ -73,7 +80,7 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
         for line in config.getoption("case") or ():
             parse_line(line)
         waivers = chosen(config.getoption("waivers") or (), date.today())
-        selection = _selection(config)
+        selection = selection_of(config.getoption)
         surveys, loaded, pool = _survey_all(config)
         selection = replace(selection, surveys=surveys)
         check_clock(waivers, surveys)
@@ -82,18 +89,19 @@ def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPoo
             stop("nothing to judge: no backend has an operator and dtypes that the options leave")
         for name, dtype in planned:
             prepare(name, say, dtype)
-        folder = recorder.run_folder(config.getoption("report"), config.getoption("resume"))
-        done = recorder.finished_work(folder)
+        folder = RunFolder(config.getoption("report"), config.getoption("resume"))
+        done = finished_work(folder.path)
+        to_do = _to_do(selection, done)
         record = _record(config, selection) | {"memory_budget": budget}
         record |= _budget_record(folder, spent)
-        recorder.begin(config, folder, record, waivers, _to_do(selection, done))
+        folder.begin(record, waivers, config.getoption("strict_waivers"))
     except CANNOT_START as error:
         stop(error.args[0])
     except OSError as error:
         stop(describe(error))
     except KeyboardInterrupt:
         stop("interrupted before anything was asked")
-    return Session(folder, selection, waivers, done, budget, spent), loaded, pool
+    return Begun(Session(folder.path, selection, waivers, done, budget, spent), loaded, pool, folder, to_do)
 
 
 def check_clock(waivers: Waivers, surveys: Mapping[str, Survey]) -> None:
@@ -107,7 +115,7 @@ def check_clock(waivers: Waivers, surveys: Mapping[str, Survey]) -> None:
         say(f"{error}: see to the clock, for poolproof verify will not believe the times of this run")
 
 
-def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
+def _to_do(selection: Selection, done: Done) -> Counter[str]:
     """Count the cases left to judge, by aspect."""
     left: Counter[str] = Counter()
     for block in selection.blocks():
@@ -116,11 +124,11 @@ def _to_do(selection: Selection, done: recorder.Done) -> Counter[str]:
     return left
 
 
-def _budget_record(folder: Path, budget: Budget | None) -> dict[str, Any]:
+def _budget_record(folder: RunFolder, budget: Budget | None) -> dict[str, Any]:
     """Return what run.json says of a budget that begins; nothing without one."""
     if budget is None:
         return {}
-    seconds, took = recorder.spent(folder)
+    seconds, took = folder.spent()
     until = time.time() + budget.until - time.monotonic()
     return {"budget": {"seconds": seconds + budget.seconds, "took": took, "until": until}}
 
@@ -146,23 +154,6 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
 
 def stop(reason: str) -> NoReturn:
     pytest.exit(safe(reason), returncode=Overall.COULD_NOT_RUN)
-
-
-def _selection(config: pytest.Config) -> Selection:
-    """Read the selection from the options, before the backends are surveyed, which takes time."""
-    option = config.getoption
-    plan, cases = PLANS[option("plan")], option("cases")
-    lines = (*(option("case") or ()), *(entry.to_json() for entry in read_lists(option("case_list") or ())))
-    return Selection(
-        {},
-        plan if cases is None else replace(plan, cases=cases),
-        option("seed"),
-        tuple(option("aspect") or ASPECTS),
-        tuple(find_operator(name).name for name in option("operator") or ()),
-        tuple(option("dtype") or ()),
-        lines,
-        None if option("shard") is None else Shard.parse(option("shard")),
-    )
 
 
 def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Sandbox], RayPool | None]:

@@ -1,14 +1,15 @@
-"""The options of a conformance run, with the checks of their values, and those that several commands share."""
+"""The options of a run, for pytest and for the commands that share them, and the checks of their values."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 import pytest
@@ -16,12 +17,14 @@ from click.shell_completion import CompletionItem
 
 from poolproof.backends.registry import KERNELS, canonical, names
 from poolproof.references.operators import OPERATORS, find_operator
+from poolproof.reports.ci import SERVICES
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.cases.lists import FORMATS
+from poolproof.suites.cases.lists import FORMATS, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels, set_libraries
 from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS
+from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS, Plan, Survey
+from poolproof.suites.plan.selection import Selection, Shard
 from poolproof.suites.run.time_budget import Budget, parse_time
 
 USUAL_DIAGNOSIS = 30.0
@@ -34,128 +37,178 @@ MOST_WORKERS = 1_000
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
-_MODELS = ("cann",)
-_MODEL = "for --backend ascendc:...: cann takes the CPU library of an installed CANN in place of our model"
-_SOURCES = "for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this folder)"
+
+def _named(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("a path is needed, not an empty text")
+    if text.encode(errors="ignore").decode() != text:  # Arrow opens no such path
+        raise argparse.ArgumentTypeError(f"{text!r} holds bytes that are no text in UTF-8")
+    return Path(text)
+
+
+def _folder(text: str) -> str:
+    if not os.path.isdir(text):  # noqa: PTH112, Path.is_dir raises for a name that is too long
+        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
+    return text
+
+
+_one: Callable[..., dict[str, Any]] = dict
+"""An option with one value."""
+
+_many: Callable[..., dict[str, Any]] = partial(dict, action="append")
+"""A repeatable option."""
+
+_flag: Callable[..., dict[str, Any]] = partial(dict, action="store_true")
+"""An option without a value."""
+
+OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "what is judged": {
+        "--backend": _many(
+            metavar="NAME",
+            help=f"implementation under test, repeatable: {', '.join(names())}, "
+            f"torch:DEVICE, your own as module:attribute, or {KERNELS}KERNEL.toml, the manifest of a kernel in "
+            "Ascend C (default: torch-cpu)",
+        ),
+        "--plan": _one(
+            choices=sorted(PLANS),
+            default="smoke",
+            help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()),
+        ),
+        "--operator": _many(metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too"),
+        "--dtype": _many(choices=DTYPES, help="only this dtype, repeatable"),
+        "--aspect": _many(choices=sorted(ASPECTS), help="only this aspect, repeatable"),
+        "--cases": _one(
+            type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number"
+        ),
+        "--seed": _one(
+            type=int,
+            default=0,
+            help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)",
+        ),
+        "--case": _many(
+            metavar="JSON",
+            help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
+        ),
+        "--case-list": _many(
+            type=Path,
+            metavar="FILE",
+            help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a "
+            "case in each line; docs/case_lists.md says how rows are completed",
+        ),
+        "--shard": _one(
+            metavar="I/N",
+            help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
+            "poolproof merge makes one run of them",
+        ),
+    },
+    "how long it takes": {
+        "--budget": _one(
+            metavar="TIME",
+            help="time that the session may take, such as 90s, 10m or 2h: the first cases of each block come first, "
+            "then more of each, round by round; with a + behind it, such as 8h+, further seeds follow when the plan "
+            "is done; with --resume, time for more of an earlier run",
+        ),
+        "--case-timeout": _one(
+            type=float,
+            default=USUAL_TIMEOUT,
+            metavar="SECONDS",
+            help="how long one case may take before it counts as hung (default: 60)",
+        ),
+        "--memory-budget": _one(
+            metavar="SIZE",
+            help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large "
+            "for it are not run, and counted (default: what is free when the run begins)",
+        ),
+        "--diagnose": _one(
+            type=float,
+            default=USUAL_DIAGNOSIS,
+            metavar="SECONDS",
+            help="time for further cases at the end of a run that violates, for each thing that is wrong, to "
+            f"narrow down under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left)",
+        ),
+        "--keep-going": _flag(help="ask all cases, even if the first ten all end in the same error of the adapter"),
+        "--no-shrink": _flag(help="do not look for a smaller case when one fails"),
+    },
+    "what is kept": {
+        "--report": _one(
+            type=_named,
+            metavar="DIR",
+            help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
+        ),
+        "--resume": _flag(help="go on with the interrupted run in the --report folder"),
+        "--waivers": _many(
+            metavar="FILE",
+            help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and "
+            "plugins",
+        ),
+        "--probe": _flag(
+            help="find out first how each backend adds and rounds, and say in the report where it declares otherwise"
+        ),
+        "--strict-waivers": _flag(
+            help="a waiver that has expired, matches no case or is needed no longer makes the run violate"
+        ),
+        "--ci": _one(
+            choices=("auto", *SERVICES),
+            default="auto",
+            help="the CI service to write annotations and a job summary for (default: the one this runs in)",
+        ),
+    },
+    "where implementations are": {
+        "--aclnn-library": _many(
+            metavar="PATH",
+            help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
+            "variables name",
+        ),
+        "--sources": _one(
+            metavar="DIR",
+            type=_folder,
+            help="for --backend ascendc:...: the folder of sources, such as a checkout of ops-nn (default: this "
+            "folder)",
+        ),
+        "--model": _one(
+            choices=("cann",),
+            help="for --backend ascendc:...: cann takes the CPU library of an installed CANN in place of our model",
+        ),
+        "--ray": _one(
+            metavar="ADDRESS",
+            help="judge on the devices of the Ray cluster at this address; auto: the one that Ray finds, or one "
+            "of this machine",
+        ),
+        "--ray-resource": _one(
+            metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)"
+        ),
+        "--ray-workers": _one(type=int, metavar="N", help="judge on N devices at most (default: all)"),
+    },
+}
+"""The options of a run in groups: their titles, names, and what argparse is told of them."""
 
 
 def add_options(group: Callable[[str], Callable[..., object]]) -> None:
     """Add all options; ``group`` gives for the title of a group what adds an option to it."""
-    add = group("what is judged")
-    add_repeatable = partial(add, action="append")
-    add_repeatable(
-        "--backend",
-        metavar="NAME",
-        help=f"implementation under test, repeatable: {', '.join(names())}, "
-        f"torch:DEVICE, your own as module:attribute, or {KERNELS}KERNEL.toml, the manifest of a kernel in Ascend C "
-        "(default: torch-cpu)",
-    )
-    add(
-        "--plan",
-        choices=sorted(PLANS),
-        default="smoke",
-        help="how much to run: " + "; ".join(f"{plan.name}: {plan.purpose}" for plan in PLANS.values()),
-    )
-    add_repeatable("--operator", metavar="NAME", help="only this operator, repeatable; aclnn and aten names work too")
-    add_repeatable("--dtype", choices=DTYPES, help="only this dtype, repeatable")
-    add_repeatable("--aspect", choices=sorted(ASPECTS), help="only this aspect, repeatable")
-    add("--cases", type=int, metavar="N", help="cases per operator, dtypes and aspect, instead of the plan's number")
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        help="everything drawn derives from it; the same plan and seed give the same cases anywhere (default: 0)",
-    )
-    add_repeatable(
-        "--case",
-        metavar="JSON",
-        help="judge this one case instead of a plan, repeatable; takes the line that a failure prints",
-    )
-    add_repeatable(
-        "--case-list",
-        type=Path,
-        metavar="FILE",
-        help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a case in each "
-        "line; docs/case_lists.md says how rows are completed",
-    )
-    add(
-        "--shard",
-        metavar="I/N",
-        help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
-        "poolproof merge makes one run of them",
-    )
-    add = group("how long it takes")
-    add(
-        "--budget",
-        metavar="TIME",
-        help="time that the session may take, such as 90s, 10m or 2h: the first cases of each block come first, then "
-        "more of each, round by round; with a + behind it, such as 8h+, further seeds follow when the plan is done; "
-        "with --resume, time for more of an earlier run",
-    )
-    add(
-        "--case-timeout",
-        type=float,
-        default=USUAL_TIMEOUT,
-        metavar="SECONDS",
-        help="how long one case may take before it counts as hung (default: 60)",
-    )
-    add(
-        "--memory-budget",
-        metavar="SIZE",
-        help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large for it are "
-        "not run, and counted (default: what is free when the run begins)",
-    )
-    add(
-        "--diagnose",
-        type=float,
-        default=USUAL_DIAGNOSIS,
-        metavar="SECONDS",
-        help="time for further cases at the end of a run that violates, for each thing that is wrong, to narrow down "
-        f"under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left)",
-    )
-    add(
-        "--keep-going",
-        action="store_true",
-        help="ask all cases, even if the first ten all end in the same error of the adapter",
-    )
-    add("--no-shrink", action="store_true", help="do not look for a smaller case when one fails")
-    add = group("what is kept")
-    add(
-        "--report",
-        type=_named,
-        metavar="DIR",
-        help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
-    )
-    add("--resume", action="store_true", help="go on with the interrupted run in the --report folder")
-    add(
-        "--waivers",
-        action="append",
-        metavar="FILE",
-        help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite",
-    )
-    add(
-        "--probe",
-        action="store_true",
-        help="find out first how each backend adds and rounds, and say in the report where it declares otherwise",
-    )
-    add = group("where implementations are")
-    add(
-        "--aclnn-library",
-        action="append",
-        metavar="PATH",
-        help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
-        "variables name",
-    )
-    add("--sources", metavar="DIR", type=_folder, help=_SOURCES)
-    add("--model", choices=_MODELS, help=_MODEL)
-    add(
-        "--ray",
-        metavar="ADDRESS",
-        help="judge on the devices of the Ray cluster at this address; auto: the one that Ray finds, or one of this "
-        "machine",
-    )
-    add("--ray-resource", metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)")
-    add("--ray-workers", type=int, metavar="N", help="judge on N devices at most (default: all)")
+    for title, options in OPTIONS.items():
+        add = group(title)
+        for name, about in options.items():
+            add(name, **about)
+
+
+def run_options(*names: str, **changes: Mapping[str, Any]) -> Callable[[_Command], _Command]:
+    """Return what adds options of a run to a command of click.
+
+    ``changes`` are parameters of `click.option` that are otherwise there, by the parameter of the command.
+    """
+
+    def add(command: _Command) -> _Command:
+        for name in reversed(names):
+            (about,) = (options[name] for options in OPTIONS.values() if name in options)
+            given = {key: about[key] for key in ("help", "metavar", "default", "type") if key in about}
+            if "choices" in about:
+                given["type"] = click.Choice(about["choices"])
+            own = changes.get(name.strip("-").replace("-", "_"), {})
+            given = {**given, "multiple": about.get("action") == "append", **_OF_CLICK.get(name, {}), **own}
+            command = click.option(name, **given)(command)
+        return command
+
+    return add
 
 
 class OneSentence:
@@ -167,6 +220,9 @@ class OneSentence:
             return (yield)
         except pytest.UsageError as error:
             raise pytest.UsageError(f"poolproof run: {_refused(str(error))}") from None
+        except ValueError as error:
+            how = "if a conftest.py of this folder adds options of these names, leave it out by --noconftest"
+            raise pytest.UsageError(f"poolproof run: {error}; {how}") from None
 
 
 def _refused(usage: str) -> str:
@@ -208,9 +264,7 @@ def check_fleet(config: pytest.Config) -> None:
 
 def check_ranges(config: pytest.Config) -> None:
     """Raise `BadInput` for an option with an invalid value."""
-    cases, timeout = config.getoption("cases"), config.getoption("case_timeout")
-    if cases is not None and not 1 <= cases <= MOST_CASES:
-        raise BadInput(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+    timeout = config.getoption("case_timeout")
     diagnosis, workers = config.getoption("diagnose"), config.getoption("numprocesses", None)
     if isinstance(workers, int) and workers > MOST_WORKERS:
         raise BadInput(f"-n {workers}: no machine judges with more than {MOST_WORKERS:,} processes; take -n auto")
@@ -219,20 +273,6 @@ def check_ranges(config: pytest.Config) -> None:
     if not 0.0 < timeout <= MAX_SECONDS:
         needed = f"a number of seconds above 0, and at most {MAX_SECONDS:,.0f}"
         raise BadInput(f"--case-timeout {timeout:g}: a case needs {needed}")
-
-
-def _named(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("a path is needed, not an empty text")
-    if text.encode(errors="ignore").decode() != text:  # Arrow opens no such path
-        raise argparse.ArgumentTypeError(f"{text!r} holds bytes that are no text in UTF-8")
-    return Path(text)
-
-
-def _folder(text: str) -> str:
-    if not os.path.isdir(text):  # noqa: PTH112, Path.is_dir raises for a name that is too long
-        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
-    return text
 
 
 def _take_sources(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
@@ -260,23 +300,42 @@ class KnownName(click.ParamType):
         return [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
 
 
-BACKEND, DTYPE = KnownName(names, canonical), KnownName(lambda: DTYPES)
+BACKEND = KnownName(names, canonical)
 FORMAT = KnownName(lambda: FORMATS)
 """Built-in formats alone: those of packages are not loaded for completion."""
 
+_OF_CLICK: Mapping[str, Mapping[str, Any]] = {
+    "--backend": {"type": BACKEND},
+    "--operator": {"type": KnownName(lambda: OPERATORS, lambda name: find_operator(name).name)},
+    "--sources": {"type": str, "callback": _take_sources, "expose_value": False},
+    "--model": {"callback": lambda *given: set_kernels(model=given[2]), "expose_value": False},
+    "--aclnn-library": {"callback": lambda *given: set_libraries(given[2]), "expose_value": False},
+}
+"""Parameters of `click.option` that argparse has no words for: completion, and what an option does by itself."""
 
-def operator_option(command: _Command) -> _Command:
-    """Add to a command of click the option that chooses operators."""
-    operator = KnownName(lambda: OPERATORS, lambda name: find_operator(name).name)
-    add = partial(click.option, multiple=True, type=operator, help="Only this operator, repeatable.")
-    return add("--operator", "operators")(command)
+library_options = run_options("--aclnn-library", "--sources", "--model")
+
+PLAN_OPTIONS = ("--plan", "--cases", "--seed", "--operator", "--dtype", "--aspect")
+"""The options that choose the cases of a plan, with --backend."""
 
 
-def library_options(command: _Command) -> _Command:
-    """Add to a command of click the options that say where implementations are."""
-    add = partial(click.option, expose_value=False)
-    sources = add("--sources", metavar="DIR", callback=_take_sources, help=_SOURCES)
-    model = add("--model", type=click.Choice(_MODELS), callback=lambda *given: set_kernels(model=given[2]), help=_MODEL)
-    add = partial(add, multiple=True, callback=lambda *given: set_libraries(given[2]))
-    library = add("--aclnn-library", metavar="PATH", help="As for pytest; repeatable.")
-    return library(model(sources(command)))
+def plan_of(name: str, cases: int | None) -> Plan:
+    """Return a plan with so many cases of each aspect, or with its own number; `BadInput` for an invalid number."""
+    if cases is not None and not 1 <= cases <= MOST_CASES:
+        raise BadInput(f"--cases {cases}: a plan needs 1 to {MOST_CASES:,} cases per operator, dtypes and aspect")
+    return PLANS[name] if cases is None else replace(PLANS[name], cases=cases)
+
+
+def selection_of(option: Callable[[str], Any], surveys: Mapping[str, Survey] | None = None) -> Selection:
+    """Read a selection from the values of options; `BadInput` or KeyError says which is invalid."""
+    lines = (*(option("case") or ()), *(entry.to_json() for entry in read_lists(option("case_list") or ())))
+    return Selection(
+        surveys or {},
+        plan_of(option("plan"), option("cases")),
+        option("seed"),
+        tuple(option("aspect") or ASPECTS),
+        tuple(find_operator(name).name for name in option("operator") or ()),
+        tuple(option("dtype") or ()),
+        lines,
+        None if option("shard") is None else Shard.parse(option("shard")),
+    )

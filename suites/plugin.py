@@ -1,8 +1,9 @@
-"""Pytest plugin: the options of a conformance run, its blocks, and the runner that judges them.
+"""Pytest plugin: the options of a conformance run, its blocks, the runner that judges them, and the end of the run.
 
 The controlling process surveys the backends once and passes the result to the workers; a worker loads a backend only
-when it has something to judge. Sessions that do not collect this package (a project's own tests in the same
-environment) are left alone.
+when it has something to judge. ``poolproof run``, the conftest.py of a clone and `poolproof.suites.pytest_stub` load
+this plugin. A session that has it and does not collect this package, such as that of the suite's own tests, is left
+alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import platform
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -25,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from poolproof.backends.base import WORKER_VARIABLE
-from poolproof.reports import recorder
+from poolproof.reports.progress import Progress
+from poolproof.reports.recorder import FAILURES, Ending, Recorder, RunFolder, cases_of
 from poolproof.reports.rows.failures import failure_text
-from poolproof.reports.rows.io_errors import CannotWrite, environment_errors
+from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, environment_errors
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import RowWriter
-from poolproof.reports.rows.text import safe
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED
+from poolproof.reports.rows.text import safe, visible
+from poolproof.reports.rows.verdicts import FAILED, Overall
 from poolproof.suites.isolation.environment import set_kernels, set_libraries
 from poolproof.suites.isolation.guardian import die_with
 from poolproof.suites.isolation.sandbox import Sandbox
@@ -50,7 +51,12 @@ if TYPE_CHECKING:
     from poolproof.suites.fleet.ray_pool import RayPool
     from poolproof.suites.fleet.session import Recording
 
-CountCases = Callable[[Mapping[str, int], Sequence[Row]], None]
+_MOST_KINDS = 6
+"""Kinds of failures whose first is shown as it comes."""
+
+_STOPPED = "the session cannot go on"
+_OUTPUT = "poolproof_fault"
+_JUDGED = pytest.StashKey[BlockResult]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,23 +72,26 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_interrupts()
     set_libraries(config.getoption("aclnn_library") or ())
     set_kernels(config.getoption("sources"), config.getoption("model"))
-    loaded: Mapping[str, Sandbox] = {}
-    if worker is not None:
-        _stay_with(*worker["poolproof_controller"])
-        os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
-        session = pickle.loads(b64decode(worker["poolproof"]))
-        share(session.memory_budget, worker["workercount"])
-    else:
-        if config.getoption("maxschedchunk", 0) is None:
-            config.option.maxschedchunk = 1  # the last blocks are the longest: xdist's chunks would leave workers idle
-        session, loaded, pool = begin(config)
-        config.pluginmanager.register(ControllingPlugin(config, session, pool))
-    judging = JudgingPlugin(config, session, loaded)
-    config.pluginmanager.register(judging)
     try:
-        recorder.open_rows(config, session.folder, judging.name)
+        if worker is not None:
+            _stay_with(*worker["poolproof_controller"])
+            os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
+            session = pickle.loads(b64decode(worker["poolproof"]))
+            share(session.memory_budget, worker["workercount"])
+            config.pluginmanager.register(JudgingPlugin(config, session, {}))
+        else:
+            if config.getoption("maxschedchunk", 0) is None:
+                config.option.maxschedchunk = 1  # the last blocks are the longest: xdist's chunks leave workers idle
+            config.pluginmanager.register(ControllingPlugin(config, *begin(config)))
     except CannotWrite as error:
         stop(str(error))
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Give the tests of the suite the same names wherever it is installed, for ``--junitxml`` and the like."""
+    if module_path.parent != Path(__file__).parent:
+        return None
+    return pytest.Module.from_parent(parent, path=module_path, nodeid=f"{__package__}.{module_path.stem}")
 
 
 def _stay_with(controller: int, host: str) -> None:
@@ -133,7 +142,7 @@ def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, s
 class JudgingPlugin:
     """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its sandboxes.
 
-    A session has one in each process that judges. xdist's controlling process has one that finds no tests.
+    A session has one in each process. xdist's controlling process has one that finds no tests.
     """
 
     def __init__(self, config: pytest.Config, session: Session, loaded: Mapping[str, Sandbox]) -> None:
@@ -142,6 +151,18 @@ class JudgingPlugin:
         self._workers: int = worker.get("workercount", 1)
         self._config, self._session, self._loaded = config, session, loaded
         self._draw = lru_cache(KEPT_BLOCKS)(methodcaller("questions"))
+        self._recorder = Recorder(session.folder, self.name, self._stop)
+        self._pytest: pytest.Session | None = None
+
+    def _stop(self, fault: str) -> None:
+        """Start no more tests here; xdist passes the fault of a worker to the process that controls it."""
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[_OUTPUT] = fault
+        if self._pytest is not None:
+            self._pytest.shouldstop = _STOPPED
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._pytest = session
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         session, done, selection = self._session, self._session.done, self._session.selection
@@ -176,7 +197,7 @@ class JudgingPlugin:
     def _runner(self) -> Runner:
         shrinks = not self._config.getoption("no_shrink")
         make = _runner_maker(self._config, self._session, MOST_EVIDENCE // self._workers, shrinks)
-        record = recorder.rows_of(self._config).append
+        record = self._recorder.rows.append
         with environment_errors():
             keeps_going = self._config.getoption("keep_going")
             return make(
@@ -184,14 +205,47 @@ class JudgingPlugin:
             )
 
     @pytest.fixture
-    def judge(self, rows: RowWriter, count_cases: CountCases) -> BlockTest:
-        return BlockTest(self._session, self._runner, rows, count_cases, self._draw)
+    def judge(self, request: pytest.FixtureRequest) -> BlockTest:
+        return BlockTest(self._session, self._runner, self._recorder, request.node, self._draw)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+        report = yield
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, CannotGoOn):
+            self._recorder.note(error)
+            report.longrepr = _STOPPED
+        if report.when == "call" and (result := item.stash.get(_JUDGED, None)) is not None:
+            report.judged = result.progress
+        return report
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        if isinstance(excinfo.value, CannotWrite):
+            self._recorder.note(excinfo.value)
+            raise pytest.exit.Exception(self._recorder.fault, returncode=Overall.COULD_NOT_RUN) from None
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
+        """Settle what was to be judged; close the run when other plugins have done their part, whatever they raise."""
+        with self._recorder.noting():
+            self._settle(exitstatus)
+        try:
+            with self._recorder.noting():
+                return (yield)
+            return None
+        finally:
+            with self._recorder.noting():
+                self._recorder.rows.close()
+            self._close(session)
+
+    def _settle(self, exitstatus: int) -> None:  # noqa: ARG002
         ignore_termination()
         if "_runner" in vars(self):
             self._runner.close()
+
+    def _close(self, session: pytest.Session) -> None:
+        """Do nothing more: the process that controls the run closes it."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +254,8 @@ class BlockTest:
 
     session: Session
     runner: Runner
-    rows: RowWriter
-    count_cases: CountCases
+    recorder: Recorder
+    item: pytest.Item
     draw: Callable[[Block], Sequence[Question]]
 
     def block(self, block: Block | Part) -> None:
@@ -213,7 +267,7 @@ class BlockTest:
                 result.is_cut |= not asked
             else:
                 result = self.runner.judge(block)
-                self.rows.finish_block(block.id)
+                self.recorder.rows.finish_block(block.id)
         self._conclude(result)
 
     def further_seed(self, seed: int) -> None:
@@ -224,46 +278,71 @@ class BlockTest:
                 if block.id not in self.session.done.blocks and not result.is_cut:
                     result.merge(self.runner.judge(block))
                     if not result.is_cut:
-                        self.rows.finish_block(block.id)
+                        self.recorder.rows.finish_block(block.id)
         self._conclude(result)
 
     @property
     def _is_over(self) -> bool:
         return self.session.budget is not None and self.session.budget.is_over
 
-    def _conclude(self, result: BlockResult) -> None:
-        self.count_cases(result.aspects, result.failures)
-        if result.failures:
-            pytest.fail(result.message(), pytrace=False)
-        if result.is_cut and self.session.budget is not None:
-            pytest.skip(self.session.budget.reason)
-
     def single(self, single: SingleBlock) -> None:
         with environment_errors():
-            rows = self.runner.judge_one(single.question, single.backend)
-        failed = [row for row in rows if row["verdict"] in FAILED]
-        self.count_cases({single.aspect.id: 1}, failed)
-        if failed:
-            pytest.fail("\n\n".join(map(failure_text, failed)), pytrace=False)
-        if rows[0]["verdict"] in SKIPPED:
-            pytest.skip(safe(rows[0]["reason"]))
+            row, *others = self.runner.judge_one(single.question, single.backend)
+        result = BlockResult()
+        result.add(row)
+        result.failures += [other for other in others if other["verdict"] in FAILED]
+        self._conclude(result, "\n\n".join(map(failure_text, result.failures)))
+
+    def _conclude(self, result: BlockResult, message: str = "") -> None:
+        self.item.stash[_JUDGED] = result
+        self.item.user_properties += result.properties
+        if result.failures:
+            pytest.fail(message or result.message(), pytrace=False)
+        if result.is_cut and self.session.budget is not None:
+            pytest.skip(self.session.budget.reason)
+        if result.skipped:
+            pytest.skip(result.skipped)
 
     def unsupported(self, subject: Subject) -> None:
         """Record what the backend does not support, unless an interrupted session has."""
         assert subject.unsupported is not None
         key = subject.backend, subject.operator.name, subject.dtype, subject.index_dtype
         if key not in self.session.done.unsupported:
-            self.rows.append(not_supported(subject))
+            self.recorder.rows.append(not_supported(subject))
         pytest.skip(safe(subject.unsupported))
 
 
-class ControllingPlugin:
-    """Controls the run: passes the session to workers or a fleet, and settles at its end what it had to judge."""
+class ControllingPlugin(JudgingPlugin):
+    """Controls the run: passes the session to workers or a fleet, shows its progress, and ends it.
 
-    def __init__(self, config: pytest.Config, session: Session, pool: RayPool | None) -> None:
-        self._config, self._session, self._pool = config, session, pool
+    ``to_do`` counts the cases of each aspect that are left to judge.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        session: Session,
+        loaded: Mapping[str, Sandbox],
+        pool: RayPool | None,
+        folder: RunFolder,
+        to_do: Counter[str],
+    ) -> None:
+        super().__init__(config, session, loaded)
+        self._pool, self._folder, self._to_do = pool, folder, to_do
+        self._ending = Ending(folder, self._recorder)
+        self._until = session.budget.until if session.budget else None
+        self._progress = Progress(to_do, self._until)
+        self._kinds: set[str] = set()
         self._nodes: list[Any] = []
         self._has_lost_workers = False
+
+    @property
+    def _terminal(self) -> Any:
+        return self._config.pluginmanager.get_plugin("terminalreporter")
+
+    @property
+    def _is_verbose(self) -> bool:
+        return bool(self._config.option.verbose > 0)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -271,7 +350,14 @@ class ControllingPlugin:
         node.workerinput["poolproof_controller"] = (os.getpid(), platform.node())
         self._nodes.append(node)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        self._has_lost_workers |= error is not None
+        if fault := getattr(node, "workeroutput", {}).get(_OUTPUT):
+            self._recorder.note(fault)
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        super().pytest_collection_finish(session)
         self._narrow(item.nodeid for item in session.items)
 
     @pytest.hookimpl(optionalhook=True)
@@ -285,11 +371,9 @@ class ControllingPlugin:
         ended = {block.id for block in selection.blocks() if block.is_done(done.blocks, done.recorded)}
         left = selection.narrowed(node_ids, ended | {block for block, _ in done.cases})
         if left is not None:
-            recorder.narrow(self._config, left, replace(selection, only=frozenset(left)).mandatory())
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, error: object | None) -> None:
-        self._has_lost_workers |= error is not None
+            mandatory = replace(selection, only=frozenset(left)).mandatory()
+            self._progress = Progress(self._to_do - (self._folder.planned - cases_of(mandatory)), self._until)
+            self._folder.narrow(left, mandatory)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object | None:
@@ -299,6 +383,23 @@ class ControllingPlugin:
         from poolproof.suites.run.lanes import Lanes
 
         return Lanes(config, log, self._session.selection.blocks())
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test that has ended, and print a line of progress when it is time for one."""
+        if not hasattr(report, "judged"):
+            return
+        cases, failed, firsts = report.judged
+        self._progress.add(cases, failed, report.duration, getattr(report, "worker_id", "main"))
+        lines: list[str] = []
+        for kind, line in firsts.items():
+            lines += [line] if kind not in self._kinds and len(self._kinds) < _MOST_KINDS else []
+            self._kinds.add(kind)
+        if report.failed:
+            with self._recorder.noting(), (self._folder.path / FAILURES).open("a", encoding="utf-8") as file:
+                file.write(visible(f"FAILED {report.nodeid}\n{report.longreprtext}\n\n"))
+        lines += filter(None, [self._progress.line()])
+        if lines and self._terminal is not None:
+            self._terminal.write_line("\n" + "\n".join(lines))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -321,12 +422,12 @@ class ControllingPlugin:
             stop(error.args[0])
         return True
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
+    def _settle(self, exitstatus: int) -> None:
         """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
+        super()._settle(exitstatus)
         if (budget := self._session.budget) is not None:
             is_used_up = budget.is_over and exitstatus != pytest.ExitCode.INTERRUPTED and not self._has_lost_workers
-            recorder.spend(self._config, time.monotonic() - budget.began, is_used_up)
+            self._folder.spend(time.monotonic() - budget.began, is_used_up)
         self._diagnose(exitstatus)
         if self._pool is not None:
             recording = self._recording()
@@ -337,6 +438,34 @@ class ControllingPlugin:
             process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # a remote one is ended by xdist
             if process is not None and process.poll() is None:
                 process.terminate()
+
+    def _close(self, session: pytest.Session) -> None:
+        self._ending.publish(self._config.getoption("ci"), session.exitstatus == pytest.ExitCode.INTERRUPTED)
+        session.exitstatus = self._ending.status(session.exitstatus)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, object, object]:
+        """Keep what is in `FAILURES` from pytest's own lists of failures, unless it is to be verbose."""
+        stats = terminalreporter.stats
+        failed = stats.get("failed")
+        if failed and not self._is_verbose:
+            stats["failed"] = [report for report in failed if not hasattr(report, "judged")]
+        with self._recorder.noting():
+            yield
+        if failed:
+            stats["failed"] = failed
+        return None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_unconfigure(self) -> Generator[None, object, object]:
+        """Print the conclusion behind everything else, with a fault of the last other plugin."""
+        with self._recorder.noting():
+            yield
+        if self._pytest is not None:
+            if self._recorder.fault:
+                self._pytest.exitstatus = Overall.COULD_NOT_RUN
+            self._ending.show(self._terminal, self._pytest.exitstatus, self._is_verbose)
+        return None
 
     def _diagnose(self, exitstatus: int) -> None:
         """Judge further cases to narrow down what is wrong, if all of the run was judged."""
@@ -350,12 +479,11 @@ class ControllingPlugin:
             return
         from poolproof.suites.run.diagnosis import diagnose, probe_sums  # with all that looks for conditions
 
-        reporter = config.pluginmanager.get_plugin("terminalreporter")
-        say = reporter.write_line if reporter is not None else print
+        say = self._terminal.write_line if self._terminal is not None else print
         with self._further() as judge:
             diagnose(run.folder, judge, run.selection.subjects(), seconds, run.done, say, latest)
         if self._pool is None and not config.getoption("probe") and time.monotonic() < latest:
-            recorder.add_probes(config, probe_sums(run.folder, say, latest))
+            self._folder.update(probes=self._folder.record["probes"] | probe_sums(run.folder, say, latest))
 
     @contextmanager
     def _further(self) -> Iterator[Callable[[Question, str], Row]]:
@@ -366,11 +494,11 @@ class ControllingPlugin:
             yield partial(judge_further, self._pool, self._recording())
             return
         make = _runner_maker(self._config, self._session, most_evidence=1, shrinks=False)
-        record = recorder.rows_of(self._config).append
+        record = self._recorder.rows.append
         with closing(make(self._session.folder, name="diagnosis", record=record, loaded={})) as runner:
             yield lambda question, backend: runner.judge_one(question, backend, repeats=False)[0]
 
     def _recording(self) -> Recording:
         from poolproof.suites.fleet.session import Recording
 
-        return Recording(self._session.folder, recorder.rows_of(self._config))
+        return Recording(self._session.folder, self._recorder.rows)

@@ -3,7 +3,6 @@
 import json
 from functools import cache
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -48,10 +47,6 @@ def test_who_refuses_everything_does_not_conform(tmp_path: Path) -> None:
     assert said in ended.output
     assert "refused, and no document is known that says so: not today" in ended.output
     assert "24 refused undocumented" in ended.page
-    suite = ElementTree.parse(ended.folder / "junit.xml").getroot()
-    assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
-    told = {line.get("name"): line.get("value") for line in suite.iterfind(".//testcase/properties/property")}
-    assert told == {"refused as documented": "0", "refused undocumented": "24"}
 
 
 def test_who_refuses_all_padding_has_a_gap(tmp_path: Path) -> None:

@@ -1,12 +1,10 @@
-"""Terminal, summary, JUnit and annotations begin with the same suspects, and shorten what those explain."""
+"""Terminal, summary and annotations begin with the same suspects, and shorten what those explain."""
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from poolproof.reports.ci import services as ci
-from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.clusters import cluster_failures, describe
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, load
@@ -73,7 +71,7 @@ def test_a_terminal_names_backends_where_there_are_several(tmp_path: Path) -> No
     assert " 1 mine: every case with dtype = float16" in text or " 2 mine: every case with dtype = float16" in text
 
 
-def test_summary_junit_and_annotations_begin_with_them(digest: Digest, tmp_path: Path) -> None:
+def test_summary_and_annotations_begin_with_them(digest: Digest, tmp_path: Path) -> None:
     line = replay_line(digest.root_causes[0].smallest)
     text = write_run_summary(digest, tmp_path / "summary.md").read_text(encoding="utf-8")
     before, _, after = text.partition("### One thing is wrong")
@@ -81,13 +79,6 @@ def test_summary_junit_and_annotations_begin_with_them(digest: Digest, tmp_path:
     assert f"1. **{SENTENCE}**" in after
     assert text.count("poolproof replay") == 2
     assert "### Violations that none of these things explains, one of each kind" in after
-    root = ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot()
-    first, second, *_ = root.iter("testcase")
-    assert first.attrib == {"classname": "torch-cpu.suspects", "name": "torch-cpu and dtype = float16"}
-    assert first[0].get("message") == SENTENCE
-    assert second.get("classname") != "torch-cpu.suspects"
-    assert line in (first.findtext("failure") or "")
-    assert root.get("failures") == str(1 + len(HALF | ALONE))
     suspect, other = ci.remarks_about(digest)
     assert (suspect.title, suspect.place) == (f"torch-cpu: {SENTENCE}", "torch-cpu/suspects/dtype = float16")
     assert line in suspect.text
@@ -104,4 +95,3 @@ def test_of_a_run_that_conforms_nothing_is_said(tmp_path: Path, monkeypatch: pyt
     monkeypatch.undo()
     assert "wrong" not in shown(digest, 120)
     assert "wrong" not in write_run_summary(digest, tmp_path / "summary.md").read_text(encoding="utf-8")
-    assert not list(ElementTree.parse(write_junit(digest, tmp_path / "junit.xml")).getroot().iter("failure"))

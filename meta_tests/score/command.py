@@ -24,19 +24,12 @@ from poolproof.score.questions import rounds
 from poolproof.score.report import FILE, PAGE, show, write_score
 from poolproof.suites.isolation.sandbox import survey
 from poolproof.suites.judging.budget import allow_free_memory
-from poolproof.suites.options import MOST_WORKERS
+from poolproof.suites.options import MOST_WORKERS, plan_of, run_options
 from poolproof.suites.plan.aspects import ALL_CHECKS
-from poolproof.suites.plan.plans import MOST_CASES, PLANS, Plan
 
 
 @click.command()
-@click.option("--plan", "plan_name", type=click.Choice(sorted(PLANS)), default="smoke", show_default=True)
-@click.option(
-    "--cases",
-    type=click.IntRange(1, MOST_CASES),
-    help="Cases per operator, dtypes and aspect, instead of the plan's number.",
-)
-@click.option("--seed", default=0, show_default=True, help="Seed of the plan.")
+@run_options("--plan", "--cases", "--seed")
 @click.option("--defect", "chosen", multiple=True, metavar="ID", help="Only this defect, repeatable.")
 @click.option("--product", help="Seed on this product wherever a defect exists there, not on the defect's home.")
 @click.option(
@@ -60,7 +53,7 @@ from poolproof.suites.plan.plans import MOST_CASES, PLANS, Plan
     help="Least share of defects found, in percent.",
 )
 def score(
-    plan_name: str,
+    plan: str,
     cases: int | None,
     seed: int,
     chosen: tuple[str, ...],
@@ -79,7 +72,7 @@ def score(
     """
     if product is not None and product not in PRODUCTS:
         give_up(f"there is no product {product!r}; there are {', '.join(PRODUCTS)}")
-    plan = PLANS[plan_name] if cases is None else Plan(plan_name, cases, "")
+    chosen_plan = plan_of(plan, cases)
     known = defects()
     if unknown := sorted(set(chosen) - set(known)):
         give_up(f"there is no defect {unknown[0]}; there are {', '.join(known)}")
@@ -99,7 +92,7 @@ def score(
         hunts = Hunts(workers, timeout, shrink, notice)
         try:
             surveys = {name: survey(backend_name(name)) for name in dict.fromkeys(each.product for each in results)}
-            asked = rounds(surveys, plan, seed, workers)
+            asked = rounds(surveys, chosen_plan, seed, workers)
             while not all(result.is_found for result in results) and (part := next(asked, None)):
                 hunts.run(results, part)
         except KeyboardInterrupt:
@@ -107,7 +100,7 @@ def score(
         except BackendUnavailable as error:
             give_up(str(error))
     frame = table_of(results, "interrupted" if interrupted else "missed")
-    write_score(frame, ALL_CHECKS, report, {"plan": plan.name, "cases": plan.cases, "seed": seed})
+    write_score(frame, ALL_CHECKS, report, {"plan": plan, "cases": chosen_plan.cases, "seed": seed})
     show(frame, ALL_CHECKS, console())
     console().print(f"{'interrupted; ' if interrupted else ''}written to {report / PAGE}")
     share = 100.0 * float(frame["found"].mean())

@@ -118,3 +118,19 @@ def test_a_run_lists_its_own_options() -> None:
     said = CliRunner().invoke(main, ["run", "--help"]).output
     assert "what is judged:\n  --backend NAME" in said and "--maxfail" not in said
     assert len(said.splitlines()) < 120
+
+
+def test_options_of_another_project_are_its_own(tmp_path: Path) -> None:
+    """Tests of a project beside an installed suite, whose plugin they do not load."""
+    (tmp_path / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    for name in ('--seed', '--backend', '--dtype', '--report'):\n"
+        "        parser.addoption(name, default='mine')\n"
+    )
+    (tmp_path / "test_theirs.py").write_text(
+        "import sys\n\n\ndef test_theirs(request):\n    assert request.config.getoption('seed') == '7'\n"
+        "    assert [name for name in sys.modules if name.startswith('poolproof.')] == "
+        "['poolproof.suites', 'poolproof.suites.pytest_stub']\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--seed", "7"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert (ended.returncode, "1 passed" in ended.stdout) == (0, True), ended.stdout + ended.stderr

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from poolproof.reports.ci.junit import write_junit
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.run import write_run_page, write_run_summary
@@ -42,7 +41,6 @@ PAGES = (
         lambda digest: digest.has_statistics,
     ),
     RunPage("summary.md", write_run_summary),
-    RunPage("junit.xml", write_junit),
 )
 
 

@@ -84,16 +84,22 @@ _LINE = 120
 """Characters of a message that is a line while a run lasts."""
 
 
-def judged_property(cases: Mapping[str, int], failures: Sequence[Row]) -> tuple[str, object]:
-    """Make the property of a test's report that tells the controlling process what was judged.
+Progress = tuple[dict[str, int], int, dict[str, str]]
+"""What a test judged: the cases of each aspect, the number of failures, and a line for the first of each kind."""
 
-    It holds the cases of each aspect, the number of failures, and a line for the first of each kind.
-    """
+
+def progress_of(cases: Mapping[str, int], failures: Sequence[Row]) -> Progress:
     lines: dict[str, str] = {}
     for row in failures:
         what = f"{row['backend']}: {what_failed(row)}"
         lines.setdefault(what, safe(f"{what}: {textwrap.shorten(message(row), _LINE, placeholder=' ...')}"))
-    return "poolproof", (dict(cases), len(failures), lines)
+    return dict(cases), len(failures), lines
+
+
+def properties_of(failures: Iterable[Row]) -> list[tuple[str, object]]:
+    """Return properties for the report of a test, such as ``--junitxml``: failing cases, and how to rerun them."""
+    named = ((("case_id", row["case_id"]), ("reproducer", replay_line(row))) for row in failures)
+    return [each for pair in named for each in pair]
 
 
 def is_shrunk(row: Row) -> bool:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from poolproof.backends.base import BackendUnavailable
 from poolproof.reports.rows.evidence import write_programs
-from poolproof.reports.rows.failures import judged_property
 from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
@@ -187,20 +186,26 @@ def _first_answer(pool: RayPool, references: Sequence[Any]) -> tuple[Any, Batch 
 def _report_test(work: Work, judge: int) -> None:
     """Report a test that judges ran to pytest."""
     item, result = work.item, work.result
-    text = work.error or (result.message() if result.failures else None)
+    outcome: Literal["passed", "failed", "skipped"] = "passed"
+    text: str | tuple[str, int, str] | None = None
+    if work.error or result.failures:
+        outcome, text = "failed", work.error or result.message()
+    elif result.skipped:
+        outcome, text = "skipped", (str(item.path), 0, f"Skipped: {result.skipped}")
     stop = time.time()
     report = pytest.TestReport(
         item.nodeid,
         item.location,
         dict.fromkeys(item.keywords, 1),
-        "passed" if text is None else "failed",
+        outcome,
         text,
         "call",
-        user_properties=[judged_property(result.aspects, result.failures)],
+        user_properties=result.properties,
         start=stop - work.seconds,
         stop=stop,
         duration=work.seconds,
         worker_id=f"fleet{judge}",
+        judged=result.progress,
     )
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     item.ihook.pytest_runtest_logreport(report=report)

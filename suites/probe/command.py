@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 import click
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
-from poolproof.references.operators import OPERATORS, Direction, find_operator
+from poolproof.references.operators import OPERATORS, Direction
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.isolation.sandbox import Sandbox
-from poolproof.suites.options import BACKEND, DTYPE, library_options, operator_option
+from poolproof.suites.options import library_options, run_options
 from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
 
@@ -46,10 +46,11 @@ def all_accounts(name: str) -> list[Account]:
 
 
 @click.command()
-@click.option("--backend", "name", default="torch-cpu", show_default=True, type=BACKEND, help="Backend to probe.")
+@run_options(
+    *("--backend", "--operator", "--dtype"),
+    backend={"default": "torch-cpu", "show_default": True, "multiple": False},
+)
 @library_options
-@operator_option
-@click.option("--dtype", "dtypes", multiple=True, type=DTYPE, help="Only this dtype, repeatable.")
 @click.option(
     "--memory-format",
     "formats",
@@ -58,23 +59,22 @@ def all_accounts(name: str) -> list[Account]:
     default=MEMORY_FORMATS,
     show_default=True,
 )
-def probe(name: str, operators: tuple[str, ...], dtypes: tuple[str, ...], formats: tuple[str, ...]) -> None:
+def probe(backend: str, operator: tuple[str, ...], dtype: tuple[str, ...], formats: tuple[str, ...]) -> None:
     """Find out from outputs alone how a backend adds, rounds, overflows and picks indices.
 
     Prints what was found with its evidence, the accumulation model or forward rule to declare, and where the backend's
     own declaration disagrees. Exits with 1 if it does anywhere.
     """
     try:
-        chosen = {find_operator(operator).name for operator in operators}
 
         def asks(question: ProbeQuestion) -> bool:
-            return (not chosen or question.operator in chosen) and (not dtypes or question.dtype in dtypes)
+            return (not operator or question.operator in operator) and (not dtype or question.dtype in dtype)
 
-        found = [_told(question, account) for question, account in accounts(name, formats, asks)]
+        found = [_told(question, account) for question, account in accounts(backend, formats, asks)]
     except (BackendUnavailable, UnknownBackend, KeyError) as error:
         raise BadInput(str(error.args[0])) from error
     if not found:
-        raise BadInput(f"{name} has none of these operators, dtypes and memory formats")
+        raise BadInput(f"{backend} has none of these operators, dtypes and memory formats")
     click.echo("\n".join(_declarations([account for account in found if account is not None])))
     disagree = any(account is None or account.disagreements for account in found)
     sys.exit(Overall.VIOLATES if disagree else Overall.CONFORMS)

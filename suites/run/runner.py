@@ -12,10 +12,18 @@ from pathlib import Path
 
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
-from poolproof.reports.rows.failures import evidence_kinds, failure_text, kind_of
+from poolproof.reports.rows.failures import (
+    Progress,
+    evidence_kinds,
+    failure_text,
+    kind_of,
+    progress_of,
+    properties_of,
+)
 from poolproof.reports.rows.io_errors import CannotGoOn
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.reports.rows.text import safe
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict
 from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.question import Question
@@ -33,12 +41,20 @@ MOST_EVIDENCE = 50
 """Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
 
 
+_MOST_SHOWN = 3
+"""Failures of a block that its test shows."""
+
+
 @dataclass
 class BlockResult:
-    """The failures and the number of rows, by aspect, of a block, or of several; ``is_cut`` off by the deadline."""
+    """The failures and the number of rows, by aspect, of a block, or of several.
+
+    ``reasons`` counts why rows are no verdict; ``is_cut`` says that the deadline cut it off.
+    """
 
     aspects: Counter[str] = field(default_factory=Counter)
     failures: list[Row] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
 
     @property
@@ -49,13 +65,30 @@ class BlockResult:
         self.aspects[row["aspect"]] += 1
         if row["verdict"] in FAILED:
             self.failures.append(row)
+        if row["verdict"] in SKIPPED:
+            self.reasons[row["reason"]] += 1
 
     def merge(self, other: BlockResult) -> None:
         self.aspects += other.aspects
         self.failures += other.failures
         self.is_cut |= other.is_cut
+        self.reasons += other.reasons
 
-    def message(self, most: int = 3) -> str:
+    @property
+    def progress(self) -> Progress:
+        return progress_of(self.aspects, self.failures)
+
+    @property
+    def properties(self) -> list[tuple[str, object]]:
+        return properties_of(self.failures[:_MOST_SHOWN])
+
+    @property
+    def skipped(self) -> str:
+        """The most frequent reason why nothing was judged; empty if something was."""
+        is_skipped = self.rows and self.reasons.total() == self.rows
+        return safe(self.reasons.most_common(1)[0][0]) if is_skipped else ""
+
+    def message(self, most: int = _MOST_SHOWN) -> str:
         """Describe the first failures, each with its cause and the line that replays it."""
         more = [f"and {len(self.failures) - most} more"] if len(self.failures) > most else []
         shown = map(failure_text, self.failures[:most])

@@ -87,7 +87,7 @@ def test_what_fails_at_times_is_asked_more_often_while_there_is_time(answers: st
 
 
 def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
-    """Clause, sentence and what in the call brings it up: terminal, page, summary, JUnit, and replay in a shell."""
+    """Clause, sentence and what in the call brings it up: terminal, page, summary, and replay in a shell."""
     call = made(MP2)
     call = call.with_tensors({"indices": call.tensor("indices").reshaped((4, 4))})
     options = ("--backend", "aclnn", "--aclnn-library", library(), "--case", call.to_json(), "--report", "out")
@@ -96,7 +96,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     assert ended.returncode == 1, ended.stdout
     (line,) = set(printed_lines(ended.stdout))
     (tmp_path / "away").mkdir()
-    texts = {name: (tmp_path / "out" / name).read_text() for name in ("index.html", "summary.md", "junit.xml")}
+    texts = {name: (tmp_path / "out" / name).read_text() for name in ("index.html", "summary.md")}
     texts |= {"terminal": ended.stdout, "replay": replay_pasted(line, tmp_path / "away").stdout}
     sentence = (
         "2d-bwd.rank.indices decides (indices has rank 3 or 4.), for indices has shape [4, 4], else as the legal call"
@@ -159,7 +159,7 @@ def test_a_rate_is_told_wherever_the_failure_is(tmp_path: Path) -> None:
     write_run(tmp_path, made_up_record(Recipe()))
     digest = read_digest(tmp_path)
     publish(digest, tmp_path)
-    texts = {name: (tmp_path / name).read_text() for name in ("index.html", "summary.md", "junit.xml")}
+    texts = {name: (tmp_path / name).read_text() for name in ("index.html", "summary.md")}
     texts["terminal"] = shown(digest)
     assert [name for name, text in texts.items() if "fails 3 of 10 when asked again alone" not in text] == []
 

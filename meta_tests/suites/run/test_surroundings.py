@@ -40,7 +40,6 @@ Without waivers, whose texts are in run.json: it would outgrow them.
 FAULTS: dict[str, dict[str, Any]] = {
     "index.html": {"full": "index.html"},
     "summary.md": {"full": "summary.md"},
-    "junit.xml": {"full": "junit.xml"},
     "job summary": {"environment": {"GITHUB_STEP_SUMMARY": "/dev/full"}, "more": ["--ci", "github"]},
     **{hook: {"environment": {"DISTURBANCE": hook}} for hook in ("sessionfinish", "terminal_summary", "unconfigure")},
 }

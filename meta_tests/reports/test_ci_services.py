@@ -1,0 +1,46 @@
+"""Annotations of the CI services: one entry per thing that somebody has to look at."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from poolproof.reports.ci import services as ci
+from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.pages.run import write_run_summary
+from reports_made_up import Recipe, make_run
+
+CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
+GAP = ("MaxPool2dWithIndicesBackward", "float32", "layouts")
+
+
+@pytest.fixture
+def digest(tmp_path: Path) -> Digest:
+    return read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["violates", "violates"], GAP: ["not run"]})))
+
+
+def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -> None:
+    write_run_summary(digest, digest.folder / "summary.md")
+    lines: list[str] = []
+    environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "step.md")}
+    ci.annotate(digest, "auto", environment, lines.append)
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::warning"]
+    assert all("\n" not in line for line in lines)
+    assert "title=MaxPool2dWithIndicesBackward float32 on torch-cpu%3A interval (2 cases)" in lines[0]
+    assert "%0Apoolproof replay" in lines[0]
+    summary = (tmp_path / "step.md").read_text()
+    assert "❌ poolproof: violates" in summary
+    assert "- not judged: 1 of 72 planned cases, in 1 group" in summary
+    missing = [line.split("|")[-2].strip() for line in summary.splitlines() if line.startswith("| torch-cpu | ")]
+    assert sorted(missing)[:1] == ["**1**"] and set(missing[1:]) | set(missing[:1]) == {"**1**", "0"}
+
+
+def test_gitlab_gets_a_code_quality_report_and_outside_of_ci_nothing_is_said(digest: Digest) -> None:
+    report = digest.folder / ci.GITLAB_FILE
+    ci.annotate(digest, "auto", {}, pytest.fail)
+    assert not report.exists()
+    ci.annotate(digest, "auto", {"GITLAB_CI": "true"}, lambda line: None)
+    issues = json.loads(report.read_text())
+    assert [issue["severity"] for issue in issues] == ["major", "minor"]
+    assert len({issue["fingerprint"] for issue in issues}) == 2
+    assert issues[0]["location"]["path"] == f"torch-cpu/{CELL[0]}/float32/values"
