@@ -1,6 +1,7 @@
 """Names of all that a row can say was violated, for whoever writes them about rows: waivers, above all.
 
-What a check claims and how it is held, the suites say; a test holds that they have these and no others.
+What a check claims and how it is held, the suites say; they import only if they have these checks of values and no
+others.
 """
 
 from __future__ import annotations
@@ -31,14 +32,19 @@ def held_to(aspect: str, block: str) -> str:
     return block.removeprefix(f"{DIAGNOSIS}-") if aspect == DIAGNOSIS else aspect
 
 
+CHECK_ORDER = (
+    *("results", "written", MEMORY_UNTOUCHED, "interval", "unreached", "plane_sum", "inputs_untouched", "repeat"),
+    *("layout_invariance", "modes", "variants", "streams", "state", "round_trip", "memory_kept"),
+    *("index_dtype_invariance", "scale_equivariance", "maximum", "index_rule", "index_points", "empty_window"),
+    *("process_untouched", SANITIZER),
+)
+"""The checks of values, in the order in which they judge and rows name them.
+
+A write outside of tensors comes before what may come of it.
+"""
+
 CHECK_IDS = frozenset(
-    (
-        *(REFUSAL, SURVIVAL, MEMORY_UNTOUCHED, SANITIZER),
-        *("results", "written", "interval", "unreached", "plane_sum", "inputs_untouched", "repeat"),
-        *("layout_invariance", "index_dtype_invariance", "scale_equivariance", "modes", "variants", "state", "streams"),
-        *("round_trip", "memory_kept", "maximum", "index_rule", "index_points", "empty_window", "process_untouched"),
-        *("status", "untouched", "error_text", "phase_status", "phase_values"),
-    )
+    (REFUSAL, SURVIVAL, *CHECK_ORDER, "status", "untouched", "error_text", "phase_status", "phase_values")
 )
 """Ids of the checks of values and of the contract, and of what is violated without a check."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -36,6 +36,8 @@ class Column:
 
     ``combines`` says what many rows have in common: their "sum", "max" or "min"; empty where only single rows mean
     something. A ratio never combines: its mean over cases would weigh a small case like a large one.
+    ``made`` says who makes the value. "drawn": `Question.describe` and the labels of a backend do, and verify draws it
+    again. "judged": judging does, and verify can only compare it with other columns.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Column:
     meaning: str
     unit: str = ""
     combines: str = ""
+    made: Literal["drawn", "judged"] = "judged"
 
 
 _TEXT, _COUNT, _REAL, _FLAG = ColumnType.TEXT, ColumnType.COUNT, ColumnType.REAL, ColumnType.FLAG
@@ -50,43 +53,53 @@ _WORDS, _COUNTS, _REALS = ColumnType.WORDS, ColumnType.COUNTS, ColumnType.REALS
 
 COLUMNS = (
     # Identity.
-    Column("case_id", _TEXT, "content hash of the case"),
-    Column("case", _TEXT, "the whole case as one line of JSON"),
-    Column("block", _TEXT, "part of the plan it belongs to"),
-    Column("aspect", _TEXT, "aspect of conformance it was drawn for"),
-    Column("backend", _TEXT, "backend under test"),
-    Column("product", _TEXT, "NPU product of the backend, empty elsewhere"),
-    Column("operator", _TEXT, "operator, named like its aclnn API"),
-    Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)"),
-    Column("index_dtype", _TEXT, "dtype of indices"),
+    Column("case_id", _TEXT, "content hash of the case", made="drawn"),
+    Column("case", _TEXT, "the whole case as one line of JSON", made="drawn"),
+    Column("block", _TEXT, "part of the plan it belongs to", made="drawn"),
+    Column("aspect", _TEXT, "aspect of conformance it was drawn for", made="drawn"),
+    Column("backend", _TEXT, "backend under test", made="drawn"),
+    Column("product", _TEXT, "NPU product of the backend, empty elsewhere", made="drawn"),
+    Column("operator", _TEXT, "operator, named like its aclnn API", made="drawn"),
+    Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)", made="drawn"),
+    Column("index_dtype", _TEXT, "dtype of indices", made="drawn"),
     Column("route", _TEXT, "branch of the implementation that the call is expected to take"),
-    Column("clause", _TEXT, "clause of the contract that the call is about, empty for values and for legal calls"),
-    Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call"),
+    Column(
+        "clause",
+        _TEXT,
+        "clause of the contract that the call is about, empty for values and for legal calls",
+        made="drawn",
+    ),
+    Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call", made="drawn"),
     Column(
         "follows", _TEXT, "whether the answer is that of the library's code, its page, both, an earlier release or none"
     ),
     Column("model", _TEXT, "declared accumulation model, of a forward its rule"),
     # The call.
-    Column("shape", _TEXT, "shape of self"),
-    Column("batched", _FLAG, "whether there is an N axis"),
-    Column("planes", _COUNT, "N * C"),
-    Column("elements", _COUNT, "elements of self"),
-    Column("windows", _COUNT, "elements of grad_output"),
-    Column("kernel_size", _TEXT, "attribute list as passed; output_size for adaptive operators"),
-    Column("overlapping", _FLAG, "some cell is visited by several windows"),
-    Column("dilated", _FLAG, "some dilation is above 1"),
-    Column("padded", _FLAG, "some padding is above 0"),
-    Column("ceil_mode", _FLAG, "attribute ceil_mode"),
-    Column("layouts", _TEXT, "tensors that are not contiguous, tensor:layout separated by blanks"),
-    Column("gradient", _TEXT, "recipe of grad_output"),
-    Column("indices", _TEXT, "recipe of indices"),
-    Column("values", _TEXT, "recipe of self"),
+    Column("shape", _TEXT, "shape of self", made="drawn"),
+    Column("batched", _FLAG, "whether there is an N axis", made="drawn"),
+    Column("planes", _COUNT, "N * C", made="drawn"),
+    Column("elements", _COUNT, "elements of self", made="drawn"),
+    Column("windows", _COUNT, "elements of grad_output", made="drawn"),
+    Column("kernel_size", _TEXT, "attribute list as passed; output_size for adaptive operators", made="drawn"),
+    Column("overlapping", _FLAG, "some cell is visited by several windows", made="drawn"),
+    Column("dilated", _FLAG, "some dilation is above 1", made="drawn"),
+    Column("padded", _FLAG, "some padding is above 0", made="drawn"),
+    Column("ceil_mode", _FLAG, "attribute ceil_mode", made="drawn"),
+    Column("layouts", _TEXT, "tensors that are not contiguous, tensor:layout separated by blanks", made="drawn"),
+    Column("gradient", _TEXT, "recipe of grad_output", made="drawn"),
+    Column("indices", _TEXT, "recipe of indices", made="drawn"),
+    Column("values", _TEXT, "recipe of self", made="drawn"),
     Column(
         "data", _WORDS, "what its data hold that kernels treat apart, of the words in features.py; empty for large data"
     ),
-    Column("deterministic", _FLAG, "deterministic mode was asked for"),
-    Column("classes", _WORDS, "what is special about the call, of the words in suites/judging/case_question.py"),
-    Column("seed", _COUNT, "seed of the case's data"),
+    Column("deterministic", _FLAG, "deterministic mode was asked for", made="drawn"),
+    Column(
+        "classes",
+        _WORDS,
+        "what is special about the call, of the words in suites/judging/case_question.py",
+        made="drawn",
+    ),
+    Column("seed", _COUNT, "seed of the case's data", made="drawn"),
     # Judgement.
     Column("verdict", _TEXT, f"one of: {', '.join(Verdict)}"),
     Column("reason", _TEXT, "why the verdict is what it is, empty for conforms"),
@@ -152,10 +165,10 @@ COLUMNS = (
     ),
     Column("standards_failed", _WORDS, "standards of others that fail the output"),
     # Case lists.
-    Column("list", _TEXT, "case list that the case is a row of, empty for all other cases"),
-    Column("list_row", _COUNT, "number of that row, from 1; of a JSON lines file, the line"),
-    Column("list_name", _TEXT, "what the list calls it"),
-    Column("list_standard", _TEXT, "standard that the list names for it"),
+    Column("list", _TEXT, "case list that the case is a row of, empty for all other cases", made="drawn"),
+    Column("list_row", _COUNT, "number of that row, from 1; of a JSON lines file, the line", made="drawn"),
+    Column("list_name", _TEXT, "what the list calls it", made="drawn"),
+    Column("list_standard", _TEXT, "standard that the list names for it", made="drawn"),
     Column("list_standard_passes", _FLAG, "whether that passes the output, empty where it does not say"),
     # Execution.
     Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),

@@ -16,15 +16,19 @@ import pytest
 from places import SUPPORT
 from poolproof.backends.registry import create
 from poolproof.reports.rows.features import DATA
+from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.lists.entry import Entry
 from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.cases.sequences import CallSequence
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
 from poolproof.suites.judging import budget, case_question
 from poolproof.suites.judging.budget import needed_memory
-from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.case_question import CaseQuestion, UnreadableRow
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.measure import MOST_LOOKED_AT, look_at_data
+from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import not_survived
 from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
 from scatter import Scatter
@@ -244,3 +248,17 @@ def test_who_dies_of_a_case_leaves_what_its_data_were(operator: str) -> None:
     case = Case.of(operator, shape=(1, 4, 4), kernel_size=(2,), gradient="special", values="nan")
     made = {} if needs_producer(case) else look_at_data(make_operands(case))
     assert not_survived(CaseQuestion(case, EVERYTHING), Verdict.CRASHED, "gone").get("data") == made.get("data")
+
+
+def test_a_column_is_made_where_the_schema_says() -> None:
+    """Questions describe the drawn columns, which a row has whatever becomes of it; judging adds others alone."""
+    drawn = {column.name for column in COLUMNS if column.made == "drawn"}
+    case, block = replace(PLAIN, shape=(1, 4, 4)), "a block"
+    aspect, entry = CASE_ASPECTS["values"], Entry("a list", 1, fault="no case")
+    of_case = CaseQuestion(case, aspect, block, entry=entry)
+    others = PhaseQuestion.of_sequence(CallSequence((), (case,)), aspect, block), UnreadableRow(entry, aspect, block)
+    described = {name for question in (of_case, *others) for name in question.describe()}
+    assert described == drawn - {"backend", "product"}, "which are labels of a backend"
+    made = answer(of_case, Scatter()).keys()
+    assert {"verdict", "status_code", "n"} <= made
+    assert made & drawn == of_case.describe().keys()

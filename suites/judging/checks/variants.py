@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from poolproof.backends.base import Status, can_run
@@ -116,28 +116,28 @@ def state(trial: Trial) -> Mismatch | None:
     if trial.case.api.is_backward and not trial.backend.abilities(trial.case.api).indices:
         turn = trial.case.seed % max(len(pairs), 1)
         pairs = pairs[turn : turn + 1]  # to find out which indices it takes can need dozens of calls for each
-    return _first(_wrong_in_turn(trial, cases, wrong) for cases in pairs)
+    for cases in pairs:
+        before = "this call"
+        for case in cases:
+            made = Trial(case, trial.backend)
+            if not _completes(made):
+                break
+            if found := wrong(made):
+                return replace(found, message=f"after {before}, that of {case.to_json()} is wrong: {found.message}")
+            before = f"the call of {case.to_json()}"
+    return None
 
 
 def _are_callable(trial: Trial, *cases: Case) -> bool:
     return all(has_call(trial.backend, case) and case.id not in trial.excluded_ids for case in cases)
 
 
-def _wrong_in_turn(trial: Trial, cases: Sequence[Case], wrong: Callable[[Trial], Mismatch | None]) -> Mismatch | None:
-    """Call cases one after the other, all of which have to complete; find what is wrong with the first that is."""
-    before = "this call"
-    for case in cases:
-        made = Trial(case, trial.backend)
-        try:
-            completed = made.baseline.outcome.status is Status.COMPLETED
-        except ProducerFailed:  # of its own data, such as ties where several maxima are taken
-            return None
-        if not completed:
-            return None
-        if found := wrong(made):
-            return replace(found, message=f"after {before}, that of {case.to_json()} is wrong: {found.message}")
-        before = f"the call of {case.to_json()}"
-    return None
+def _completes(trial: Trial) -> bool:
+    """Make the call; it does not complete where its own data, such as ties, cannot be judged either."""
+    try:
+        return trial.baseline.outcome.status is Status.COMPLETED
+    except ProducerFailed:
+        return False
 
 
 def _takes_other_indices(trial: Trial) -> bool:
