@@ -27,7 +27,7 @@ from poolproof.backends.emulator.defects import Defect, defects
 from poolproof.references.kernels.compiled import compile_all
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.score.hunt import HONEST, answers, backend_name, emulator, in_forks
-from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, CONTRACT

@@ -38,11 +38,12 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.hunt import HONEST, backend_name
 from poolproof.score.questions import Round, rounds
-from poolproof.suites.isolation.sandbox import Sandbox, survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.plans import PLANS, Subject, Survey
 from poolproof.suites.run.diagnosis import narrow_down
+from poolproof.suites.run.sandbox import Sandbox
 from triggers import TRIGGERS
 
 ENOUGH, MANY = 12, 80

@@ -47,7 +47,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.completing import Completion, row_of
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, formats_of_packages, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
-from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
+from poolproof.suites.isolation.survey import survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
@@ -57,6 +57,7 @@ from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, blocks, scope_of
 from poolproof.suites.run.repetition import attribute
+from poolproof.suites.run.sandbox import Sandbox
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 

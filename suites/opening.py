@@ -28,7 +28,8 @@ from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms
 from poolproof.reports.waivers.plugins import choose
 from poolproof.suites.cases.lists import formats_of_packages, read_lists
-from poolproof.suites.isolation.sandbox import Sandbox, say, surveyed
+from poolproof.suites.isolation.survey import surveyed
+from poolproof.suites.isolation.worker import Worker, say
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges
 from poolproof.suites.plan.aspects import ASPECTS
@@ -60,10 +61,10 @@ class Session:
         return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
 
 
-def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Sandbox], RayPool | None]:
+def begin(config: pytest.Config) -> tuple[Session, Mapping[str, Worker], RayPool | None]:
     """Check the options, survey the backends and open the run.
 
-    Return with the session who judges: sandboxes with loaded backends, by name, if it is this process, or a fleet.
+    Return with the session who judges: workers with loaded backends, by name, if it is this process, or a fleet.
     """
     try:
         recorder.try_imports()
@@ -180,7 +181,7 @@ def _selection(config: pytest.Config) -> Selection:
     )
 
 
-def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Sandbox], RayPool | None]:
+def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Worker], RayPool | None]:
     """Survey the backends; return with the surveys who judges, as `begin` does."""
     option = config.getoption
     names = tuple(dict.fromkeys(map(canonical, option("backend") or ["torch-cpu"])))
@@ -192,10 +193,10 @@ def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, San
         return pool.survey(names), {}, pool
     surveys, loaded = {}, {}
     for name in names:
-        surveys[name], sandbox = surveyed(name)
+        surveys[name], worker = surveyed(name)
         if option("dist", "no") == "no":
-            loaded[name] = sandbox
-            config.add_cleanup(sandbox.close)
+            loaded[name] = worker
+            config.add_cleanup(worker.close)
         else:
-            sandbox.close()
+            worker.close()
     return surveys, loaded, None

@@ -32,7 +32,7 @@ from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED
 from poolproof.suites.isolation.environment import set_kernels, set_libraries
 from poolproof.suites.isolation.guardian import die_with
-from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.isolation.worker import Worker
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import CANNOT_START, Session, begin, stop
@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_interrupts()
     set_libraries(config.getoption("aclnn_library") or ())
     set_kernels(config.getoption("sources"), config.getoption("model"))
-    loaded: Mapping[str, Sandbox] = {}
+    loaded: Mapping[str, Worker] = {}
     if worker is not None:
         _stay_with(*worker["poolproof_controller"])
         os.environ[WORKER_VARIABLE] = worker["workerid"].removeprefix("gw")
@@ -114,7 +114,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
 
 
 def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
-    """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` sandboxes."""
+    """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` workers."""
     return partial(
         Runner,
         waive=session.waive,
@@ -130,12 +130,12 @@ def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, s
 
 
 class JudgingPlugin:
-    """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its sandboxes.
+    """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its workers.
 
     A session has one in each process that judges. xdist's controlling process has one that finds no tests.
     """
 
-    def __init__(self, config: pytest.Config, session: Session, loaded: Mapping[str, Sandbox]) -> None:
+    def __init__(self, config: pytest.Config, session: Session, loaded: Mapping[str, Worker]) -> None:
         worker = getattr(config, "workerinput", {})
         self.name: str = worker.get("workerid", "main")
         self._workers: int = worker.get("workercount", 1)

@@ -16,10 +16,10 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.registry import UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction, find_operator
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.options import BACKEND, DTYPE, library_options, operator_option
 from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
+from poolproof.suites.run.sandbox import Sandbox
 
 SECONDS = 120.0
 """How long one account may take."""
