@@ -67,7 +67,8 @@ class Arena:
 
     def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
         """Return the place of allocated bytes, -1 for others, and how many bytes behind them are to be a fence."""
-        if array.base is not self._map:
+        owner: object = array.base
+        if owner is not self._map:
             return -1, 0
         at = array.__array_interface__["data"][0] - self._address
         return at, self._regions[at].fence

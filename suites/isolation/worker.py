@@ -150,8 +150,7 @@ class Worker:
         raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
 
     def judge(self, question: Question, seconds: float) -> Row:
-        """Judge a question, whose calls may take so long; `HostDied` if the process does not survive them."""
-        self.make_ready()
+        """Judge a question in a process that is ready; `HostDied` if that does not survive calls of so many seconds."""
         self.state, self.last = State.BUSY, question
         self._host.allow(seconds)
         try:
