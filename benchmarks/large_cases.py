@@ -26,9 +26,9 @@ from measuring import Figure, seconds_of
 from poolproof.references.operators import OPERATORS as FAMILY
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.run.sandbox import Sandbox
 
 OPERATORS = ("MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward")
 

@@ -37,7 +37,7 @@ from poolproof.reports.rows.store import RowWriter
 from poolproof.reports.waivers import Waivers, shipped
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed
-from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS

@@ -39,7 +39,7 @@ from poolproof.score.questions import rounds
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import POISONS, allocate
 from poolproof.suites.cases.operands import CaseOperands, make_operands
-from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.expected import refusal, unsupported
 from poolproof.suites.plan.plans import PLANS

@@ -31,13 +31,14 @@ from poolproof.reports.rows.features import features_of
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.hunt import HONEST, backend_name
-from poolproof.suites.isolation.sandbox import Sandbox, survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import CaseBlock
 from poolproof.suites.plan.plans import Plan, Subject, Survey, blocks
 from poolproof.suites.run.diagnosis import narrow_down
+from poolproof.suites.run.sandbox import Sandbox
 
 LEAST = 3
 """Failing cases of a run that is red enough to have a condition."""

@@ -32,9 +32,9 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.environment import set_import_folders
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.run.sandbox import Sandbox
 
 VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)

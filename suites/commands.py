@@ -44,7 +44,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import export_rows, format_errors, format_named, read_lists
 from poolproof.suites.cases.pairs import completing, row_of
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
-from poolproof.suites.isolation.sandbox import Sandbox, survey, surveys
+from poolproof.suites.isolation.survey import survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
@@ -62,6 +62,7 @@ from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, Subject, Survey, scope_of
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.repetition import attribute
+from poolproof.suites.run.sandbox import Sandbox
 
 _console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
 

@@ -24,7 +24,8 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.waivers import WaiverError, Waivers, check_terms, chosen
-from poolproof.suites.isolation.sandbox import Sandbox, say, surveyed
+from poolproof.suites.isolation.survey import surveyed
+from poolproof.suites.isolation.worker import Worker, say
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges, selection_of
 from poolproof.suites.plan.lines import parse_line
@@ -55,13 +56,13 @@ class Session:
 
 
 class Begun(NamedTuple):
-    """A session with the folder of its run, and who judges: ``loaded`` sandboxes of this process, or a fleet.
+    """A session with the folder of its run, and who judges: ``loaded`` workers of this process, or a fleet.
 
     ``to_do`` counts the cases of each aspect that are left to judge.
     """
 
     session: Session
-    loaded: Mapping[str, Sandbox]
+    loaded: Mapping[str, Worker]
     pool: RayPool | None
     folder: RunFolder
     to_do: Counter[str]
@@ -156,7 +157,7 @@ def stop(reason: str) -> NoReturn:
     pytest.exit(safe(reason), returncode=Overall.COULD_NOT_RUN)
 
 
-def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Sandbox], RayPool | None]:
+def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Worker], RayPool | None]:
     """Survey the backends; return with the surveys who judges, as `begin` does."""
     option = config.getoption
     names = tuple(dict.fromkeys(map(canonical, option("backend") or ["torch-cpu"])))
@@ -168,10 +169,10 @@ def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, San
         return pool.survey(names), {}, pool
     surveys, loaded = {}, {}
     for name in names:
-        surveys[name], sandbox = surveyed(name)
+        surveys[name], worker = surveyed(name)
         if option("dist", "no") == "no":
-            loaded[name] = sandbox
-            config.add_cleanup(sandbox.close)
+            loaded[name] = worker
+            config.add_cleanup(worker.close)
         else:
-            sandbox.close()
+            worker.close()
     return surveys, loaded, None

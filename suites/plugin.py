@@ -35,7 +35,7 @@ from poolproof.reports.rows.text import safe, visible
 from poolproof.reports.rows.verdicts import FAILED, Overall
 from poolproof.suites.isolation.environment import set_kernels, set_libraries
 from poolproof.suites.isolation.guardian import die_with
-from poolproof.suites.isolation.sandbox import Sandbox
+from poolproof.suites.isolation.worker import Worker
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import CANNOT_START, Session, begin, stop
@@ -124,7 +124,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
 
 
 def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
-    """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` sandboxes."""
+    """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` workers."""
     return partial(
         Runner,
         waive=session.waive,
@@ -140,12 +140,12 @@ def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, s
 
 
 class JudgingPlugin:
-    """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its sandboxes.
+    """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its workers.
 
     A session has one in each process. xdist's controlling process has one that finds no tests.
     """
 
-    def __init__(self, config: pytest.Config, session: Session, loaded: Mapping[str, Sandbox]) -> None:
+    def __init__(self, config: pytest.Config, session: Session, loaded: Mapping[str, Worker]) -> None:
         worker = getattr(config, "workerinput", {})
         self.name: str = worker.get("workerid", "main")
         self._workers: int = worker.get("workercount", 1)
@@ -322,7 +322,7 @@ class ControllingPlugin(JudgingPlugin):
         self,
         config: pytest.Config,
         session: Session,
-        loaded: Mapping[str, Sandbox],
+        loaded: Mapping[str, Worker],
         pool: RayPool | None,
         folder: RunFolder,
         to_do: Counter[str],

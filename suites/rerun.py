@@ -45,7 +45,7 @@ from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, V
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
-from poolproof.suites.isolation.sandbox import Sandbox, surveyed
+from poolproof.suites.isolation.survey import surveyed
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
@@ -55,6 +55,7 @@ from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
 from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further, redraw_questions
 from poolproof.suites.run.repetition import attribute
+from poolproof.suites.run.sandbox import Sandbox
 
 REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further, record_problems, row_problem, contradiction)
 
@@ -105,11 +106,11 @@ def rejudge(
         name = judged if backend is None else backend
         if backend is None and not is_installed(name):
             raise BadInput(f"{name}, which the bundle names, is not installed: name it yourself, by --backend")
-        survey, sandbox = surveyed(name)
-        with tempfile.TemporaryDirectory() as scratch, closing(sandbox):
+        survey, worker = surveyed(name)
+        with tempfile.TemporaryDirectory() as scratch, closing(worker):
             for line in _other_than_judged(digest.run, judged, survey):
                 say(line)
-            sandbox.take(Path(scratch), "rerun", timeout)
+            sandbox = Sandbox(name, Path(scratch), "rerun", timeout, loaded=worker)
             questions = _questions(digest.run, theirs)
 
             def waive(row: Row, survey: Survey = survey, applies: bool = name == judged) -> Row:

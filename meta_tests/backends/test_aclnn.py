@@ -20,10 +20,10 @@ from poolproof.reports.rows.evidence import program_lines
 from poolproof.reports.rows.store import read_run
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.plan.plans import Survey
+from poolproof.suites.run.sandbox import Sandbox
 from sessions import replay_pasted, run_session
 
 CLEAN = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", LIBRARY_VARIABLE)

@@ -19,11 +19,11 @@ from poolproof.references.forward import forward_maximum
 from poolproof.references.geometry import adaptive_axis
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
+from poolproof.suites.run.sandbox import Sandbox
 
 PRODUCTS = ("A2", "A3", "950")
 POOL_2D, POOL_3D = "MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward"

@@ -10,8 +10,8 @@ import pytest
 from holding import holding
 from places import ROOT
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.run.sandbox import Sandbox
 
 LINES = {
     "references": 8_000,

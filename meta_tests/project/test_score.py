@@ -22,7 +22,7 @@ from poolproof.score.hunt import HONEST, Hunts, OwnFault, Result, answers, backe
 from poolproof.score.questions import Round, rounds
 from poolproof.score.report import needs, summarise, write_score
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.question import Question

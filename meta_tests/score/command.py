@@ -22,7 +22,7 @@ from poolproof.reports.terminal.painting import console
 from poolproof.score.hunt import Hunts, Result, backend_name
 from poolproof.score.questions import rounds
 from poolproof.score.report import FILE, PAGE, show, write_score
-from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.options import MOST_WORKERS, plan_of, run_options
 from poolproof.suites.plan.aspects import ALL_CHECKS

@@ -30,9 +30,9 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.score.questions import Round
 from poolproof.suites.isolation.guardian import die_with
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import HostDied
 from poolproof.suites.judging.question import Question
+from poolproof.suites.run.sandbox import Sandbox
 
 HONEST = ""
 """In place of a defect: none."""
@@ -208,7 +208,7 @@ def in_processes(tasks: Sequence[Task], workers: int, timeout: float) -> Iterato
 def _do(number: int, product: str, defect: str, function: Callable[[Backend], Any], timeout: float) -> tuple[int, Any]:
     with emulator(product, defect, timeout) as sandbox:
         try:
-            return number, function(sandbox.backend_within(timeout))
+            return number, function(sandbox.worker.backend_within(timeout))
         except HostDied:
             return number, None
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from places import ROOT
 from poolproof.backends.registry import names
 from poolproof.suites.cli import COMMANDS, main
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import CaseBlock
+from poolproof.suites.run.sandbox import Sandbox
 from sessions import surroundings
 
 HEAVY = {"duckdb", "hypothesis", "jinja2", "numba", "numpy", "pandas", "pyarrow", "pytest", "rich", "torch"}

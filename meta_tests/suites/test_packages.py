@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from poolproof.backends.registry import UnknownBackend, create, names
+from poolproof.backends.base import UnknownBackend
+from poolproof.backends.registry import create, names
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.lists import ListError, all_formats, format_named, read_lists

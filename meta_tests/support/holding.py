@@ -5,8 +5,8 @@ from contextlib import closing
 from pathlib import Path
 
 from poolproof.reports.rows.schema import Row
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.question import Aspect, Question
+from poolproof.suites.run.sandbox import Sandbox
 
 
 def holding(*checks: str, repeats: int = 1) -> Aspect:

@@ -92,7 +92,7 @@ _JUDGING = ("judge", "check", "accept", "verdict", "compar", "equal", "close", "
 
 def patch_the_judge() -> None:
     """Have whatever may judge in this process, of this project and of numpy, find everything right."""
-    for name in ("suites.judging.judge", "suites.judging.checks", "suites.isolation.sandbox", "reports.recorder"):
+    for name in ("suites.judging.judge", "suites.judging.checks", "suites.run.sandbox", "reports.recorder"):
         with suppress(ImportError):
             import_module(f"poolproof.{name}")
     for name, module in list(sys.modules.items()):

@@ -67,22 +67,24 @@ def allocate(
 
     ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
     ``tempting`` puts legal indices and large finite gradients behind the tensors of a backward: who reads on finds
-    something to add. What indices point past the last plane is fenced in, behind the guard band.
+    something to add. What indices point past the last plane is fenced in, behind the guard band. Outputs come first in
+    memory: they live longer than the inputs of most runs, and an arena takes back what lies behind them.
     """
     case, beyond = operands.case, operands.elements_past_end
     guard = GUARD_BYTES + shift * SHIFT_BYTES
     forms = case.forms
     if layouts is not None or index_dtype is not None:
         forms = case.forms_in(case.laid_out if layouts is None else layouts, index_dtype or case.index_dtype)
-    take = allocator if beyond else _in_one_piece([2 * guard + form.nbytes for form in forms.values()])
-    tensors = {name: _input(forms[name], operands, name, poison, guard, take) for name in case.api.inputs}
+    placed = [forms[name] for name in (*case.api.outputs, *case.api.inputs)]
+    take = allocator if beyond else _in_one_piece([2 * guard + form.nbytes for form in placed])
+    outputs = {name: _tensor(forms[name], guard, GAP_FILL, take, beyond) for name in case.api.outputs}
+    for name, output in outputs.items():
+        output.array.view(forms[name].bits).fill(_pattern(poison, output.dtype.itemsize))
+    tensors = {name: _input(forms[name], operands, name, poison, guard, take) for name in case.api.inputs} | outputs
     if tempting and case.api.is_backward and not case.has_bit_mask and not beyond:
         _elements_behind(tensors["grad_output"])[...] = TEMPTING
         places, step = _elements_behind(tensors["indices"]), max(1, case.plane_size // 61)
         places[...] = case.plane_size - 1 - np.arange(len(places)) % -(-case.plane_size // step) * step
-    for name in case.api.outputs:
-        tensors[name] = output = _tensor(forms[name], guard, GAP_FILL, take, beyond)
-        output.array.view(forms[name].bits).fill(_pattern(poison, output.dtype.itemsize))
     return Call(case.api, case.attributes, tensors, case.deterministic)
 
 

@@ -17,7 +17,8 @@ from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.suites.isolation.sandbox import Sandbox, surveyed
+from poolproof.suites.isolation.survey import surveyed
+from poolproof.suites.isolation.worker import Worker
 from poolproof.suites.judging.budget import free_memory, share
 from poolproof.suites.plan.plans import Survey
 from poolproof.suites.run.runner import Runner
@@ -67,7 +68,7 @@ class Judge:
         self._name = f"fleet{number}"
         self._folder = Path(tempfile.gettempdir()) / f"poolproof-{run}-{number}"
         self._surveys: dict[str, Survey] = {}
-        self._loaded: dict[str, Sandbox] = {}
+        self._loaded: dict[str, Worker] = {}
         self._rows: list[Row] = []
         self._runner: Runner | None = None
 

@@ -1,7 +1,7 @@
 """The arena: memory that the judge and the hosts of its backends share, in which tensors lie while calls are made.
 
 One sealed anonymous file backs it, as large as the machine's memory; pages that are never written take no memory. Only
-the judge allocates. Freed regions are reused; large ones go back to the system until then.
+the judge allocates.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import os
 import resource
 import tempfile
 import weakref
-from bisect import bisect_left, insort
-from collections import deque
 from functools import cache
-from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,36 +22,47 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.suites.cases.memory import whole_pages
 
 _LARGE = 1 << 28
-"""Bytes from which a freed region goes back to the system; smaller ones stay, for to fault their pages in takes longer
-than to judge what lies there."""
+"""Bytes of a dead region from which its pages go back to the system. Smaller ones keep theirs, because faulting them
+in again takes longer than judging what lies there."""
+
+
+class _Region(NamedTuple):
+    """The pages of one array, ``fence`` bytes behind it included, and a reference that does not keep it alive."""
+
+    start: int
+    end: int
+    fence: int
+    array: weakref.ref[NDArray[np.uint8]]
 
 
 class Arena:
-    """``size`` bytes of shared memory; ``descriptor`` is the file that a host maps."""
+    """``size`` bytes of shared memory, given out as a stack; ``descriptor`` is the file that a host maps.
+
+    A region lives as long as its array or a view of it. A new region begins behind the last living one, so memory that
+    anybody can still read is never given out again. The arrays of a case die together, so the next case begins where
+    this one began.
+    """
 
     def __init__(self, size: int) -> None:
-        self.size, self._owner = size, os.getpid()
+        self.size = size
         self.descriptor = _file(size)
         self._map = mmap.mmap(self.descriptor, size, mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0))
-        self._regions: list[tuple[int, int]] = [(0, size)]
-        self._let_go = deque[tuple[int, int, int]]()
-        self._lock = Lock()
-        self._fences: dict[int, int] = {}
         self._address = np.frombuffer(self._map, np.uint8).ctypes.data
+        self._regions: dict[int, _Region] = {}
 
     def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
         """Allocate bytes of any content; the pages behind them, of ``beyond`` bytes, are to be a fence."""
+        self.reclaim()
         inside = whole_pages(max(nbytes, 1))
         fence = whole_pages(beyond + (1 << 16)) if beyond else 0  # longer than it has to be
-        size = inside + fence
-        with self._lock:
-            self._merge()
-            start = self._take(size)
-            at = start + (inside - nbytes) // 16 * 16 if fence else start
-            if fence:
-                self._fences[at] = fence
+        start = self._top
+        end = start + inside + fence
+        if end > self.size:
+            size, all_bytes = end - start, self.size
+            raise MemoryError(f"{size:,} bytes in a row are not free in the {all_bytes:,} bytes shared with backends")
+        at = start + (inside - nbytes) // 16 * 16 if fence else start
         array: NDArray[np.uint8] = np.ndarray((nbytes,), np.uint8, self._map, at)
-        weakref.finalize(array, self._free, start, size, at).atexit = False
+        self._regions[at] = _Region(start, end, fence, weakref.ref(array))
         return array
 
     def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
@@ -62,44 +71,20 @@ class Arena:
         if owner is not self._map:
             return -1, 0
         at = array.__array_interface__["data"][0] - self._address
-        return at, self._fences.get(at, 0)
+        return at, self._regions[at].fence
 
-    def _free(self, start: int, size: int, at: int) -> None:
-        """Free a region: its array and all views of that are gone.
+    def reclaim(self) -> int:
+        """Forget the regions whose arrays are gone; return how many are left."""
+        gone = [at for at, region in self._regions.items() if region.array() is None]
+        for start, end, _, _ in [self._regions.pop(at) for at in gone]:
+            if end - start >= _LARGE or start < self._top:  # below the top nobody writes again soon
+                self._map.madvise(mmap.MADV_REMOVE, start, end - start)
+        return len(self._regions)
 
-        The garbage collector calls this between any two operations of this class, too: what is under way ends first.
-        """
-        if os.getpid() != self._owner:
-            return  # in a fork: the memory is its parent's
-        self._let_go.append((start, size, at))
-        if self._lock.acquire(blocking=False):
-            try:
-                self._merge()
-            finally:
-                self._lock.release()
-
-    def _merge(self) -> None:
-        """Make free regions of what was let go."""
-        while self._let_go:
-            start, size, at = self._let_go.popleft()
-            self._fences.pop(at, None)
-            if size >= _LARGE:
-                self._map.madvise(mmap.MADV_REMOVE, start, size)
-            place = bisect_left(self._regions, (start, size))
-            if place < len(self._regions) and self._regions[place][0] == start + size:
-                size += self._regions.pop(place)[1]
-            if place and sum(self._regions[place - 1]) == start:
-                before, length = self._regions.pop(place - 1)
-                start, size = before, length + size
-            insort(self._regions, (start, size))
-
-    def _take(self, size: int) -> int:
-        """Take whole pages; return their first byte, MemoryError if there are not so many in a row."""
-        for place, (start, length) in enumerate(self._regions):
-            if length >= size:
-                self._regions[place : place + 1] = [(start + size, length - size)] if length > size else []
-                return start
-        raise MemoryError(f"{size:,} bytes in a row are not free in the {self.size:,} bytes shared with backends")
+    @property
+    def _top(self) -> int:
+        """Where the last living region ends."""
+        return next((region.end for region in reversed(self._regions.values())), 0)
 
 
 @cache

@@ -124,7 +124,6 @@ class Host:
         self._arena = arena
         self.worker, self.is_loaded = 0, False
         self._left = self._allowed = 0.0
-        self._is_waited_for = False
 
     def start(self) -> None:
         """Start a zygote, which begins to load the backend."""
@@ -159,21 +158,12 @@ class Host:
         """Set the time limit for all requests from now on."""
         self._left = self._allowed = seconds
 
-    def ask(self, request: Message | None) -> Message:
-        """Send a request to the worker, unless one was sent, and return its reply; at `HostDied` none is left."""
+    def ask(self, request: Message) -> Message:
+        """Send a request to the worker and return its reply; at `HostDied` none is left."""
         return self._exchange(self._channel, request)
-
-    def send(self, request: Message) -> None:
-        """Send a request to the worker, for `ask` to receive its reply."""
-        self._is_waited_for = True
-        with suppress(OSError):  # it has died: `ask` says how
-            self._channel.send(request)
 
     def check_alive(self) -> None:
         """Raise `HostDied` if the worker is gone, or sent an unexpected message."""
-        if self._is_waited_for:  # whoever asked was interrupted: the reply to that is not to be taken for another
-            self.end_worker()
-            self._is_waited_for = False
         if self.worker and select.select([self._channel], [], [], 0.0)[0]:
             try:
                 self._channel.advance()
@@ -199,15 +189,12 @@ class Host:
     def _exchange(self, channel: Channel, request: Message | None, descriptor: int | None = None) -> Message:
         """Send a request, unless one was sent before, and return the reply."""
         began = time.monotonic()
-        self._is_waited_for = True
         try:
             if descriptor is not None:
                 socket.send_fds(channel.connection, [to_frame(request or {})], [descriptor])
             elif request is not None:
                 channel.send(request)
-            message = self._received(channel, self._left)
-            self._is_waited_for = False
-            return message
+            return self._received(channel, self._left)
         except (OSError, EOFError, ProtocolError) as error:
             raise self._died(channel, error) from None
         finally:
@@ -233,7 +220,6 @@ class Host:
 
     def _died(self, channel: Channel, error: Exception) -> HostDied:
         """End the process at the other end, if it has not ended, and describe its death."""
-        self._is_waited_for = False
         is_overdue = isinstance(error, TimeoutError | BlockingIOError)  # for a reply, or for room to send
         seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not is_overdue else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)

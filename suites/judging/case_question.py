@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from typing import Self
 
@@ -18,7 +17,6 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.entry import Entry
-from poolproof.suites.cases.memory import SMALL
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
 from poolproof.suites.judging import expected, measure
@@ -27,7 +25,7 @@ from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
 from poolproof.suites.judging.checks.registry import is_full_backward
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.judging.findings import Finding, Mismatch
-from poolproof.suites.judging.question import Aspect, Prepared, Question, judged, not_judged, verdict
+from poolproof.suites.judging.question import Aspect, Question, judged, not_judged, verdict
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
 AUXILIARY = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
@@ -105,26 +103,14 @@ class CaseQuestion(Question):
     def expected_checks(self) -> tuple[str, ...]:
         return (REFUSAL, *expected_checks(self.case, self.aspect.checks))
 
-    def judge(self, backend: Backend, prepared: Trial | None = None) -> Row:
+    def judge(self, backend: Backend) -> Row:
         row = self.describe()
         try:
-            reason = None if prepared else self._not_judged(backend)
-            row |= reason or self._judged(prepared or self._trial(backend), row)
+            trial = Trial(self.case, backend, self._repeats, self.excluded_ids, self.aspect.checks)
+            row |= self._not_judged(backend) or self._judged(trial, row)
         except ProducerFailed as error:
             row |= verdict(error.verdict, str(error))
         return row
-
-    def prepare(self, backend: Backend) -> Prepared | None:
-        if self.case.memory_bytes() > SMALL:
-            return None
-        makes_others = self.max_repeats > 1 or not {*self.aspect.checks} <= {*USUAL} or needs_producer(self.case)
-        takes_own_indices = self.case.api.is_backward and not backend.abilities(self.case.api).indices
-        if makes_others or takes_own_indices or self._not_judged(backend):
-            return None
-        trial = self._trial(backend)
-        _ = trial.operands  # drawn before calls are made of them, two frames nearer to who debugs a recipe
-        sizes = (sum(tensor.buffer.nbytes for tensor in call.tensors.values()) for call in trial.call_batch)
-        return (trial.call_batch, partial(self.judge, backend, trial)) if max(sizes) <= SMALL else None
 
     def auxiliary_calls(self) -> tuple[Question, ...]:
         cases = auxiliary_cases(self.case) if "state" in self.aspect.checks else []
@@ -147,9 +133,6 @@ class CaseQuestion(Question):
             return verdict(Verdict.NOT_SUPPORTED, "its layouts do not reach the implementation")
         left_out = too_large(case, self.max_repeats, self.aspect.checks)
         return verdict(Verdict.NOT_RUN, left_out) if left_out else None
-
-    def _trial(self, backend: Backend) -> Trial:
-        return Trial(self.case, backend, self._repeats, self.excluded_ids, self.aspect.checks)
 
     def _judged(self, trial: Trial, described: Row) -> Row:
         """Return the columns that say what came of the call."""

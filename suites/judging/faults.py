@@ -7,7 +7,6 @@ raise nothing that the implementation reports, and so is an outcome that is none
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 from poolproof.backends.base import Backend
@@ -29,10 +28,6 @@ class HostDied(Exception):
         self.verdict, self.reason, self.last_words, self.was_killed = verdict, reason, last_words, was_killed
 
 
-class Interrupted(Exception):
-    """The process is of no use any more after calls that were made ahead for another question."""
-
-
 class AdapterError(Exception):
     """The adapter of a backend in another process raised, or gave what it may not: the text says what.
 
@@ -44,16 +39,16 @@ class AdapterError(Exception):
         self.traceback = traceback
 
 
-def answer(question: Question, backend: Backend, judge: Callable[[], Row] | None = None) -> Row:
-    """Return the row of the question, whatever is raised while it is judged, by ``judge`` if it was prepared.
+def answer(question: Question, backend: Backend) -> Row:
+    """Return the row of the question, whatever is raised while it is judged.
 
-    But for `CannotWrite`, for no question can be judged and recorded while that lasts, `HostDied` and `Interrupted`.
+    But for `CannotWrite`, for no question can be judged and recorded while that lasts, and `HostDied`.
     """
     try:
-        return judge() if judge else question.judge(backend)
+        return question.judge(backend)
     except AdapterError as error:
         return _not_judged(question, Verdict.ADAPTER_ERROR, f"the adapter {error}", error.traceback or str(error))
-    except (CannotWrite, HostDied, Interrupted):
+    except (CannotWrite, HostDied):
         raise
     except Exception as error:
         whole = "".join(traceback.format_exception(error))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from poolproof.backends.base import Backend, Call
+from poolproof.backends.base import Backend
 from poolproof.reports.rows.checks import SANITIZER, SURVIVAL
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -35,10 +35,6 @@ class Aspect:
     checks: tuple[str, ...]
     repeats: int = 1
     standards: bool = False
-
-
-Prepared = tuple[Sequence[Call], Callable[[], Row]]
-"""The first calls of a question, for the judge to make ahead, and what judges it once they are made."""
 
 
 class Question(ABC):
@@ -96,10 +92,6 @@ class Question(ABC):
     @abstractmethod
     def judge(self, backend: Backend) -> Row:
         """Return the row; whatever the implementation does short of dying becomes a verdict."""
-
-    def prepare(self, backend: Backend) -> Prepared | None:  # noqa: ARG002
-        """Prepare first calls; None if they are large, or if judging needs others."""
-        return None
 
     def expected_checks(self) -> tuple[str, ...]:
         """List the checks that are sure to judge a conforming answer, whatever the data; there may be more."""

@@ -15,10 +15,10 @@ import click
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.references.operators import OPERATORS, Direction
 from poolproof.reports.rows.verdicts import BadInput, Overall
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.options import library_options, run_options
 from poolproof.suites.probe.experiment import Account
 from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, probe_questions
+from poolproof.suites.run.sandbox import Sandbox
 
 SECONDS = 120.0
 """How long one account may take."""

@@ -18,7 +18,7 @@ from poolproof.references.windows import Windowed
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import fenced
-from poolproof.suites.isolation.sandbox import survey
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT

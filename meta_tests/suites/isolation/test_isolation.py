@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -19,18 +19,21 @@ import pytest
 
 from holding import holding
 from misdeed_backends import LEAVE_SOMETHING
-from poolproof.backends.base import BackendUnavailable
+from poolproof.backends.base import BackendUnavailable, Call, Outcome
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.isolation import sandbox as sandbox_module
 from poolproof.suites.isolation import supervision
+from poolproof.suites.isolation import worker as worker_module
 from poolproof.suites.isolation.remote import RemoteBackend
-from poolproof.suites.isolation.sandbox import Sandbox, surveyed, surveys
 from poolproof.suites.isolation.supervision import Message
+from poolproof.suites.isolation.survey import surveyed, surveys
+from poolproof.suites.isolation.worker import State, Worker
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.question import Aspect
+from poolproof.suites.run import sandbox as sandbox_module
+from poolproof.suites.run.sandbox import Sandbox
 from sessions import wait_until
 
 ASPECT = holding("interval", "unreached")
@@ -61,9 +64,6 @@ def lost_alone(rows: list[Row], verdict: Verdict) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    "aspect", [ASPECT, holding("interval", "unreached", "written")], ids=["overlaps", "calls again"]
-)
-@pytest.mark.parametrize(
     ("backend", "verdict", "words"),
     [
         ("exiting", Verdict.CRASHED, "exit status 7"),
@@ -76,13 +76,12 @@ def lost_alone(rows: list[Row], verdict: Verdict) -> list[Row]:
     ],
 )
 def test_only_the_cases_that_kill_are_lost(
-    tmp_path: Path, request: pytest.FixtureRequest, backend: str, verdict: Verdict, words: str, aspect: Aspect
+    tmp_path: Path, request: pytest.FixtureRequest, backend: str, verdict: Verdict, words: str
 ) -> None:
-    """The first calls of the next case are made while one is judged, which may have to make another call after them."""
     *fresh, name = backend.split(": ")
     if not fresh:
         request.getfixturevalue("forked_sandboxes")
-    rows = judged(f"dying_backends:{name}", tmp_path, 1.0 if name == "hanging" else 20.0, aspect)
+    rows = judged(f"dying_backends:{name}", tmp_path, 1.0 if name == "hanging" else 20.0)
     for row, asked in zip(lost_alone(rows, verdict), KILLING, strict=True):
         assert words in row["reason"]
         assert ("Traceback (most recent call last)" in row["findings"]) is (verdict is Verdict.ADAPTER_ERROR)
@@ -98,7 +97,7 @@ def test_who_hangs_takes_a_share_of_a_budget_and_is_accused_of_whole_time_outs(t
     with closing(Sandbox("dying_backends:hanging", tmp_path, "sandbox", timeout, until)) as sandbox:
         rows = list(sandbox.judge(QUESTIONS[:4]))
         assert time.monotonic() < until
-        sandbox.take(tmp_path, "sandbox", timeout, time.monotonic())
+        sandbox._until = time.monotonic()
         for row in sandbox.judge([QUESTIONS[4], KILLING[0], QUESTIONS[5]]):
             rows.append(row)
             assert sandbox.judge_alone(QUESTIONS[6])["verdict"] == Verdict.CONFORMS, "what a call may be due to"
@@ -128,15 +127,18 @@ def test_many_calls_may_take_longer_than_one(tmp_path: Path) -> None:
     assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "memory_kept"])
 
 
-def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path) -> None:
+def test_what_is_judged_lies_where_no_implementation_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened("scatter_backends:honest", tmp_path) as sandbox:
-        remote = sandbox.backend_within(20.0)
+        remote = sandbox.worker.backend_within(20.0)
         assert isinstance(remote, RemoteBackend)
-        calls, judge = QUESTIONS[0].prepare(remote) or pytest.fail("it is small")
-        remote.send(calls, sandbox._host.send)
-        remote.receive()
-        remote._staging._memory[:] = 0x5A
-        assert judge()["verdict"] == Verdict.CONFORMS
+        read = remote.read_outcomes
+
+        def overwrite_and_read(calls: Sequence[Call], done: Message) -> list[Outcome]:
+            remote.staging[:] = 0x5A
+            return read(calls, done)
+
+        monkeypatch.setattr(remote, "read_outcomes", overwrite_and_read)
+        assert QUESTIONS[0].judge(remote)["verdict"] == Verdict.CONFORMS
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
@@ -149,15 +151,15 @@ def test_a_crash_is_of_the_call_that_was_begun_last(
 ) -> None:
     """Several are one request. The host counts them, in memory where a library may write any number."""
     with opened("dying_backends:crashing_in_repetition", tmp_path) as sandbox:
-        remote = sandbox.backend_within(20.0)
+        remote = sandbox.worker.backend_within(20.0)
         assert isinstance(remote, RemoteBackend)
         ask = remote._ask_host
 
-        def ask_and_count(request: Message | None) -> Message:
+        def ask_and_count(request: Message) -> Message:
             try:
                 return ask(request)
             finally:
-                remote._staging.begun[0] = remote._staging.begun[0] if counted is None else counted
+                remote.staging[0] = remote.staging[0] if counted is None else counted
 
         monkeypatch.setattr(remote, "_ask_host", ask_and_count)
         (row,) = sandbox.judge([CaseQuestion(QUESTIONS[0].case, holding("interval", "repeat"), "block")])
@@ -172,7 +174,7 @@ def test_a_death_between_calls_is_a_row_about_the_call_before(tmp_path: Path) ->
     before, after = QUESTIONS[2], QUESTIONS[4]
     with opened("dying_backends:dying_later", tmp_path) as sandbox:
         rows = list(sandbox.judge([before]))
-        select.select([sandbox._host._channel], [], [], 20.0)  # its end is readable once the process is dead
+        select.select([sandbox.worker._host._channel], [], [], 20.0)  # its end is readable once the process is dead
         rows += sandbox.judge([after])
     assert [row["case_id"] for row in rows] == [before.id, after.id]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS}
@@ -249,10 +251,11 @@ def test_a_worker_stays_unless_it_wrote_astray(tmp_path: Path, backend: str, vio
     case = replace(QUESTIONS[0].case, layouts=(("grad_input", "sliced"),) if in_gaps else ())
     asked = [replace(QUESTIONS[0], case=case, aspect=holding(*names))] * 3
     with opened(f"scatter_backends:{name}", tmp_path) as sandbox:
-        answered = [(row["checks_violated"], sandbox._host.worker) for row in sandbox.judge(asked)]
-    assert [found for found, _ in answered] == [violated] * 3
-    workers = {worker for _, worker in answered}
-    assert workers == {0} if not stays else len(workers) == 1 and 0 not in workers
+        worker = sandbox.worker
+        answered = [(row["checks_violated"], worker.state, worker._host.worker) for row in sandbox.judge(asked)]
+    assert [found for found, _, _ in answered] == [violated] * 3
+    assert {state for _, state, _ in answered} == {State.WARM if stays else State.SPOILED}
+    assert len({process for _, _, process in answered} - {0}) == (1 if stays else 3)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +270,7 @@ def test_a_worker_stays_that_wrote_every_element_somewhere_in_its_output(
     with opened(f"scatter_backends:{backend}", tmp_path) as sandbox:
         (row,) = sandbox.judge([CaseQuestion(case, holding(*USUAL), "block")])
         assert {"written", "memory_untouched", "maximum"} <= {*row["checks_violated"]}
-        assert bool(sandbox._host.worker) == stays
+        assert sandbox.worker.state is (State.WARM if stays else State.SPOILED)
 
 
 @cache
@@ -296,7 +299,7 @@ def test_what_a_call_leaves_in_its_process_is_named_and_touches_no_other_row(tmp
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     with opened("scatter_backends:honest", tmp_path) as sandbox:
         list(sandbox.judge(QUESTIONS[:1]))
-        processes = {Path(f"/proc/{pid}") for pid in (sandbox._host._guardian, sandbox._host.worker)}
+        processes = {Path(f"/proc/{pid}") for pid in (sandbox.worker._host._guardian, sandbox.worker._host.worker)}
         assert len(processes) == 2 and all(map(Path.exists, processes))
     wait_until(lambda: not any(map(Path.exists, processes)), 10.0)
     assert not any(map(Path.exists, processes))
@@ -308,9 +311,9 @@ def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path, monkeypatch
     records: list[str] = []
     with opened("dying_backends:hanging", tmp_path, 1.0) as sandbox:
         sandbox.judge_alone(QUESTIONS[0])
-        ask = sandbox._host.ask
+        ask = sandbox.worker._host.ask
         monkeypatch.setattr(
-            sandbox._remote, "_ask_host", lambda request: (records.append(note.read_text()), ask(request))[1]
+            sandbox.worker.remote, "_ask_host", lambda request: (records.append(note.read_text()), ask(request))[1]
         )
         (row,) = sandbox.judge(QUESTIONS[2:3])
     assert row["verdict"] == Verdict.TIMED_OUT
@@ -328,14 +331,13 @@ def test_what_a_backend_loads_at_its_first_call_takes_no_time_of_a_case(tmp_path
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-def test_a_sandbox_that_was_surveyed_goes_on_elsewhere_with_what_it_has_loaded(tmp_path: Path) -> None:
-    said, sandbox = surveyed("dying_backends:crashing")
+def test_a_worker_that_was_surveyed_goes_on_with_what_it_has_loaded(tmp_path: Path) -> None:
+    said, worker = surveyed("dying_backends:crashing")
     assert said.subjects
-    server = sandbox._host._guardian
-    sandbox.take(tmp_path, "runner", timeout=20.0)
-    with closing(sandbox):
+    server = worker._host._guardian
+    with closing(Sandbox("dying_backends:crashing", tmp_path, "runner", timeout=20.0, loaded=worker)) as sandbox:
         rows = list(sandbox.judge(QUESTIONS[:3]))
-        assert sandbox._host._guardian == server
+        assert worker._host._guardian == server
     assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, Verdict.CONFORMS, Verdict.CRASHED]
     assert {row["worker"] for row in rows} == {"runner"}
     assert list(tmp_path.iterdir()) == []
@@ -365,7 +367,7 @@ def test_a_backend_that_hangs_while_it_is_loaded_is_named_meanwhile_and_in_the_e
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(supervision, "START_SECONDS", 3.0)
-    monkeypatch.setattr(sandbox_module, "_SILENCE", 0.1)
+    monkeypatch.setattr(worker_module, "_SILENCE", 0.1)
     ((name, found),) = surveys(["dying_backends:never_loaded"])
     assert str(found) == f"backend {name} gave no answer within 3 s while it was loaded"
     assert f"poolproof: backend {name} is being loaded, which may take" in capsys.readouterr().err
@@ -374,8 +376,8 @@ def test_a_backend_that_hangs_while_it_is_loaded_is_named_meanwhile_and_in_the_e
 def test_it_is_said_that_what_judges_is_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sandbox_module, "_SILENCE", 0.1)
-    monkeypatch.setattr(sandbox_module, "compile_all", lambda: time.sleep(0.5))
+    monkeypatch.setattr(worker_module, "_SILENCE", 0.1)
+    monkeypatch.setattr(worker_module, "compile_all", lambda: time.sleep(0.5))
     with opened("scatter_backends:honest", tmp_path) as sandbox:
         sandbox.start()
     assert "poolproof: what judges is being compiled, once" in capsys.readouterr().err
@@ -383,9 +385,9 @@ def test_it_is_said_that_what_judges_is_compiled(
 
 def test_backends_are_loaded_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     loading: list[str] = []
-    begin, start = Sandbox.begin_loading, Sandbox.start
-    monkeypatch.setattr(Sandbox, "begin_loading", lambda box: (loading.append(box.backend), begin(box)))
-    monkeypatch.setattr(Sandbox, "start", lambda box: (loading.append("waits"), start(box))[1])
+    begin, load = Worker.begin_loading, Worker.load
+    monkeypatch.setattr(Worker, "begin_loading", lambda worker: (loading.append(worker.backend), begin(worker)))
+    monkeypatch.setattr(Worker, "load", lambda worker: (loading.append("waits"), load(worker)))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     named = ["scatter_backends:honest", "nowhere:Backend", "scatter_backends:lost"]
     found = dict(surveys(named))

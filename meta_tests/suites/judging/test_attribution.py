@@ -14,12 +14,12 @@ from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.varying import producers
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, EVERYTHING
 from poolproof.suites.run.repetition import ENOUGH
 from poolproof.suites.run.runner import Runner
+from poolproof.suites.run.sandbox import Sandbox
 from sessions import replay
 
 RIGHT = Case.of(

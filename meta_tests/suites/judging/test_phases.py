@@ -33,7 +33,6 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.isolation.sandbox import Sandbox
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Question
@@ -42,6 +41,7 @@ from poolproof.suites.plan.blocks import PhaseBlock, SequenceBlock
 from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import PLANS, Plan, Subject, blocks, subjects
+from poolproof.suites.run.sandbox import Sandbox
 from scatter import Scatter, completed
 from spoilt import Spoilt, spoils
 
@@ -375,7 +375,7 @@ def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -
     block = sequence_block(200)
     with closing(Sandbox("emulator-950", tmp_path, "sequences", timeout=60.0)) as sandbox:
         sandbox.start()
-        spoilt = Spoilt(sandbox.backend_within(60.0))
+        spoilt = Spoilt(sandbox.worker.backend_within(60.0))
 
         def fails(question: Question) -> bool:
             return question.judge(spoilt)["checks_violated"] == ["phase_values"]  # type: ignore[arg-type]

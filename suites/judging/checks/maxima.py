@@ -19,6 +19,7 @@ from poolproof.suites.judging.trial import ExecutedCall, Trial
 @check(
     "every output is the maximum of its window",
     lambda case: not case.api.is_backward and not case.has_empty_window,
+    leaves_memory_intact=True,
 )
 def maximum(trial: Trial) -> Mismatch | None:
     return _flagged(trial, WRONG_MAXIMUM, "out", lambda window: number(trial.maximum_of(window)[0]))
@@ -27,12 +28,17 @@ def maximum(trial: Trial) -> Mismatch | None:
 @check(
     "indices are those of the declared rule: the first maximum, or the last NaN, unless it is another",
     is_forward_with_readable_indices,
+    leaves_memory_intact=True,
 )
 def index_rule(trial: Trial) -> Mismatch | None:
     return _flagged(trial, WRONG_INDEX, "indices", lambda window: str(trial.maximum_of(window)[1]))
 
 
-@check("every index lies in its window and points at the value that came out", is_forward_with_readable_indices)
+@check(
+    "every index lies in its window and points at the value that came out",
+    is_forward_with_readable_indices,
+    leaves_memory_intact=True,
+)
 def index_points(trial: Trial) -> Mismatch | None:
     return _flagged(trial, POINTS_ELSEWHERE, "indices", partial(_cell_of, trial.baseline))
 
@@ -53,6 +59,7 @@ def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element],
 @check(
     "a window without cells yields -inf, or what the declared rule says, and an index inside the plane, or -1 for none",
     lambda case: not case.api.is_backward and case.has_empty_window,
+    leaves_memory_intact=True,
 )
 def empty_window(trial: Trial) -> Mismatch | None:
     empty = trial.case.empty_windows

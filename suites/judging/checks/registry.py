@@ -18,6 +18,7 @@ class Check:
 
     It applies to cases for which ``applies`` holds, and of those to trials that can show it, where ``is_shown_by`` says
     so; where either is None, to all. A trial that cannot show it is not counted as judged by this check.
+    ``leaves_memory_intact``: wrong values in the outputs break it, which are no sign of damage to the process.
     """
 
     id: str
@@ -25,18 +26,22 @@ class Check:
     find: Judge
     applies: Callable[[Case], bool] | None
     is_shown_by: Callable[[Trial], bool] | None
+    leaves_memory_intact: bool
 
 
 REGISTERED: dict[str, Check] = {}
 
 
 def check(
-    claim: str, applies: Callable[[Case], bool] | None = None, is_shown_by: Callable[[Trial], bool] | None = None
+    claim: str,
+    applies: Callable[[Case], bool] | None = None,
+    is_shown_by: Callable[[Trial], bool] | None = None,
+    leaves_memory_intact: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register the function below as the check of its name."""
 
     def register(find: Judge) -> Judge:
-        REGISTERED[find.__name__] = Check(find.__name__, claim, find, applies, is_shown_by)
+        REGISTERED[find.__name__] = Check(find.__name__, claim, find, applies, is_shown_by, leaves_memory_intact)
         return find
 
     return register

@@ -25,7 +25,11 @@ from poolproof.suites.judging.findings import (
 from poolproof.suites.judging.trial import SCALE, ExecutedCall, ProducerFailed, Trial
 
 
-@check("every cell that a window reaches holds an admissible sum", lambda case: case.api.is_backward)
+@check(
+    "every cell that a window reaches holds an admissible sum",
+    lambda case: case.api.is_backward,
+    leaves_memory_intact=True,
+)
 def interval(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.rejected_reached:
         return None
@@ -33,7 +37,7 @@ def interval(trial: Trial) -> Mismatch | None:
     return wrong_cells(trial, flags & (REACHED | REJECTED) == REACHED | REJECTED, trial.summary.tally.reached)
 
 
-@check("cells that no window reaches are exactly zero", lambda case: case.api.is_backward)
+@check("cells that no window reaches are exactly zero", lambda case: case.api.is_backward, leaves_memory_intact=True)
 def unreached(trial: Trial) -> Mismatch | None:
     if not trial.summary.tally.rejected_unreached:
         return None

@@ -27,7 +27,11 @@ def repeat(trial: Trial) -> Mismatch | None:
     return _first(other_bits(trial, trial.repetition(number), f"in repetition {number}") for number in numbers)
 
 
-@check("the same content laid out contiguously gives the same values", lambda case: bool(case.layouts))
+@check(
+    "the same content laid out contiguously gives the same values",
+    lambda case: bool(case.layouts),
+    leaves_memory_intact=True,
+)
 def layout_invariance(trial: Trial) -> Mismatch | None:
     return other_values(trial, trial.baseline, trial.variation("layouts"), reason="as with the contiguous layout")
 

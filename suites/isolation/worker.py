@@ -1,0 +1,233 @@
+"""The worker of a backend: the process that makes its calls, replaced whenever it is not to be trusted any more."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
+from functools import cache
+from threading import Timer
+
+from poolproof.backends.base import WORKER_VARIABLE, Backend, BackendUnavailable, UnknownBackend
+from poolproof.backends.host.protocol import Description, ProtocolError
+from poolproof.backends.registry import prepare
+from poolproof.references.kernels.compiled import cache_folder, compile_all
+from poolproof.references.operators import OPERATORS
+from poolproof.reports.rows.schema import Row
+from poolproof.suites.cases import memory
+from poolproof.suites.cases.case import Case
+from poolproof.suites.isolation.arena import allocate, shared_arena
+from poolproof.suites.isolation.damage import may_be_damaged
+from poolproof.suites.isolation.environment import replay_arguments
+from poolproof.suites.isolation.remote import RemoteBackend, adapter_error
+from poolproof.suites.isolation.replies import read_description
+from poolproof.suites.isolation.supervision import START_SECONDS, Host, Message
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.checks import USUAL
+from poolproof.suites.judging.faults import HostDied, answer
+from poolproof.suites.judging.question import Aspect, Question
+
+_SILENCE = 10.0
+"""Seconds of loading, or compiling, after which a notice says what is waited for."""
+
+_WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
+
+WARM_UP_SECONDS = 20.0
+"""Time limit for the calls of a warm-up."""
+
+_STARTS = 3
+"""Processes in a row that may fail to start."""
+
+
+class State(Enum):
+    """What is known of the process."""
+
+    DEAD = auto()
+    """There is none."""
+    FRESH = auto()
+    """It has not judged anything."""
+    WARM = auto()
+    """It has judged, and can go on."""
+    BUSY = auto()
+    """It makes calls, or whoever waited for them was interrupted: a reply could be taken for another."""
+    SPOILED = auto()
+    """It has judged, and its memory, state or device may be damaged."""
+
+
+class Worker:
+    """The process of one backend: questions are judged here, and their calls are made there.
+
+    Only a fresh or warm process is asked anything; any other is replaced first. ``last`` is the question that it
+    judged last, None if it is fresh. ``description`` is what the backend says of itself once it is loaded, and
+    ``replay_arguments`` are those by which `poolproof replay` loads it as it is.
+    """
+
+    remote: RemoteBackend
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self.description = Description()
+        self.replay_arguments: tuple[str, ...] = ()
+        self.state = State.DEAD
+        self.last: Question | None = None
+        self._host = Host(backend, shared_arena())
+        self._dtype = "float32"
+        self._survives_first_calls: bool | None = None
+        self._zygote_is_warm = False
+
+    def begin_loading(self) -> None:
+        """Begin to load the backend, for `load` to wait for it."""
+        prepare(self.backend, say)
+        self._host.start()
+
+    def load(self) -> None:
+        """Load the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
+        if not self._host.is_loaded:
+            self.begin_loading()
+        with _noticed("what judges is being compiled, once for each version, which may take two minutes"):
+            compile_all()  # while the host loads the backend
+        _warn_of_compiling()
+        gc.freeze()
+        memory.allocator = allocate
+        try:
+            with _noticed(f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"):
+                self.description = self._read_description(self._host.description())
+        except HostDied as death:
+            how = f"{death.reason} while it was loaded{death.last_words}"
+            raise BackendUnavailable(f"backend {self.backend} {how}") from None
+        except ProtocolError as error:
+            self.close()
+            raise BackendUnavailable(f"backend {self.backend} does not describe itself: {error}") from None
+        self.remote = RemoteBackend(self.description, self._host.ask)
+        self.replay_arguments = replay_arguments(self.backend, os.environ, self.description.import_folders)
+        self._zygote_is_warm = False
+
+    def _read_description(self, reply: Message) -> Description:
+        if "done" not in reply:
+            self.close()
+        match reply:
+            case {"unavailable": text}:
+                raise BackendUnavailable(text)
+            case {"unknown": text}:
+                raise UnknownBackend(text)
+            case {"raised": raised}:
+                raise BackendUnavailable(f"backend {self.backend} {adapter_error(raised)} while it was loaded")
+            case {"done": record}:
+                return read_description(record)
+        raise ProtocolError(f"it says {reply!r:.300}")
+
+    def build(self, dtype: str) -> None:
+        """Build the backend for a dtype, where that is needed: it takes longer than calls may."""
+        prepare(self.backend, say, dtype)
+        self._dtype = dtype
+
+    def settle(self) -> HostDied | None:
+        """End a process that is not to be asked any more; return how it died since its last answer, if it did."""
+        if self.state in (State.BUSY, State.SPOILED):
+            self.end()
+        try:
+            self._host.check_alive()
+        except HostDied as death:
+            self.state = State.DEAD
+            return death
+        return None
+
+    def make_ready(self) -> None:
+        """Have a fresh or warm process; `BackendUnavailable` if none starts."""
+        if self.state in (State.FRESH, State.WARM):
+            return
+        self.end()
+        for _ in range(_STARTS):
+            if not self._host.is_loaded:
+                self.load()
+            with suppress(HostDied):
+                self._start()
+                self.state, self.last = State.FRESH, None
+                return
+        raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
+
+    def judge(self, question: Question, seconds: float) -> Row:
+        """Judge a question in a process that is ready; `HostDied` if that does not survive calls of so many seconds."""
+        self.state, self.last = State.BUSY, question
+        self._host.allow(seconds)
+        try:
+            row = answer(question, self.remote)
+        except HostDied:
+            self.state = State.DEAD
+            raise
+        is_damaged = self.remote.survives_fork and may_be_damaged(row)
+        is_spoiled = is_damaged or self.remote.is_spoiled or not self.remote.is_usable()
+        self.state = State.SPOILED if is_spoiled else State.WARM
+        shared_arena().reclaim()
+        return row
+
+    def backend_within(self, seconds: float) -> Backend:
+        """Return the backend, with a time limit for its calls, which raise `HostDied`; nothing is judged after them."""
+        self.make_ready()
+        self.state = State.BUSY
+        self._host.allow(seconds)
+        return self.remote
+
+    def end(self) -> None:
+        """End the process that makes calls."""
+        self._host.end_worker()
+        self.state = State.DEAD
+
+    def close(self) -> None:
+        """End all processes; the backend may be loaded again."""
+        self._host.close()
+        self.state = State.DEAD
+
+    def _start(self) -> None:
+        """Start a process; where the backend survives forks, it has loaded what calls need.
+
+        The first fork makes calls that load it, to try. If it survives them, the zygote makes them before the next
+        fork. A backend that dies of them starts without: that costs cases, not the run. Without forks the first launch
+        is that of a case, and judged.
+        """
+        if not self.remote.survives_fork:
+            self._host.serve_unforked()
+            self.remote.renew()
+            return
+        if self._survives_first_calls and not self._zygote_is_warm:
+            self._host.serve_unforked()
+            self._make_first_calls()
+            self._zygote_is_warm = True
+        self._host.fork()
+        self.remote.renew()
+        if self._survives_first_calls is None:
+            self._make_first_calls()
+
+    def _make_first_calls(self) -> None:
+        self.remote.renew()
+        self._host.allow(WARM_UP_SECONDS)
+        self._survives_first_calls = False
+        for operator in OPERATORS.values():
+            answer(CaseQuestion(Case.smallest(operator, self._dtype), _WARM_UP), self.remote)
+        self._survives_first_calls = True
+
+
+def say(sentence: str) -> None:
+    print(f"poolproof: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def _noticed(sentence: str) -> Iterator[None]:
+    """Say what is waited for, if it takes long."""
+    notice = Timer(_SILENCE, say, [sentence])
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+        notice.join()  # this process may be forked
+
+
+@cache
+def _warn_of_compiling() -> None:
+    """Say why a session begins late, where compiled code cannot be kept; workers leave that to who started them."""
+    if cache_folder() is None and WORKER_VARIABLE not in os.environ:
+        say("compiled code cannot be kept, so every process compiles anew: set XDG_CACHE_HOME to a writable folder")

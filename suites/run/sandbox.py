@@ -1,0 +1,237 @@
+"""The sandbox of a backend: an implementation that crashes or hangs costs one case.
+
+A `Sandbox` decides how long a question may take, when it is asked again in a fresh process, and whom a death accuses.
+Every case is written to disk before it is judged: after a power cut the case in flight is still known.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from math import inf
+from pathlib import Path
+from typing import BinaryIO
+
+from poolproof.backends.registry import KERNELS
+from poolproof.reports.rows.checks import NEIGHBOURS
+from poolproof.reports.rows.io_errors import writing
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.suites.cases.memory import written_text
+from poolproof.suites.isolation.environment import USUAL_TIMEOUT
+from poolproof.suites.isolation.survey import survey_of
+from poolproof.suites.isolation.worker import WARM_UP_SECONDS, State, Worker
+from poolproof.suites.judging.budget import number_in
+from poolproof.suites.judging.faults import HostDied
+from poolproof.suites.judging.question import Question, not_judged, not_survived
+from poolproof.suites.plan.plans import Survey
+
+_KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
+_KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
+
+_SLOWER, _LEAST_SECONDS = 10.0, 2.0
+"""How much longer than the longest so far the first case of a process may take, and at least: of a library that hangs
+every process but one begins with a case that hangs."""
+
+_SHARE, _SHARE_LATER, _SHORTEST = 2, 16, 1.0
+"""A case may take half of the time that is left of a budget, a sixteenth once one has hung, and so many seconds
+whatever is left."""
+
+
+class Sandbox:
+    """Judges questions on one backend, surviving whatever the implementation does.
+
+    The calls of a case may take ``timeout`` seconds, and a share of what is left ``until`` a monotonic time; what is
+    cut off sooner than it times out is not judged. ``scratch`` is a folder for the file of the case in flight, whose
+    name contains ``name``. ``loaded`` is a worker with the backend loaded. ``unplanned`` are rows of processes that
+    died between two calls, for the caller to take.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        scratch: Path,
+        name: str,
+        timeout: float,
+        until: float = inf,
+        loaded: Worker | None = None,
+    ) -> None:
+        self.worker = loaded or Worker(backend)
+        self.unplanned: list[Row] = []
+        self._name, self._timeout, self._until = name, timeout, until
+        self._path = scratch / f"in-flight-{name}.json"
+        self._file: BinaryIO | None = None
+        self._length = 0
+        self._has_hung = self._is_over = False
+        self._slowest_first: float | None = None
+        self._oom_kills = _oom_kills()
+
+    @property
+    def labels(self) -> Row:
+        """The columns that say who judged, and when."""
+        product = self.worker.description.product
+        timeout = () if self._timeout == USUAL_TIMEOUT else ("--timeout", f"{self._timeout:g}")
+        return {
+            "backend": self.worker.backend,
+            "product": product.name if product else "",
+            "worker": self._name,
+            "given": [*self.worker.replay_arguments, *timeout] or None,
+            "judged_at": time.time(),
+        }
+
+    def start(self) -> Survey:
+        """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
+        self.worker.load()
+        return survey_of(self.worker)
+
+    def judge(self, questions: Sequence[Question]) -> Iterator[Row]:
+        """Yield one row per question, in order."""
+        gc.set_threshold(5000)  # a case makes hundreds of objects, and hardly any cycles
+        self._is_over = False
+        self._build(questions)
+        over = "the time of the budget was over with a case before it, which was cut off"
+        try:
+            for question in questions:
+                yield self._not_run(question, over) if self._is_over else self._row(question)
+        finally:
+            self._forget_in_flight()
+
+    def judge_alone(self, question: Question) -> Row:
+        """Judge a question in a fresh process."""
+        if self.worker.state is not State.FRESH:
+            self.worker.end()
+        self._build([question])
+        try:
+            return self._row(question)
+        finally:
+            self._forget_in_flight()
+
+    def close(self) -> None:
+        """End all processes; the sandbox may be started again."""
+        self._report_late_death()
+        self.worker.close()
+
+    def _build(self, questions: Sequence[Question]) -> None:
+        for dtype in {question.built_for: None for question in questions if question.built_for}:
+            self.worker.build(dtype)
+
+    def _row(self, question: Question) -> Row:
+        """Judge a question, once more in a fresh process if what came before it in its process may be to blame."""
+        self._note_in_flight(question)
+        self._report_late_death()
+        previous = self.worker.last if self.worker.state is State.WARM else None
+        found = self._answer(question)
+        if previous and self._may_be_inherited(found):
+            self.worker.end()
+            first, found = found, self._answer(question)
+            if isinstance(first, HostDied) and not isinstance(found, HostDied):
+                reason = f"died in case {question.id}, which it survives when asked again, after case {previous.id}"
+                self._add_unplanned(not_survived(question, Verdict.CRASHED, f"{reason}: the process {first}"))
+        if isinstance(found, HostDied) and found.was_killed:
+            return self._retry(question)
+        return self._row_of(question, found)
+
+    def _may_be_inherited(self, found: Row | HostDied) -> bool:
+        """Tell whether an end may be due to an earlier call: one that damaged memory, an adapter or the device."""
+        if isinstance(found, HostDied):
+            return found.verdict is Verdict.CRASHED and not found.was_killed
+        has_lost_device = found["verdict"] == Verdict.NOT_RUN and self.worker.state is State.SPOILED
+        return has_lost_device or found["verdict"] == Verdict.ADAPTER_ERROR
+
+    def _retry(self, question: Question) -> Row:
+        """Judge a question again, alone, whose process was killed from outside.
+
+        If it is killed once more, it is blamed, unless the system ran out of memory meanwhile, or does not say.
+        """
+        ran_out = self._system_ran_out()
+        found = self._answer(question)
+        if isinstance(found, HostDied) and found.was_killed and (self._system_ran_out() or ran_out):
+            return self._not_run(question, _KILLED_TWICE)
+        row = self._row_of(question, found)
+        if row["verdict"] in FAILED:
+            return row  # its reason is what was found
+        return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
+
+    def _answer(self, question: Question) -> Row | HostDied:
+        """Judge a question within its time limit."""
+        worker = self.worker
+        worker.make_ready()
+        slowness = 4.0 if worker.backend.startswith(KERNELS) else 1.0  # a model runs all cores of a kernel on one
+        is_first_launch = worker.state is State.FRESH and not worker.remote.survives_fork
+        warm_up = self._warm_up_seconds if is_first_launch else 0.0
+        seconds = self._timeout * question.timeout_scale * slowness + warm_up
+        share = (self._until - time.monotonic()) / (_SHARE_LATER if self._has_hung else _SHARE)
+        allowed, began = min(seconds, max(share, _SHORTEST)), time.perf_counter()
+        try:
+            row = worker.judge(question, allowed)
+        except HostDied as death:
+            if death.verdict is not Verdict.TIMED_OUT:
+                return death
+            self._has_hung, self._is_over = True, time.monotonic() >= self._until
+            if allowed == seconds:
+                return death
+            hung = f"the {seconds:.3g} s after which it counts as hung (--case-timeout)"
+            return self._not_run(question, f"cut off before {hung}, for that was its share of the budget")
+        row["seconds"] = time.perf_counter() - began
+        if is_first_launch and row["verdict"] in (Verdict.CONFORMS, Verdict.VIOLATES):  # others may have called nothing
+            self._slowest_first = max(self._slowest_first or 0.0, row["seconds"])
+        return row
+
+    @property
+    def _warm_up_seconds(self) -> float:
+        """What the first case of a process has besides its time limit."""
+        if self._slowest_first is None:
+            return WARM_UP_SECONDS
+        return min(WARM_UP_SECONDS, max(_SLOWER * self._slowest_first, _LEAST_SECONDS))
+
+    def _row_of(self, question: Question, found: Row | HostDied) -> Row:
+        if not isinstance(found, HostDied):
+            return found | self.labels | {"reason": visible(found["reason"])}
+        call = self.worker.remote.in_flight
+        row = not_survived(question, found.verdict, f"the call {found}", written_text(call) if call else "")
+        row |= self.labels
+        if question.evidence and question.evidence.wants(row):
+            question.evidence.write_unfinished(row, call)
+        return row
+
+    def _not_run(self, question: Question, reason: str) -> Row:
+        return question.describe() | not_judged(Verdict.NOT_RUN, reason) | self.labels
+
+    def _report_late_death(self) -> None:
+        """Add a row if the process has died since its last answer."""
+        death, last = self.worker.settle(), self.worker.last
+        if death and last and not death.was_killed:
+            reason = f"died between calls, after case {last.id}: the process {death}"
+            self._add_unplanned(not_survived(last, Verdict.CRASHED, reason))
+
+    def _add_unplanned(self, row: Row) -> None:
+        self.unplanned.append(row | self.labels | {"block": "", "aspect": NEIGHBOURS})
+
+    def _system_ran_out(self) -> bool:
+        """Tell whether the system may have killed processes for memory since it was last looked at."""
+        before, self._oom_kills = self._oom_kills, _oom_kills()
+        return self._oom_kills is None or self._oom_kills != before
+
+    def _note_in_flight(self, question: Question) -> None:
+        """Overwrite the file that names the question, padded with blanks: truncating it would take longer."""
+        backend = json.dumps(self.worker.backend)
+        line = f'{{"backend": {backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
+        with writing(self._path):
+            if self._file is None:
+                self._file = self._path.open("wb", buffering=0)
+            self._length = os.pwrite(self._file.fileno(), line.encode().ljust(self._length), 0)
+
+    def _forget_in_flight(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._path.unlink(missing_ok=True)
+        self._file, self._length = None, 0
+
+
+def _oom_kills() -> int | None:
+    """Count the processes that the system has killed because it ran out of memory; None if it does not say."""
+    return number_in(Path("/proc/vmstat"), "oom_kill")
