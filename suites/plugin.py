@@ -357,7 +357,6 @@ class ControllingPlugin(JudgingPlugin):
             self._recorder.note(fault)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        super().pytest_collection_finish(session)
         self._narrow(item.nodeid for item in session.items)
 
     @pytest.hookimpl(optionalhook=True)
