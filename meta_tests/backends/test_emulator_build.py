@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
@@ -79,19 +78,6 @@ def test_every_source_is_compiled_once_and_a_missing_compiler_named(monkeypatch:
             building.compiler()
     finally:
         building.compiler.cache_clear()
-
-
-def test_two_builders_at_once_agree(tmp_path: Path) -> None:
-    barrier = threading.Barrier(2)
-
-    def fill(folder: Path) -> None:
-        (folder / "file").write_text("complete")
-        barrier.wait()
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(building.once, [tmp_path / "built"] * 2, [fill] * 2))
-    assert [path.name for path in tmp_path.iterdir()] == ["built"]
-    assert (tmp_path / "built" / "file").read_text() == "complete"
 
 
 def test_who_waits_for_another_says_so_once_and_goes_on_after_it(tmp_path: Path) -> None:

@@ -7,11 +7,8 @@ import json
 from collections import Counter
 from ctypes import c_uint64, c_void_p
 from dataclasses import asdict
-from typing import NamedTuple
 
-import pytest
-
-from contract_calls import AD2, MASK, MP2, MP3, observed_rows
+from contract_calls import MASK, MP2, MP3, observed_rows
 from emulated_calls import prepared, views_of
 from emulator_driver import PreparedCall, fresh
 from observed_statuses import score
@@ -34,48 +31,6 @@ def test_recorded_statuses() -> None:
 
 
 WINDOWS = {"kernelSize": [2], "stride": [2], "padding": [0], "dilation": [1]}
-
-
-class Expectation(NamedTuple):
-    """A call, with format tag ``tag`` on every tensor, and the statuses of its phases (None: not reached)."""
-
-    why: str
-    statuses: tuple[int, int | None]
-    product: str
-    api: str
-    gradient: list[int]
-    input: list[int]
-    tag: str
-    kernel: list[int] | None = None
-    stride: list[int] | None = None
-    indices: list[int] | None = None
-
-
-STATUSES = [
-    Expectation("any tag at rank 4", (0, 0), "950", MP2, [3, 1, 3, 5], [3, 1, 7, 5], "NCL", [3, 1], [2, 1]),
-    Expectation(
-        "a wrong indices shape is for tiling", (0, 561103), "A2", MP2, [1, 1, 2, 1], [1, 1, 4, 2], "NCHW", [2], [2],
-        indices=[1, 1, 2, 2],
-    ),
-    Expectation("NHWC off the 950", (0, 561103), "A3", MP2, [1, 2, 4, 2], [1, 5, 6, 2], "NHWC", [2, 3], [3, 1]),
-    Expectation("a wrong pooled size", (0, 561103), "A2", MP3, [3, 3, 1, 2, 3], [3, 3, 1, 3, 12], "ND", [1], [4]),
-    Expectation("N misfit, divisible", (0, 561103), "A2", AD2, [4, 3, 2], [5, 3, 4], "NCL"),
-    Expectation("empty before the tag", (0, 0), "A2", AD2, [0, 1, 1, 1], [0, 1, 2, 2], "NCL"),
-    Expectation("an empty axis", (0, 0), "A2", MP3, [1, 1, 0, 3, 3], [1, 1, 2, 6, 6], "NCDHW", [2], []),
-    Expectation("NDHWC is read as NCDHW", (0, 0), "A2", MP3, [1, 1, 3, 3, 3], [1, 1, 6, 6, 6], "NDHWC", [2], []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("call", STATUSES, ids=lambda call: call.why)
-def test_statuses(call: Expectation) -> None:
-    views = views_of(call.gradient, call.input, call.indices or call.gradient, call.tag, call.api)
-    lists = WINDOWS | {"kernelSize": call.kernel, "stride": call.stride or []} if call.kernel else {}
-    with fresh(library(), call.product) as emulator:
-        outcome = emulator.run(call.api, views, lists)
-    assert (outcome.phase_one, outcome.phase_two) == call.statuses, outcome
-    if 0 in call.input + call.gradient and outcome.ok:
-        assert outcome.workspace == 0
-        assert (views["gradInput"].storage == 7).all(), "there is nothing to write"
 
 
 def test_results_stay_untouched_on_failure_and_a_wrong_indices_shape_is_only_mentioned() -> None:

@@ -22,15 +22,10 @@ def prepared_case(emulator: Emulator, case: Case) -> PreparedCall:
     return PreparedCall(emulator, f"aclnn{operator.name}", views, lists, True in passed)
 
 
-def prepared(emulator: Emulator, dtype: str = "float32", gradient: str = "integers") -> PreparedCall:
-    """A legal call of the 3-D backward: windows that overlap in a plane too large for one tile.
-
-    In half precision it needs a workspace.
-    """
-    windows = {"kernel_size": (1, 3, 3), "stride": (1, 2, 2)}
-    data = {"dtype": dtype, "index_dtype": "int32", "gradient": gradient}
-    case = Case.of(MP3.removeprefix("aclnn"), shape=(1, 2, 16, 9, 9), **windows, **data)
-    return prepared_case(emulator, case)
+def prepared(emulator: Emulator) -> PreparedCall:
+    """A legal call of the 3-D backward: windows that overlap in a plane too large for one tile."""
+    windows = {"kernel_size": (1, 3, 3), "stride": (1, 2, 2), "index_dtype": "int32"}
+    return prepared_case(emulator, Case.of(MP3.removeprefix("aclnn"), shape=(1, 2, 16, 9, 9), **windows))
 
 
 def views_of(gradient: list[int], self: list[int], indices: list[int], tag: str, api: str) -> dict[str, View]:

@@ -38,10 +38,9 @@ DTYPE_OF = {
 }  # fmt: skip
 FORMAT_OF_RANK = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
-_OF_HANDLES = (*("aclrtDestroyStreamForce", "aclrtSynchronizeStream", "aclrtSynchronizeEvent", "aclrtDestroyContext"),)
-_PROTOTYPES = FUNCTIONS | OPTIONAL_FUNCTIONS | dict.fromkeys(_OF_HANDLES, (c_int32, (c_void_p,)))
+_PROTOTYPES = FUNCTIONS | OPTIONAL_FUNCTIONS
 _PROTOTYPES |= {
-    "aclSetTensorAddr": FUNCTIONS["aclSetInputTensorAddr"],
+    "aclrtSynchronizeStream": (c_int32, (c_void_p,)),
     "poolproof_emulator_route": (c_char_p, (c_void_p,)),
     "poolproof_emulator_defects": (c_char_p, ()),
     "poolproof_emulator_living": (c_int64, (c_char_p,)),
