@@ -7,7 +7,6 @@ import mmap
 import os
 import platform
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -28,7 +27,6 @@ from poolproof.backends.host import program
 from poolproof.backends.host.protocol import (
     Channel,
     Description,
-    ProtocolError,
     Raised,
     to_frame,
     write_call,
@@ -244,38 +242,6 @@ def test_declarations_that_cannot_be_had_are_told_one_by_one() -> None:
             assert (found["accumulation"].type, found["accumulation"].text) == ("RuntimeError", "nobody knows")
             assert found["forward_rule"] == Raised("", "returned 'first' from forward_rule, not a ForwardRule")
             assert (found["is_deterministic"], found["route"]) == (True, "")
-
-
-def test_forks_end_as_they_end(host: HostClient) -> None:
-    """What an implementation writes to whatever it finds open, with garbage, cannot be taken for the zygote's."""
-    request = host.to_run(forward(host), fence=8192)
-    for message, error, seconds, status in (
-        ({**request, "mode": "exits"}, EOFError, 5, 7),
-        (b"\xff" * 100, (EOFError, ConnectionError), 5, 1),
-        ({**request, "mode": "garbage"}, ProtocolError, 0, -signal.SIGKILL),
-        ({**request, "mode": "behind"}, EOFError, 5, -signal.SIGSEGV),  # behind a fence, while the call lasts
-    ):
-        pid, channel = host.fork()
-        channel.send(request)
-        assert "done" in channel.receive()
-        channel.connection.sendall(message) if isinstance(message, bytes) else channel.send(message)
-        with pytest.raises(error):
-            channel.receive()
-        assert host.done("end", pid=pid, seconds=seconds) == {"status": status}
-    for seconds, status in ((0, -signal.SIGKILL), (5, 0)):
-        pid, channel = host.fork()
-        if seconds:
-            channel.close()
-        assert host.done("end", pid=pid, seconds=seconds) == {"status": status}
-
-
-def test_a_fork_dies_with_its_zygote() -> None:
-    with HostClient(PYTHONPATH=str(SUPPORT)) as host:
-        host.describe("host_backends:Plain")
-        _, channel = host.fork()
-        host.process.kill()
-        with pytest.raises((EOFError, ConnectionError)):
-            channel.receive()
 
 
 def completed(done: dict[str, Any], call: Call) -> bool:

@@ -18,9 +18,7 @@ from poolproof.backends.host.protocol import (
     Description,
     ProtocolError,
     Raised,
-    read_call,
     to_frame,
-    write_call,
     write_flat,
     write_outcome,
 )
@@ -95,28 +93,6 @@ def call() -> Call:
     array[...] = [[[1, 2], [3, 4]]]
     tensor = Tensor(buffer, 16, array, (4, 2, 1))
     return Call(OPERATORS["AdaptiveMaxPool2d"], Adaptive((2, 1)), dict.fromkeys(("self", "out", "indices"), tensor))
-
-
-def test_calls_are_views_of_the_same_memory() -> None:
-    read, fences = read_call(through_json(write_call(call(), lambda _: (32, 0))), MEMORY)
-    assert (read.operator, read.attributes, read.deterministic) == (call().operator, Adaptive((2, 1)), False)
-    tensor = read.tensors["self"]
-    assert (tensor.guard, tensor.strides, tensor.offset, tensor.tag, fences) == (16, (4, 2, 1), 0, "", [])
-    tensor.array[0, 1, 0] = 5
-    assert MEMORY[32 + 16 + 8 :][:4].view(np.float32) == 5
-
-
-def test_a_tensor_keeps_its_layout() -> None:
-    buffer = call().tensors["self"].buffer
-    laid_out = Tensor(buffer, 16, np.ndarray((3,), np.int8, buffer, 16 + 3, (-1,)), (-1,), 3, "NHWC")
-    strided = Call(OPERATORS["MaxPool2dWithMask"], Adaptive((1,)), {"indices": laid_out}, True)
-    record = through_json(write_call(strided, lambda _: (32, 5)))
-    record["windows"] = {"kernel_size": [2], "ceil_mode": True}
-    read, fences = read_call(record, MEMORY)
-    tensor = read.tensors["indices"]
-    assert (tensor.strides, tensor.offset, tensor.tag) == ((-1,), 3, "NHWC")
-    assert (tensor.array.dtype, read.deterministic, fences) == (np.int8, True, [(80, 5)])
-    assert tensor.array.ctypes.data == MEMORY.ctypes.data + 32 + 16 + 3
 
 
 @pytest.mark.parametrize(
