@@ -18,7 +18,7 @@ from poolproof.references.contract.examples import (
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.expectation import Follows, all_clauses, contract_of, expectations, predict
+from poolproof.references.contract.expectation import Follows, all_clauses, expectations, predict
 from poolproof.references.contract.vocabulary import SIGNATURES, ReturnCode
 from poolproof.references.products import PRODUCTS, Product
 
@@ -68,11 +68,6 @@ def test_first_of_two_broken_clauses_answers(product: str, first: str, second: s
     assert (code.clause, code.status) == (first, status)
 
 
-def test_the_mask_backward_of_the_950_looks_at_no_pointer() -> None:
-    without_outputs = violating_call(A2, "mask-bwd.null.executor")
-    assert expectations(ASCEND_950, without_outputs).code.clause == "mask-bwd.product.950"
-
-
 @pytest.mark.parametrize("api", SIGNATURES)
 def test_most_pairs_of_clauses_can_be_broken_together(api: str) -> None:
     product = supporting_products(api)[0]
@@ -82,15 +77,6 @@ def test_most_pairs_of_clauses_can_be_broken_together(api: str) -> None:
     assert sum(call is not None for call in calls) > 0.75 * len(pairs)
     for (first, second), call in zip(pairs, calls, strict=True):
         assert call not in (violating_call(product, first), violating_call(product, second))
-
-
-def test_clauses_that_cannot_be_broken_together() -> None:
-    for first, second in (
-        ("adaptive3d-bwd.rank.equal", "adaptive3d-bwd.shape.indices"),  # both change indices' shape
-        ("2d-bwd.null.indices", "2d-bwd.dtype.indices"),  # the null hides the dtype
-        ("3d-bwd.dtype.indices", "3d-bwd.dilation.one"),  # the second is the page's alone
-    ):
-        assert violating_pair(A2, first, second) is None, first
 
 
 # Clauses and their breaches.
@@ -108,32 +94,6 @@ def test_a_broken_clause_and_no_other_answers(clause: Any) -> None:
             phase = None if clause.status == 0 else clause.phase
             assert expected.code.clause == clause.id
             assert (expected.code.status, expected.code.phase) == (clause.status, phase)
-
-
-UNAVOIDABLE = {
-    *("2d-fwd.format.private", "2d-fwd.format.out", "2d-fwd.format.rank", "2d-bwd.format.private"),
-    *("adaptive2d-bwd.format.private", "2d-bwd.shape.pooled", "mask-bwd.shape.pooled"),
-    *("2d-bwd.padding.at-most-kernel", "mask-bwd.padding.at-most-kernel", "2d-bwd.padding.at-most-half"),
-    *("2d-bwd.padding.at-most-half-effective", "adaptive3d-bwd.dtype.indices", "adaptive3d-fwd.dtype.self"),
-    *("adaptive3d-fwd.dtype.outputOut.supported", "adaptive3d-fwd.shape.leading", "adaptive3d-fwd.shape.outputOut"),
-    *("adaptive3d-fwd.shape.indicesOut.first", "adaptive2d-fwd.shape.outputOut.general", "mask-fwd.format.private"),
-    *("mask-bwd.format.private",),
-}
-"""Clauses that cannot be broken without breaking a later one: it asks more of the same, or the same again."""
-
-
-def test_a_breach_breaks_one_clause_only() -> None:
-    """Of those that later clauses can be asked about: such a breach leaves pointers, ranks and lengths."""
-    shadowed, basic = set(), ("null", "rank", "length", "stride", "product")
-    for api in SIGNATURES:
-        for product in supporting_products(api):
-            held = contract_of(api).on(product)
-            for number, clause in enumerate(held):
-                if clause.status and not clause.name.startswith(basic):
-                    call = violating_call(product, clause.id)
-                    if any(other.status and other.decides(call, product) for other in held[number + 1 :]):
-                        shadowed.add(clause.id)
-    assert shadowed == UNAVOIDABLE
 
 
 BEYOND_THE_PAGE = {
@@ -233,14 +193,6 @@ def test_an_earlier_release_is_neither_wrong_nor_said_to_follow_the_page() -> No
     assert [answer.status for answer in expected.acceptable] == [161001, 161002]
 
 
-def test_only_the_code_answers_where_the_page_is_silent_or_agrees() -> None:
-    for clause in ("3d-bwd.null.gradOutput", "3d-bwd.null.self", "2d-bwd.padding.at-most-kernel"):
-        expected = expectations(A2, violating_call(A2, clause))
-        assert expected.page is None and expected.acceptable == (expected.code,), clause
-        status = expected.code.status
-        assert expected.followed(status) is expected.followed(status, 0) is Follows.BOTH, clause
-
-
 def test_lists_that_kill_the_process_are_marked() -> None:
     expected = expectations(A3, made(MASK).with_lists({"kernelSize": (), "padding": None}))
     assert expected.code.crashes and expected.code.status == ReturnCode.NULL_POINTER
@@ -301,14 +253,6 @@ def test_malformed_json_is_named(change: Any, sentence: str) -> None:
     with pytest.raises(ContractError) as caught:
         ContractCall.from_json(text)
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_calls_cannot_be_changed() -> None:
-    call = made(MP2)
-    with pytest.raises(TypeError):
-        call.tensors["self"] = None  # type: ignore[index]
-    with pytest.raises(AttributeError):
-        call.api = MP3  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Every clause in every way: what is enumerated, that it is all, and that whoever misses one way of it is found."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,7 +28,6 @@ from poolproof.references.contract.examples import supporting_products, violatin
 from poolproof.references.contract.expectation import (
     Expectation,
     Follows,
-    all_clauses,
     expectations,
     may_ask,
     may_run,
@@ -114,18 +112,6 @@ def test_variations_of_one_call_are_different_calls_and_may_be_asked(product: Pr
             assert expected.code.crashes or may_ask(call, expected)
 
 
-@pytest.mark.parametrize("api", SIGNATURES)
-def test_nearly_every_clause_of_arguments_is_broken_in_several_ways(api: str) -> None:
-    """A clause that nothing but its own example breaks is one that a single field cannot break."""
-    product = ASCEND_950 if ASCEND_950 in supporting_products(api) else A2
-    calls = (call for name in variations(product, api) for call in calls_of(product, api, name))
-    decided = Counter(expectations(product, call).code.clause for call in calls)
-    arguments = [clause for clause in all_clauses(api) if clause.stage == "arguments" and clause.status is not None]
-    asked = [clause.id for clause in arguments if product in clause.products]
-    few = [clause for clause in asked if decided[clause] < 2]
-    assert len(few) <= 0.15 * len(asked), few
-
-
 # What may not be asked, or run.
 
 
@@ -166,12 +152,6 @@ def test_every_drawn_call_may_be_asked_and_has_an_answer_whatever_its_layout(pro
                 for name, tensor in tensors.items()
             }
             assert expectations(product, call.with_tensors(spread)) == expected
-
-
-@pytest.mark.parametrize("api", SIGNATURES)
-def test_a_call_means_the_same_on_a2_and_a3(api: str) -> None:
-    for call in drawn_calls(A2, api, 100, 8):
-        assert expectations(A2, call) == expectations(PRODUCTS["A3"], call)
 
 
 def test_drawn_calls_follow_from_the_seed_and_are_legal_and_illegal_in_one_field_and_in_several() -> None:

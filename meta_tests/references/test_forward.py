@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poolproof.references import specification
 from poolproof.references.accumulation import ACC32
 from poolproof.references.formats import FLOAT32
-from poolproof.references.forward import forward_maximum, judge_forward, window_cells
+from poolproof.references.forward import forward_maximum, judge_forward
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans, Nothing, Ties
 from poolproof.references.geometry import Axis, adaptive_axis, windowed_axis
 from poolproof.references.kernels.forward import POINTS_ELSEWHERE, WRONG_INDEX, WRONG_MAXIMUM
@@ -128,23 +128,6 @@ def test_no_rule_excuses_an_index_that_points_nowhere() -> None:
         assert judge_forward(values, axes, maxima, indices, rule).tolist() == [[POINTS_ELSEWHERE]]
     out, indices = np.broadcast_to(1.0, (1, 1, 1)), np.broadcast_to(-1, (1, 1, 1))
     assert judge_forward(np.ones((1, 2, 2)), axes, out, indices).tolist() == [[WRONG_INDEX | POINTS_ELSEWHERE]]
-
-
-@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
-def test_under_every_rule_finite_windows_have_their_maximum_and_its_cell(axes: tuple[Axis, ...]) -> None:
-    """What is declared excuses neither another value nor -1, and where numbers are ordinary no rule needs to."""
-    values = np.random.default_rng(1).integers(-2, 3, (2, *(axis.size for axis in axes))).astype(np.float32)
-    cells, valid = window_cells(axes)
-    greatest = np.where(valid, values.reshape(2, -1)[:, cells], -inf).max(axis=2)
-    filled = valid.any(axis=1)
-    for rule in ALL_RULES:
-        maxima, indices = (array.reshape(2, -1) for array in forward_maximum(values, axes, rule))
-        assert (maxima[:, filled] == greatest[:, filled]).all(), rule
-        assert not judge_forward(values, axes, maxima, indices, rule).any(), rule
-        for other, flag in ((maxima - 1, WRONG_MAXIMUM), (np.full_like(maxima, LOWEST), WRONG_MAXIMUM)):
-            assert (judge_forward(values, axes, other, indices, rule)[:, filled] & flag).all(), rule
-        nowhere = judge_forward(values, axes, maxima, indices * 0 - 1, rule)[:, filled]
-        assert (nowhere == (WRONG_INDEX | POINTS_ELSEWHERE)).all(), rule
 
 
 def test_planes_of_many_slabs_are_all_judged() -> None:
@@ -290,13 +273,6 @@ def test_what_is_declared_is_right_but_an_index_that_points_at_nothing(rule: For
 def test_what_is_not_declared_is_wrong(rule: ForwardRule) -> None:
     assert "index_rule" in violated(rule, declared=FAMILY_RULE)
     assert "index_rule" in violated(FAMILY_RULE, declared=rule)
-
-
-def test_any_of_the_tied_is_right_where_that_is_declared() -> None:
-    any_of_them = ForwardRule.parse("any+any-nan")
-    for rule in map(ForwardRule.parse, ("first", "last", "first-nan", "last+first-nan")):
-        assert violated(rule, declared=any_of_them) == set()
-    assert "index_rule" in violated(ForwardRule.parse("leading-nan"), declared=any_of_them)
 
 
 def test_subnormal_cells_are_asked_about() -> None:

@@ -31,12 +31,6 @@ def test_results_come_in_the_order_of_the_chunks() -> None:
     assert 1 < len({*threads}) <= PROCESSORS and threading.current_thread().name not in threads
 
 
-@pytest.mark.parametrize(("chunks", "cells"), [(7, 1), (20, 1 << 20)])
-def test_few_chunks_and_large_ones_stay_where_they_are_asked_for(chunks: int, cells: int) -> None:
-    found = set(threaded_map(lambda _: threading.current_thread().name, range(chunks), cells))
-    assert found == {threading.current_thread().name}
-
-
 def test_what_work_raises_of_any_chunk_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         threaded_map(lambda chunk: 6 // (17 - chunk), range(20), cells=1)

@@ -8,50 +8,9 @@ import pytest
 from poolproof.references.contract.call import ContractError
 from poolproof.references.contract.expectation import require_apis
 from poolproof.references.contract.vocabulary import SIGNATURES
-from poolproof.references.geometry import taps
 from poolproof.references.indices import FLAT, MASK, Indices
 from poolproof.references.operators import Operator
-from poolproof.references.windows import KINDS, SMALLEST, Adaptive, Windowed, WindowKind, Windows, per_kind
-
-_BACKWARD = ("gradOutput", "self", "indices")
-_WINDOW = ("kernelSize", "stride", "padding", "dilation", "ceilMode")
-
-ORDERS = {
-    "aclnnMaxPool3dWithArgmaxBackward": (*_BACKWARD, *_WINDOW, "gradInput"),
-    "aclnnMaxPool2dWithIndicesBackward": (*_BACKWARD, *_WINDOW, "gradInput"),
-    "aclnnMaxPool2dWithMaskBackward": (*_BACKWARD, *_WINDOW, "gradInput"),
-    "aclnnAdaptiveMaxPool2dBackward": (*_BACKWARD, "gradInput"),
-    "aclnnAdaptiveMaxPool3dBackward": (*_BACKWARD, "gradInput"),
-    "aclnnMaxPool3dWithArgmax": ("self", *_WINDOW, "out", "indices"),
-    "aclnnMaxPool2dWithIndices": ("self", *_WINDOW, "out", "indices"),
-    "aclnnMaxPool2dWithMask": ("self", *_WINDOW, "out", "indices"),
-    "aclnnAdaptiveMaxPool2d": ("self", "outputSize", "outputOut", "indicesOut"),
-    "aclnnAdaptiveMaxPool3d": ("self", "outputSize", "outputOut", "indicesOut"),
-}
-"""The arguments of phase one on the pages, but for the two results."""
-
-
-def test_arguments_stand_in_the_order_of_the_pages() -> None:
-    found = {api: tuple(argument.name for argument in each.arguments) for api, each in SIGNATURES.items()}
-    assert found == ORDERS
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rank", [2, 3])
-def test_the_smallest_windows_are_one_window_over_the_plane(kind: type[Windows], rank: int) -> None:
-    windows = kind.smallest(rank)
-    windows.check(rank, "any")
-    axes = windows.axes((SMALLEST,) * rank)
-    assert [axis.windows for axis in axes] == [1] * rank
-    assert taps(axes) == SMALLEST**rank
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_tiling_windows_visit_every_cell_once(kind: type[Windows]) -> None:
-    for cells in (1, 2, 3):
-        for axis in kind.tiling((6, 12), cells).axes((6, 12)):
-            assert (axis.coverage() == 1).all()
-            assert axis.positions.shape[1] == cells
+from poolproof.references.windows import KINDS, Adaptive, Windowed, WindowKind, per_kind
 
 
 def test_what_is_passed_and_what_is_said_means_the_same() -> None:
@@ -61,13 +20,6 @@ def test_what_is_passed_and_what_is_said_means_the_same() -> None:
     assert str(Windowed((3, 3), stride=(1,), ceil_mode=True)) == "kernel_size [3, 3], stride [1], ceil_mode True"
     assert str(Adaptive((2, 2))) == "output_size [2, 2]"
     assert str(replace(Windowed((3,)), ceil_mode=False)) == "kernel_size [3]"
-
-
-def test_resized_windows_stay_as_far_apart() -> None:
-    found = list(Windowed((3, 4)).resized(2))
-    assert [each.kernel_size for each in found] == [(2, 4), (4, 4), (3, 3), (3, 5)]
-    assert {each.stride for each in found} == {(3, 4)}
-    assert not list(Adaptive((3, 4)).resized(2))
 
 
 @dataclass(frozen=True)
