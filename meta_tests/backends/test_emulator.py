@@ -1,20 +1,26 @@
-"""Whether the emulator's ABI behaves as the real one is documented and was observed to."""
+"""Whether the emulator's ABI and phases behave as the real ones are documented and were observed to."""
 
 import ctypes
+import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from ctypes import byref, c_void_p
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
+from contract_calls import MASK, observed_rows
 from emulated_calls import prepared
-from emulator_driver import Emulator, fresh
+from emulator_driver import Emulator, dense, fresh
+from observed_statuses import score
 from places import SUPPORT
 from poolproof.backends.aclnn.prototypes import DEVICE_TO_HOST, HOST_TO_DEVICE
 from poolproof.backends.emulator import library
+from poolproof.backends.emulator.defects import defects
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +92,40 @@ def test_phase_two_consumes_the_executor(a2: Emulator) -> None:
     call.destroy()
     assert {kind: a2.living(kind) for kind in before} == before
     assert a2.free_memory() == free
+
+
+def test_recorded_statuses() -> None:
+    rows, counts = observed_rows(), Counter[str]()
+    for product in {row["product"] for row in rows}:
+        with fresh(library(), product, DISABLE_L2_CACHE="1") as emulator:
+            for row in rows:
+                if row["product"] == product:
+                    counts.update(score(emulator, row, row["api"]))
+    dead = sum(count for name, count in counts.items() if name.startswith("the library crashed"))
+    assert dead == 38
+    assert counts["status agrees"] == len(rows), counts
+    assert (counts["tiling key agrees"], counts["tiling refusal agrees"]) == (378, 43)
+    assert not counts["results written on failure, or not on success"]
+
+
+def test_a_mask_that_is_too_short_is_found_by_the_device() -> None:
+    """It is one byte long, where a mask of 4 planes of 16 windows of 4 cells has more than 64."""
+    with fresh(library(), "A2") as emulator:
+        plane, pooled, mask = np.zeros((1, 4, 8, 8), "f4"), np.zeros((1, 4, 4, 4), "f4"), np.zeros((1, 1, 1, 1), "i1")
+        given = {"gradOutput": pooled, "self": plane, "indices": mask, "gradInput": plane}
+        windows = {"kernelSize": [2], "stride": [2], "padding": [0], "dilation": [1]}
+        outcome = emulator.run(MASK, {name: dense(array) for name, array in given.items()}, windows)
+        assert (outcome.phase_one, outcome.phase_two, outcome.synchronisation) == (0, 0, 507053)
+
+
+def test_the_table_of_defects() -> None:
+    """What python reads is what the library was compiled from."""
+    with fresh(library(), "A2") as emulator:
+        table = json.loads(emulator.poolproof_emulator_defects())
+    read = [asdict(each) | {"class": each.group, "products": " ".join(each.products)} for each in defects().values()]
+    assert table == [{name: row[name] for name in table[0]} for row in read]
+    assert len(read) >= 70
+    assert all(all(row.values()) for row in table)
+    assert {row["severity"] for row in table} == {"critical", "high", "medium", "low"}
+    assert {row["difficulty"] for row in table} == {1, 2, 3, 4, 5}
+    assert all(set(defect.products) <= {"A2", "A3", "950"} for defect in defects().values())

@@ -1,9 +1,7 @@
-"""Calls for the emulator's own tests: a case, or shapes of any kind, as what the plain caller takes."""
+"""Calls for the emulator's own tests: a case as what the plain caller takes."""
 
-import numpy as np
-
-from contract_calls import MASK, MP3
-from emulator_driver import Emulator, PreparedCall, View, dense
+from contract_calls import MP3
+from emulator_driver import Emulator, PreparedCall, View
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
@@ -26,13 +24,3 @@ def prepared(emulator: Emulator) -> PreparedCall:
     """A legal call of the 3-D backward: windows that overlap in a plane too large for one tile."""
     windows = {"kernel_size": (1, 3, 3), "stride": (1, 2, 2), "index_dtype": "int32"}
     return prepared_case(emulator, Case.of(MP3.removeprefix("aclnn"), shape=(1, 2, 16, 9, 9), **windows))
-
-
-def views_of(gradient: list[int], self: list[int], indices: list[int], tag: str, api: str) -> dict[str, View]:
-    """Dense float32 views of those shapes, all tagged ``tag``; gradInput holds sevens."""
-    return {
-        "gradOutput": dense(np.zeros(gradient, np.float32), tag),
-        "self": dense(np.zeros(self, np.float32), tag),
-        "indices": dense(np.zeros(indices, np.int8 if api == MASK else np.int32), tag),
-        "gradInput": dense(np.full(self, 7, np.float32), tag),
-    }
