@@ -31,7 +31,7 @@ from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
-from poolproof.reports.rows.records import begun_otherwise, first_difference
+from poolproof.reports.rows.records import first_difference, first_key
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_record
 
@@ -101,9 +101,10 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
             path, was, now = found
             raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {as_begun}")
     was, given = ({waiver["id"]: waiver for waiver in one["waivers"]} for one in (before, record))
-    changed = begun_otherwise(was, given, lambda waiver: f"waiver {waiver['id']!r}", "given")
-    if changed:
-        raise CannotOpen(f"{folder} holds a run that was begun {changed}: {as_begun}")
+    if (name := first_key(was, given)) is not None:
+        began, now = "with" if name in was else "without", "is" if name in given else "is not"
+        changed = "and now it would be with another one" if name in was and name in given else f"which {now} given now"
+        raise CannotOpen(f"{folder} holds a run that was begun {began} waiver {name!r}, {changed}: {as_begun}")
 
 
 def resuming_line(arguments: Sequence[str]) -> str:

@@ -323,11 +323,11 @@ def test_of_very_many_rows_some_are_searched(tmp_path: Path, monkeypatch: pytest
     """Of failing and of conforming ones as many; the headline counts the failing ones that are left."""
     digest = read_digest(make_run(tmp_path, Recipe(verdicts=WRONG)))
     (everything,) = clusters_of(digest.folder)
-    monkeypatch.setattr(clustering, "MAX_SEARCHED", 10)
+    monkeypatch.setattr(clustering, "MAX_SEARCHED", 20)
     (some,) = digest.clusters
     assert terms_of(some) == terms_of(everything) and some.cases < everything.cases
-    assert counted(some) == (10, 0, 0, 10)
-    left = everything.counts.failing - 10
+    assert counted(some) == (20, 0, 0, 20)
+    left = everything.counts.failing - 20
     assert headline([some]) == f"One thing is wrong; {left} cases fail besides, not searched"
     assert not len(digest.unexplained), "what nobody searched may be explained"
 

@@ -188,9 +188,9 @@ class _Search:
         found = best_condition(varying(self._columns, judged), fails, self._planned[judged])
         if found is None:
             return None
-        met = np.zeros(len(self._rows), np.bool_)
-        met[judged] = found.mask
-        return _Candidate(found.terms, group, all_of_them.compared, met, met & group, found.margin)
+        (terms, mask, margin), met = found, np.zeros(len(self._rows), np.bool_)
+        met[judged] = mask
+        return _Candidate(terms, group, all_of_them.compared, met, met & group, margin)
 
     def _of(self, condition: tuple[Term, ...] | None, group: Mask) -> _Candidate:
         """Make the candidate of all failing rows in a group, compared with what conforms and judged the same checks."""

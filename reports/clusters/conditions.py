@@ -3,8 +3,8 @@
 A condition is a conjunction of at most three terms. The best one makes the labels of the rows (failing, conforming)
 shortest to encode: with F of N rows failing, and f of the n that meet it, they take log2 C(n, f) + log2 C(N - n, F - f)
 bits instead of log2 C(N, F). Random labels would give that split with a probability of 2 to minus the difference; what
-it takes to name the condition and f is subtracted, which accounts for the number of conditions tried
-(`ClusterCondition.margin`). An exact condition saves all there is.
+it takes to name the condition and f is subtracted, which accounts for the number of conditions tried; the rest is the
+margin. An exact condition saves all there is.
 
 Rows that were made from each other, as neighbours of one failing case are, have more in common than chance gives. So
 each term needs contrast besides: rows drawn independently that meet all other terms and not this one, and conform. And
@@ -14,7 +14,7 @@ of failing rows that were drawn independently a condition is met by two, where t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from math import factorial, log2
 
@@ -49,20 +49,10 @@ Chosen = tuple[int, ...]
 """Numbers of literals that are a condition together."""
 
 
-@dataclass(frozen=True)
-class ClusterCondition:
-    """A conjunction of ``terms``, which the rows in ``mask`` meet.
-
-    ``margin``: bits by which it is better than chance would give, among all that were tried.
-    """
-
-    terms: tuple[Term, ...]
-    mask: Mask
-    margin: float
-
-
-def best_condition(columns: Mapping[str, FeatureColumn], failing: Mask, independent: Mask) -> ClusterCondition | None:
-    """Return the best condition that is significant and has contrast; None where there is none.
+def best_condition(
+    columns: Mapping[str, FeatureColumn], failing: Mask, independent: Mask
+) -> tuple[tuple[Term, ...], Mask, float] | None:
+    """Return the best condition that is significant and has contrast, which rows meet it, and its margin, or None.
 
     Where many rows that meet it conform, the best condition among these alone is added to it: what failing rows have
     in common is worth most among many others, and hides what makes some of them fail. ``failing``: which rows fail, the
@@ -79,7 +69,7 @@ def best_condition(columns: Mapping[str, FeatureColumn], failing: Mask, independ
     margin = rows.saved_by(mask) - _bits(chosen)
     if margin < MIN_MARGIN or (mask & failing).sum() < MIN_FAILING:
         return None
-    return ClusterCondition(tuple(literal.term for literal in chosen), mask, margin)
+    return tuple(literal.term for literal in chosen), mask, margin
 
 
 class _Rows:

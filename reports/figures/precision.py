@@ -208,12 +208,8 @@ def _compare_backends(both: pd.DataFrame) -> Record:
         "first_nearer": int((rows["mean_abs_err_1"] < rows["mean_abs_err_2"]).sum()),
         "second_nearer": int((rows["mean_abs_err_2"] < rows["mean_abs_err_1"]).sum()),
         "largest_error": [float(rows[f"largest_error{side}"].max()) for side in _SIDES],
-        "exact": [_share_of(rows, "n_bitexact", side) for side in _SIDES],
+        "exact": [float(rows[f"n_bitexact{side}"].sum() / max(rows[f"n{side}"].sum(), 1)) for side in _SIDES],
     }
-
-
-def _share_of(rows: pd.DataFrame, column: str, suffix: str = "") -> float:
-    return float(rows[column + suffix].sum() / max(rows["n" + suffix].sum(), 1))
 
 
 def _add_calls(folder: Path, cases: Sequence[Record]) -> None:

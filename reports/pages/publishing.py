@@ -1,12 +1,8 @@
-"""Files that people and CI read about one run, in its folder.
-
-What is added to `PAGES` is written and linked from the first page; no file depends on another being there.
-"""
+"""Files that people and CI read about one run, in its folder; none depends on another being there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from poolproof.reports.figures.digest import Digest
@@ -14,38 +10,12 @@ from poolproof.reports.pages.precision import write_precision_page
 from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.rows.io_errors import CannotWrite, writing
 
-
-@dataclass(frozen=True)
-class RunPage:
-    """One file. ``title`` is the text of its link on the first page, empty for no link.
-
-    ``is_applicable`` says whether it is written for a run.
-    """
-
-    name: str
-    write: Callable[[Digest, Path], Path]
-    title: str = ""
-    is_applicable: Callable[[Digest], bool] = lambda _digest: True
-
-
-def _write_first_page(digest: Digest, path: Path) -> Path:
-    return write_run_page(digest, path, {page.name: page.title for page in pages_of(digest) if page.title})
-
-
-PAGES = (
-    RunPage("index.html", _write_first_page),
-    RunPage(
-        "precision.html",
-        write_precision_page,
-        "Errors beside their bounds, the standards of others, and backends side by side",
-        lambda digest: digest.has_statistics,
-    ),
-    RunPage("summary.md", write_run_summary),
-)
-
-
-def pages_of(digest: Digest) -> list[RunPage]:
-    return [page for page in PAGES if page.is_applicable(digest)]
+PAGES: Mapping[str, Callable[[Digest, Path], Path]] = {
+    "index.html": write_run_page,
+    "precision.html": write_precision_page,
+    "summary.md": write_run_summary,
+}
+"""What writes each file. Only a run in which some backward ran has a page of precision."""
 
 
 def publish(digest: Digest, folder: Path) -> dict[str, Path]:
@@ -55,10 +25,12 @@ def publish(digest: Digest, folder: Path) -> dict[str, Path]:
     """
     written: dict[str, Path] = {}
     first: CannotWrite | None = None
-    for page in pages_of(digest):
+    for name, write in PAGES.items():
+        if name == "precision.html" and not digest.has_statistics:
+            continue
         try:
-            with writing(folder / page.name):
-                written[page.name] = page.write(digest, folder / page.name)
+            with writing(folder / name):
+                written[name] = write(digest, folder / name)
         except CannotWrite as fault:
             first = first or fault
     if first is not None:

@@ -96,7 +96,6 @@ def _environment(finalize: Callable[[object], object]) -> Environment:
         # from 0 for nothing to 1 for most, logarithmically: a single case is to be seen
         "shade": lambda count, most: 0.15 + 0.85 * math.log1p(count) / math.log1p(most) if count else 0.0,
     }
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
 

@@ -6,7 +6,7 @@ The page has a card for each root cause: a sentence, a picture of the smallest c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,11 +88,8 @@ _MAX_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
 
 
-def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None = None) -> Path:
-    """Write the page, whose links to evidence hold in the run's folder; return its path.
-
-    ``links`` maps the names of files beside it to their titles.
-    """
+def write_run_page(digest: Digest, path: Path) -> Path:
+    """Write the page, whose links to evidence hold in the run's folder; return its path."""
     aspects, shown = aspects_in_order(digest.supported_counts), cards(digest)
     return write_page(
         path,
@@ -109,7 +106,7 @@ def write_run_page(digest: Digest, path: Path, links: Mapping[str, str] | None =
         quantities=QUANTITIES,
         contract=_contract(digest),
         list_results=records(digest.list_results),
-        links=links or {},
+        has_precision_page=digest.has_statistics,
         skipped=records(digest.skips),
         checks=records(digest.checks.reset_index()),
         environment={"host": digest.run["host"], **digest.run["backends"]},

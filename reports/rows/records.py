@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from poolproof.reports.rows.verdicts import BadInput
 
@@ -37,32 +37,16 @@ def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence
     return record
 
 
-K = TypeVar("K", bound=Hashable)
-
-
 def first_difference(name: str, was: object, now: object) -> tuple[str, object, object] | None:
     """Return the path that leads to it and the value there in each record; None where they are equal."""
     if was == now:
         return None
     if isinstance(was, Mapping) and isinstance(now, Mapping):
-        key = _first_key(was, now)
+        key = first_key(was, now)
         return first_difference(f"{name} {key}", was.get(key), now.get(key))
     return name, was, now
 
 
-def begun_otherwise(was: Mapping[K, Any], now: Mapping[K, Any], titled: Callable[[Any], str], there: str) -> str:
-    """Say with what else, or without what, a run was begun than is ``there`` now, by the first difference, if any."""
-    key = _first_key(was, now)
-    if key is None:
-        return ""
-    if key not in now:
-        return f"with {titled(was[key])}, which is not {there} now"
-    if key not in was:
-        return f"without {titled(now[key])}, which is {there} now"
-    before, after = titled(was[key]), titled(now[key])
-    return f"with {before}, and now it would be with {'another one' if before == after else after}"
-
-
-def _first_key(was: Mapping[K, Any], now: Mapping[K, Any]) -> K | None:
+def first_key(was: Mapping[Any, Any], now: Mapping[Any, Any]) -> Any:
     """Return the first key whose values differ; None where there is none."""
     return next((key for key in (*was, *now) if was.get(key) != now.get(key)), None)
