@@ -164,12 +164,6 @@ def _nested(
     return place
 
 
-def _repeating_outermost(shape: Shape, letters: str) -> Placement:
-    """Repeat along the first of N and C that has more than one element."""
-    long = [axis for axis, size in zip(letters, shape, strict=True) if axis in PLANES and size > 1]
-    return _nested(repeated="".join(long[:1]))(shape, letters)
-
-
 def _overlapping(axis: str) -> Arrangement:
     """Arrange patches of a contiguous tensor, each one step further along the next axis than the one before."""
 
@@ -206,7 +200,6 @@ LAYOUTS: dict[str, Arrangement] = {
     "sliced": Arrangement(_nested(cut="w", step=2), "w", marked=True),
     "padded_rows": Arrangement(_nested(cut="w", behind=3), "w", marked=True),
     "odd_units": Arrangement(_nested(units=7), marked=True),
-    "expanded": Arrangement(_repeating_outermost, shared=PLANES),
     "contiguous_slice": Arrangement(_nested(cut="n", before=1), marked=True),
     "channels_last_slice": Arrangement(_nested(_channels_last, cut="n", before=1), marked=True),
     "batch_last": Arrangement(_nested(lambda letters: letters.replace("n", "") + "n"), "n"),
@@ -240,14 +233,13 @@ after each row. odd_units: contiguous, but axes of length 1 carry stride 7. narr
 behind are left out along that axis. contiguous_slice, channels_last_slice: an item of the batch lies before the first,
 which is narrowed along N. expanded_A: repeated along that axis with stride 0, expanded_nc: one plane for all,
 expanded_all: one element for all, as the gradient of a sum is. nhwc_...: handed over as nhwc is, and not packed so;
-nhwc_transposed lies as contiguous does. overlapping_A: patches as ``unfold`` makes them, each
-one step along the next axis from the one before. expanded: as expanded_n, or expanded_c where N is 1; read, and not
-drawn any more."""
+nhwc_transposed lies as contiguous does. overlapping_A: patches as ``unfold`` makes them, each one step along the next
+axis from the one before."""
 
 TAGS = {name: "NHWC" for name in LAYOUTS if name.partition("_")[0] == "nhwc"}
 """Layouts that come with a format tag; all tensors of a call share it."""
 
-DRAWN = tuple(name for name in LAYOUTS if name not in TAGS and name != "expanded")
+DRAWN = tuple(name for name in LAYOUTS if name not in TAGS)
 """Layouts that cases are drawn with, which any tensor may have on its own."""
 
 CONTIGUOUS = MemoryLayout("contiguous")

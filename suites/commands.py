@@ -126,7 +126,10 @@ def _list_plan(backend: str, selection: Selection) -> None:
 
 def _selected(backend: str, values: Mapping[str, Any]) -> Selection:
     """Return what options select of a plan on a backend; end the command where the backend cannot run here."""
-    return selection_of(values.get, {backend: _survey_or_exit(backend)})
+    try:
+        return selection_of(values.get, {backend: survey(backend)})
+    except (BackendUnavailable, UnknownBackend) as error:
+        give_up(str(error))
 
 
 def _table(*headings: str, counts: str = "") -> Table:
@@ -418,10 +421,3 @@ def run(options: tuple[str, ...]) -> None:
         click.echo(parser.format_help(), nl=False)
         return
     sys.exit(pytest.main([*RUN_ARGUMENTS, *options], [OneSentence()]))
-
-
-def _survey_or_exit(name: str) -> Survey:
-    try:
-        return survey(name)
-    except (BackendUnavailable, UnknownBackend) as error:
-        give_up(str(error))

@@ -6,7 +6,6 @@ The controlling process surveys the backends once; a `Session` holds what it lea
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -28,6 +27,7 @@ from poolproof.suites.isolation.survey import surveyed
 from poolproof.suites.isolation.worker import Worker, say
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges, selection_of
+from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import parse_line
 from poolproof.suites.plan.plans import Survey
 from poolproof.suites.plan.selection import Selection
@@ -51,21 +51,21 @@ class Session:
     memory_budget: int
     budget: Budget | None
 
+    def to_do(self) -> list[Block]:
+        """Return the blocks that are left to judge."""
+        return [block for block in self.selection.blocks() if not block.is_done(self.done)]
+
     def waive(self, row: Row) -> Row:
         return self.waivers.apply(row, self.selection.surveys[row["backend"]].environment)
 
 
 class Begun(NamedTuple):
-    """A session with the folder of its run, and who judges: ``loaded`` workers of this process, or a fleet.
-
-    ``to_do`` counts the cases of each aspect that are left to judge.
-    """
+    """A session with the folder of its run, and who judges: ``loaded`` workers of this process, or a fleet."""
 
     session: Session
     loaded: Mapping[str, Worker]
     pool: RayPool | None
     folder: RunFolder
-    to_do: Counter[str]
 
 
 def begin(config: pytest.Config) -> Begun:
@@ -92,9 +92,7 @@ def begin(config: pytest.Config) -> Begun:
             prepare(name, say, dtype)
         folder = RunFolder(config.getoption("report"), config.getoption("resume"))
         done = finished_work(folder.path)
-        to_do = _to_do(selection, done)
-        record = _record(config, selection) | {"memory_budget": budget}
-        record |= _budget_record(folder, spent)
+        record = _record(config, selection) | {"memory_budget": budget} | _budget_record(folder, spent)
         folder.begin(record, waivers, config.getoption("strict_waivers"))
     except CANNOT_START as error:
         stop(error.args[0])
@@ -102,7 +100,7 @@ def begin(config: pytest.Config) -> Begun:
         stop(describe(error))
     except KeyboardInterrupt:
         stop("interrupted before anything was asked")
-    return Begun(Session(folder.path, selection, waivers, done, budget, spent), loaded, pool, folder, to_do)
+    return Begun(Session(folder.path, selection, waivers, done, budget, spent), loaded, pool, folder)
 
 
 def check_clock(waivers: Waivers, surveys: Mapping[str, Survey]) -> None:
@@ -114,15 +112,6 @@ def check_clock(waivers: Waivers, surveys: Mapping[str, Survey]) -> None:
         check_terms(waivers.all, waivers.today)
     except WaiverError as error:
         say(f"{error}: see to the clock, for poolproof verify will not believe the times of this run")
-
-
-def _to_do(selection: Selection, done: Done) -> Counter[str]:
-    """Count the cases left to judge, by aspect."""
-    left: Counter[str] = Counter()
-    for block in selection.blocks():
-        if not block.is_done(done.blocks, done.recorded):
-            left[block.aspect.id] += block.count
-    return left
 
 
 def _budget_record(folder: RunFolder, budget: Budget | None) -> dict[str, Any]:

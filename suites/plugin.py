@@ -27,7 +27,7 @@ import pytest
 
 from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports.progress import Progress
-from poolproof.reports.recorder import FAILURES, Ending, Recorder, RunFolder, cases_of
+from poolproof.reports.recorder import FAILURES, Ending, Recorder, cases_of
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, environment_errors
 from poolproof.reports.rows.schema import Row
@@ -38,7 +38,7 @@ from poolproof.suites.isolation.guardian import die_with
 from poolproof.suites.isolation.worker import Worker
 from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
-from poolproof.suites.opening import CANNOT_START, Session, begin, stop
+from poolproof.suites.opening import CANNOT_START, Begun, Session, begin, stop
 from poolproof.suites.options import add_options
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
@@ -48,8 +48,7 @@ from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResu
 from poolproof.suites.run.time_budget import KEPT_BLOCKS, Part, parts
 
 if TYPE_CHECKING:
-    from poolproof.suites.fleet.ray_pool import RayPool
-    from poolproof.suites.fleet.session import Recording
+    from poolproof.suites.fleet.session import Recording, Work
 
 _MOST_KINDS = 6
 """Kinds of failures whose first is shown as it comes."""
@@ -82,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
         else:
             if config.getoption("maxschedchunk", 0) is None:
                 config.option.maxschedchunk = 1  # the last blocks are the longest: xdist's chunks leave workers idle
-            config.pluginmanager.register(ControllingPlugin(config, *begin(config)))
+            config.pluginmanager.register(ControllingPlugin(config, begin(config)))
     except CannotWrite as error:
         stop(str(error))
 
@@ -123,22 +122,6 @@ def _refuse_a_copy(config: pytest.Config) -> None:
                 stop(f"{folder} is a copy of the suite that is installed in {Path(__file__).parent}: {how}")
 
 
-def _runner_maker(config: pytest.Config, session: Session, most_evidence: int, shrinks: bool) -> Callable[..., Runner]:
-    """Return what makes a runner of a folder, ``name``, ``record`` and ``loaded`` workers."""
-    return partial(
-        Runner,
-        waive=session.waive,
-        timeout=config.getoption("case_timeout"),
-        shrinks=shrinks,
-        already_judged=session.done.cases,
-        already_unplanned=session.done.unplanned,
-        already_left=session.done.evidence,
-        most_evidence=max(1, most_evidence),
-        shrink_seconds=min(SHRINK_SECONDS, session.budget.seconds / 20 if session.budget else SHRINK_SECONDS),
-        until=session.budget.until if session.budget else inf,
-    )
-
-
 class JudgingPlugin:
     """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its workers.
 
@@ -165,8 +148,7 @@ class JudgingPlugin:
         self._pytest = session
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        session, done, selection = self._session, self._session.done, self._session.selection
-        to_do = [block for block in selection.blocks() if not block.is_done(done.blocks, done.recorded)]
+        session, selection, to_do = self._session, self._session.selection, self._session.to_do()
         planned = [block for block in to_do if not isinstance(block, SingleBlock)]
         asked: dict[str, Sequence[Any]] = {
             "block": sorted(planned, key=lambda block: block.aspect.id),
@@ -175,7 +157,7 @@ class JudgingPlugin:
             "further_seed": (),
         }
         if session.budget is not None:
-            asked["block"] = list(parts(planned, Counter(block for block, _ in done.cases)))
+            asked["block"] = list(parts(planned, Counter(block for block, _ in session.done.cases)))
             cases = sum(block.count for block in selection.blocks() if block.is_drawn)
             asked["further_seed"] = session.budget.further_seeds(selection.seed, cases, self._workers)
         for name in asked.keys() & metafunc.fixturenames:
@@ -195,14 +177,23 @@ class JudgingPlugin:
 
     @cached_property
     def _runner(self) -> Runner:
-        shrinks = not self._config.getoption("no_shrink")
-        make = _runner_maker(self._config, self._session, MOST_EVIDENCE // self._workers, shrinks)
-        record = self._recorder.rows.append
+        make = partial(self._runner_maker(self._workers), keeps_going=self._config.getoption("keep_going"))
         with environment_errors():
-            keeps_going = self._config.getoption("keep_going")
-            return make(
-                self._session.folder, name=self.name, record=record, loaded=self._loaded, keeps_going=keeps_going
-            )
+            return make(self._session.folder, self.name, record=self._recorder.rows.append, loaded=self._loaded)
+
+    def _runner_maker(self, runners: int) -> Callable[..., Runner]:
+        """Return what makes one of so many runners, of a folder, ``name``, ``record`` and ``loaded`` workers."""
+        session, option = self._session, self._config.getoption
+        return partial(
+            Runner,
+            waive=session.waive,
+            timeout=option("case_timeout"),
+            shrinks=not option("no_shrink"),
+            done=session.done,
+            most_evidence=max(1, MOST_EVIDENCE // runners),
+            shrink_seconds=min(SHRINK_SECONDS, session.budget.seconds / 20 if session.budget else SHRINK_SECONDS),
+            until=session.budget.until if session.budget else inf,
+        )
 
     @pytest.fixture
     def judge(self, request: pytest.FixtureRequest) -> BlockTest:
@@ -294,14 +285,7 @@ class BlockTest:
         self._conclude(result, "\n\n".join(map(failure_text, result.failures)))
 
     def _conclude(self, result: BlockResult, message: str = "") -> None:
-        self.item.stash[_JUDGED] = result
-        self.item.user_properties += result.properties
-        if result.failures:
-            pytest.fail(message or result.message(), pytrace=False)
-        if result.is_cut and self.session.budget is not None:
-            pytest.skip(self.session.budget.reason)
-        if result.skipped:
-            pytest.skip(result.skipped)
+        _conclude(self.item, result, message, self.session.budget.reason if self.session.budget else "")
 
     def unsupported(self, subject: Subject) -> None:
         """Record what the backend does not support, unless an interrupted session has."""
@@ -312,26 +296,27 @@ class BlockTest:
         pytest.skip(safe(subject.unsupported))
 
 
+def _conclude(item: pytest.Item, result: BlockResult, message: str = "", reason: str = "") -> None:
+    """End a test: it fails with the message or its failures, or is skipped, with the ``reason`` where it is cut off."""
+    item.stash[_JUDGED] = result
+    item.user_properties += result.properties
+    if message or result.failures:
+        pytest.fail(message or result.message(), pytrace=False)
+    if skipped := (reason if result.is_cut else "") or result.skipped:
+        pytest.skip(skipped)
+
+
 class ControllingPlugin(JudgingPlugin):
-    """Controls the run: passes the session to workers or a fleet, shows its progress, and ends it.
+    """Controls the run: passes the session to workers or a fleet, shows its progress, and ends it."""
 
-    ``to_do`` counts the cases of each aspect that are left to judge.
-    """
-
-    def __init__(
-        self,
-        config: pytest.Config,
-        session: Session,
-        loaded: Mapping[str, Worker],
-        pool: RayPool | None,
-        folder: RunFolder,
-        to_do: Counter[str],
-    ) -> None:
-        super().__init__(config, session, loaded)
-        self._pool, self._folder, self._to_do = pool, folder, to_do
-        self._ending = Ending(folder, self._recorder)
-        self._until = session.budget.until if session.budget else None
-        self._progress = Progress(to_do, self._until)
+    def __init__(self, config: pytest.Config, begun: Begun) -> None:
+        super().__init__(config, begun.session, begun.loaded)
+        self._pool, self._folder, self._to_do = begun.pool, begun.folder, Counter[str]()
+        for block in begun.session.to_do():
+            self._to_do[block.aspect.id] += block.count
+        self._ending = Ending(begun.folder, self._recorder)
+        self._until = begun.session.budget.until if begun.session.budget else None
+        self._progress = Progress(self._to_do, self._until)
         self._kinds: set[str] = set()
         self._nodes: list[Any] = []
         self._has_lost_workers = False
@@ -367,7 +352,7 @@ class ControllingPlugin(JudgingPlugin):
     def _narrow(self, node_ids: Iterable[str]) -> None:
         """Reduce what is mandatory to what a selection of tests leaves of the plan."""
         selection, done = self._session.selection, self._session.done
-        ended = {block.id for block in selection.blocks() if block.is_done(done.blocks, done.recorded)}
+        ended = {block.id for block in selection.blocks() if block.is_done(done)}
         left = selection.narrowed(node_ids, ended | {block for block, _ in done.cases})
         if left is not None:
             mandatory = replace(selection, only=frozenset(left)).mandatory()
@@ -409,17 +394,28 @@ class ControllingPlugin(JudgingPlugin):
         from poolproof.suites.fleet.session import judge_session
 
         settings = RunSettings(
-            make=_runner_maker(config, run, MOST_EVIDENCE // pool.size, shrinks=not config.getoption("no_shrink")),
+            make=self._runner_maker(pool.size),
             environments={name: survey.environment for name, survey in run.selection.surveys.items()},
             memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
             sharing=pool.sharing,
         )
         try:
             pool.begin(settings)
-            judge_session(session, pool, self._recording(), run.done.cases)
+            judge_session(session, pool, self._recording(), self._report, run.done.cases)
         except CANNOT_START as error:
             stop(error.args[0])
         return True
+
+    def _report(self, work: Work, judge: int) -> None:
+        """Report a test that judges of the fleet ran."""
+        item = work.item
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        call = pytest.CallInfo.from_call(lambda: _conclude(item, work.result, work.error), "call")
+        call.start, call.duration = call.stop - work.seconds, work.seconds
+        report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+        report.worker_id = f"fleet{judge}"
+        item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def _settle(self, exitstatus: int) -> None:
         """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
@@ -492,9 +488,8 @@ class ControllingPlugin(JudgingPlugin):
 
             yield partial(judge_further, self._pool, self._recording())
             return
-        make = _runner_maker(self._config, self._session, most_evidence=1, shrinks=False)
-        record = self._recorder.rows.append
-        with closing(make(self._session.folder, name="diagnosis", record=record, loaded={})) as runner:
+        make = partial(self._runner_maker(1), most_evidence=1, shrinks=False)
+        with closing(make(self._session.folder, "diagnosis", record=self._recorder.rows.append)) as runner:
             yield lambda question, backend: runner.judge_one(question, backend, repeats=False)[0]
 
     def _recording(self) -> Recording:

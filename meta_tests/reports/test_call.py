@@ -50,7 +50,7 @@ def call(evidence: Path, *arguments: str, **environment: str) -> subprocess.Comp
 
 
 SLICED = (("grad_input", "sliced"), ("indices", "padded_rows+3"))
-WIDE = (("grad_output", "expanded"), ("self", "channels_last+17"))
+WIDE = (("grad_output", "expanded_n"), ("self", "channels_last+17"))
 STRIDED = Case.of(
     "MaxPool3dWithArgmaxBackward", shape=(1, 1, 2, 2, 2), kernel_size=(1,), gradient="ones", layouts=SLICED
 )

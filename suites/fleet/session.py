@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -81,7 +81,11 @@ def works_of(items: Iterable[pytest.Item]) -> list[Work]:
 
 
 def judge_session(
-    session: pytest.Session, pool: RayPool, recording: Recording, judged: Container[tuple[str, str]]
+    session: pytest.Session,
+    pool: RayPool,
+    recording: Recording,
+    report: Callable[[Work, int], None],
+    judged: Container[tuple[str, str]],
 ) -> None:
     """Have the works of a session's tests judged by a pool, as `judge_all`; other tests run here."""
     works = works_of(session.items)
@@ -89,7 +93,7 @@ def judge_session(
     here = [item for item in session.items if item not in judged_there]
     for item, following in zip_longest(here, here[1:]):
         item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-    judge_all(works, pool, recording, _report_test, judged, lambda: bool(session.shouldstop or session.shouldfail))
+    judge_all(works, pool, recording, report, judged, lambda: bool(session.shouldstop or session.shouldfail))
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:
@@ -181,32 +185,3 @@ def _first_answer(pool: RayPool, references: Sequence[Any]) -> tuple[Any, Batch 
     while not (answers := pool.answers(references)):
         pass
     return answers[0]
-
-
-def _report_test(work: Work, judge: int) -> None:
-    """Report a test that judges ran to pytest."""
-    item, result = work.item, work.result
-    outcome: Literal["passed", "failed", "skipped"] = "passed"
-    text: str | tuple[str, int, str] | None = None
-    if work.error or result.failures:
-        outcome, text = "failed", work.error or result.message()
-    elif result.skipped:
-        outcome, text = "skipped", (str(item.path), 0, f"Skipped: {result.skipped}")
-    stop = time.time()
-    report = pytest.TestReport(
-        item.nodeid,
-        item.location,
-        dict.fromkeys(item.keywords, 1),
-        outcome,
-        text,
-        "call",
-        user_properties=result.properties,
-        start=stop - work.seconds,
-        stop=stop,
-        duration=work.seconds,
-        worker_id=f"fleet{judge}",
-        judged=result.progress,
-    )
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import prod
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
@@ -36,6 +36,9 @@ from poolproof.suites.judging.expected import is_reached_by
 from poolproof.suites.judging.phases import DRAWN, PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
+
+if TYPE_CHECKING:
+    from poolproof.reports.recorder import Done
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
@@ -82,9 +85,9 @@ class Block(ABC):
         """Usual time that it takes, in cases of the aspect ``values``."""
         return self.count * usual_cost(self.aspect.id)
 
-    def is_done(self, finished: Container[str], recorded: Container[tuple[str, str, str]]) -> bool:  # noqa: ARG002
-        """Tell whether it has all its rows, by the ids of finished blocks, or the (backend, block, case id) of rows."""
-        return self.id in finished
+    def is_done(self, done: Done) -> bool:
+        """Tell whether an interrupted run has all its rows."""
+        return self.id in done.blocks
 
     @property
     def clauses(self) -> Counter[str]:

@@ -7,8 +7,9 @@ a further case of a diagnosis is judged by those of the aspect that failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.products import Product
@@ -24,6 +25,9 @@ from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, EVERYTHING, LISTED, PHASES
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.plans import Group, Subject
+
+if TYPE_CHECKING:
+    from poolproof.reports.recorder import Done
 
 AD_HOC = "case"
 """The block of a question that was named by itself. Rows without any block are of calls that were not planned."""
@@ -59,15 +63,15 @@ class SingleBlock(Block):
     def questions(self) -> list[Question]:
         return [self.question]
 
-    def groups(self, asked: int | None = None) -> dict[Group, int]:  # noqa: ARG002
+    def groups(self) -> dict[Group, int]:
         group = {"backend": self.backend, "aspect": self.aspect.id}
         if self.row_block != AD_HOC:  # lists are long
             described = self.question.describe()
             group |= {column: described[column] for column in ("operator", "dtype")}
         return {tuple(group.items()): 1}
 
-    def is_done(self, finished: Container[str], recorded: Container[tuple[str, str, str]]) -> bool:  # noqa: ARG002
-        return (self.backend, self.row_block, self.question.id) in recorded
+    def is_done(self, done: Done) -> bool:
+        return (self.backend, self.row_block, self.question.id) in done.recorded
 
 
 def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:

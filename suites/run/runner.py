@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 
+from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.failures import Progress, failure_text, progress_of, properties_of
 from poolproof.reports.rows.io_errors import CannotGoOn
@@ -98,9 +99,8 @@ class Runner:
         Apply waivers to a row; take a finished row.
     timeout, until
         Seconds that a case may take, and the monotonic time after which no case is begun and no failure is shrunk.
-    already_judged, already_unplanned, already_left
-        What an interrupted run has: rows for (block, case id), rows for (backend, case id) of calls outside its blocks,
-        and evidence, counted by `evidence_kinds`.
+    done
+        What an interrupted run has.
     loaded
         Workers with a loaded backend, by its name.
     shrinks, shrink_seconds, most_evidence
@@ -115,9 +115,7 @@ class Runner:
     record: Callable[[Row], None]
     timeout: float
     shrinks: bool
-    already_judged: frozenset[tuple[str, str]] = frozenset()
-    already_unplanned: frozenset[tuple[str, str]] = frozenset()
-    already_left: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    done: Done = field(default_factory=Done)
     most_evidence: int = MOST_EVIDENCE
     loaded: Mapping[str, Worker] = field(default_factory=dict)
     shrink_seconds: float = SHRINK_SECONDS
@@ -129,12 +127,12 @@ class Runner:
         self._scratch.mkdir(exist_ok=True)
         self._sandboxes: dict[str, Sandbox] = {}
         self._ends: Counter[str] = Counter()
-        self._recorded_unplanned = set(self.already_unplanned)
+        self._recorded_unplanned = set(self.done.unplanned)
         self._failures = Failures(
             self.folder,
             self._sandbox,
             self.waive,
-            Counter(self.already_left),
+            Counter(self.done.evidence),
             self.most_evidence,
             self.shrinks,
             self.shrink_seconds,
@@ -149,9 +147,9 @@ class Runner:
         row. If this process dies, a resumed run judges again whatever has no row.
         """
         questions = block.questions() if part is None else part
-        if self.already_judged:  # else no ids are asked for: they are hashes, which cost as much as drawing
+        if self.done.cases:  # else no ids are asked for: they are hashes, which cost as much as drawing
             name = block.row_block
-            questions = [asked for asked in questions if (name, asked.id) not in self.already_judged]
+            questions = [asked for asked in questions if (name, asked.id) not in self.done.cases]
         result = BlockResult()
         waiting: list[tuple[Question, Row]] = []
         try:

@@ -66,7 +66,7 @@ GOOD = {"operator": "MaxPool2dWithIndicesBackward", "shape": [1, 2, 6, 6], "kern
         ({"seed": "7"}, "Expected `int`, got `str` - at `[$].seed`"),
         ({"layouts": {"self": "diagonal"}}, "unknown layout 'diagonal'"),
         ({"layouts": {"out": "sliced"}}, "has no tensor 'out'"),
-        ({"layouts": {"grad_input": "expanded"}}, "cannot be expanded: its elements there may not share memory"),
+        ({"layouts": {"grad_input": "expanded_n"}}, "cannot be expanded_n: its elements there may not share memory"),
         ({"layouts": {"indices": "expanded_h"}}, "cannot be expanded_h: its elements there may not share memory"),
         ({"layouts": {"self": "expanded_d"}}, "cannot be expanded_d: it has no such axis"),
         ({"layouts": {"self": "expanded_n"}}, "cannot be expanded_n: it has no such axis of more than one element"),

@@ -43,8 +43,8 @@ def test_a_resumed_run_does_not_accuse_the_other_call_again(tmp_path: Path) -> N
     backend = "plugged_backends:dies_of_threes"
     for _ in range(2):
         writer = RowWriter(tmp_path, "main")
-        led_to = finished_work(tmp_path).unplanned
-        runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, already_unplanned=led_to)
+        done = finished_work(tmp_path)
+        runner = Runner(tmp_path, "main", lambda row: row, writer.append, 20.0, False, done)
         runner.judge_one(CaseQuestion(RIGHT, ASPECTS["state"], "block"), backend)
         runner.close()
         writer.close()
