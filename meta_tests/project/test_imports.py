@@ -20,11 +20,12 @@ BELOW = {
 }
 """Room -> the rooms that it may import, besides itself; the commands of suites mount the score, too."""
 
-WINGS = ("rows", "clusters", "waivers", "figures", "ci", "pages", "bundle", "terminal")
+WINGS = ("rows", "clusters", "waivers", "figures", "ci", "pages", "history", "bundle", "terminal")
 """Of the reports; each may import those before it."""
 
 DOORS = (
     *("diagnosis.py", "options.py", "recorder.py", "commands.py", "plugin.py", "opening.py", "cli.py", "rerun.py"),
+    *("merge.py", "plan_rows.py", "verification.py"),
 )
 """Modules that may import whatever they mount."""
 
