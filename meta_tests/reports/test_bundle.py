@@ -21,12 +21,12 @@ import pytest
 from forging import CAUGHT, FORGERIES, UNTRACED, change_bundle, rewrite
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
-from poolproof.reports.bundle import packing, verification
+from poolproof.reports.bundle import packing
 from poolproof.reports.bundle.account import account, judged_line, left_out_line, unmet, verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
-from poolproof.reports.figures import history
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.history import entries as history
 from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import read_rows
@@ -34,6 +34,7 @@ from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
 from poolproof.reports.waivers import shipped, to_toml
 from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.selection import Redrawn, redraw
+from poolproof.suites.verify import verification
 from poolproof.suites.verify.verification import verify
 from reports_made_up import Recipe, make_run
 from sessions import poolproof, run_session

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from poolproof.reports.history import dashboard
 from poolproof.reports.history.dashboard import write_dashboard
 from poolproof.reports.history.entries import add, read_entries
 from poolproof.reports.history.trends import Trends
-from poolproof.reports.pages import dashboard
 from poolproof.reports.pages.charts import Trend, trend_charts
 from poolproof.reports.rows.verdicts import Overall
 from reports_browser import DESK, PHONE, Visit, broken_links, chromium
