@@ -37,7 +37,7 @@ PARTS = {
         "rerun": Late(f"{_VERIFY}.rerun:rerun", "Judge some cases of an archive again, here."),
     },
     "Develop": {
-        "export": Late(f"{_BEFORE}:export", "Write cases as a case list for another tool."),
+        "export": Late("poolproof.suites.cases.lists.command:export", "Write cases as a case list for another tool."),
         "score": Late("poolproof.score.command:score", "Score the suite by the defects that a plan finds."),
     },
 }
@@ -61,9 +61,10 @@ class _InParts(CommandGroup):
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in PARTS.items():
-            with formatter.section(title):
-                here = (name for name in commands if name in COMMANDS)
-                formatter.write_dl([(name, commands[name].get_short_help_str(80)) for name in here])
+            here = [(name, commands[name].get_short_help_str(80)) for name in commands if name in COMMANDS]
+            if here:
+                with formatter.section(title):
+                    formatter.write_dl(here)
 
 
 @click.group(

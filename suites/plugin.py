@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache, partial
 from math import inf
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -40,16 +40,13 @@ from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import CANNOT_START, Session, begin, stop
 from poolproof.suites.options import add_options
+from poolproof.suites.parts import part
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts, put_off_interrupt
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
 from poolproof.suites.run.time_budget import KEPT_BLOCKS, Part, parts
-
-if TYPE_CHECKING:
-    from poolproof.suites.fleet.ray_pool import RayPool
-    from poolproof.suites.fleet.session import Recording
 
 _MOST_KINDS = 6
 """Kinds of failures whose first is shown as it comes."""
@@ -323,7 +320,7 @@ class ControllingPlugin(JudgingPlugin):
         config: pytest.Config,
         session: Session,
         loaded: Mapping[str, Worker],
-        pool: RayPool | None,
+        pool: Any,
         folder: RunFolder,
         to_do: Counter[str],
     ) -> None:
@@ -405,10 +402,7 @@ class ControllingPlugin(JudgingPlugin):
         config, run, pool = self._config, self._session, self._pool
         if pool is None or config.option.collectonly or not session.items:
             return None
-        from poolproof.suites.fleet.node import RunSettings
-        from poolproof.suites.fleet.session import judge_session
-
-        settings = RunSettings(
+        settings = part("poolproof.suites.fleet.node:RunSettings")(
             make=_runner_maker(config, run, MOST_EVIDENCE // pool.size, shrinks=not config.getoption("no_shrink")),
             environments={name: survey.environment for name, survey in run.selection.surveys.items()},
             memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
@@ -416,7 +410,7 @@ class ControllingPlugin(JudgingPlugin):
         )
         try:
             pool.begin(settings)
-            judge_session(session, pool, self._recording(), run.done.cases)
+            part("poolproof.suites.fleet.session:judge_session")(session, pool, self._recording(), run.done.cases)
         except CANNOT_START as error:
             stop(error.args[0])
         return True
@@ -488,16 +482,12 @@ class ControllingPlugin(JudgingPlugin):
     def _further(self) -> Iterator[Callable[[Question, str], Row]]:
         """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
         if self._pool is not None:
-            from poolproof.suites.fleet.session import judge_further
-
-            yield partial(judge_further, self._pool, self._recording())
+            yield partial(part("poolproof.suites.fleet.session:judge_further"), self._pool, self._recording())
             return
         make = _runner_maker(self._config, self._session, most_evidence=1, shrinks=False)
         record = self._recorder.rows.append
         with closing(make(self._session.folder, name="diagnosis", record=record, loaded={})) as runner:
             yield lambda question, backend: runner.judge_one(question, backend, repeats=False)[0]
 
-    def _recording(self) -> Recording:
-        from poolproof.suites.fleet.session import Recording
-
-        return Recording(self._session.folder, self._recorder.rows)
+    def _recording(self) -> Any:
+        return part("poolproof.suites.fleet.session:Recording")(self._session.folder, self._recorder.rows)
