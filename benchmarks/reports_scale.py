@@ -23,7 +23,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
 
-from poolproof.reports.figures.history import add
+from poolproof.reports.history.entries import add
 from reports_made_up import Recipe, make_run
 
 MOST_SECONDS, MOST_BYTES = 60.0, 2 << 30

@@ -16,11 +16,12 @@ from poolproof.backends.emulator.build import SINGLE_NAME
 from poolproof.backends.host.server import mapped_libraries
 from poolproof.references.kernels import criterion, forward, numbers, sums
 from poolproof.references.kernels.compiled import Compiled, compile_all, in_numpy
-from poolproof.reports.bundle import packing, verification
+from poolproof.reports.bundle import packing
 from poolproof.reports.bundle.packing import derived_files
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.store import content_hash
 from poolproof.suites.isolation import supervision
+from poolproof.suites.verify import verification
 from shared_runs import made_once, make_diagnosed_run, make_failing_run
 
 Derive = Callable[[Digest, Path], dict[str, Path]]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from poolproof.references.optional import is_installed
 from poolproof.reports.terminal.command_line import EXIT_STATUSES, CommandGroup, Late
 
-_BEFORE, _AGAIN, _AFTER = "poolproof.suites.commands", "poolproof.suites.rerun", "poolproof.reports.commands"
+_BEFORE, _AFTER = "poolproof.suites.commands", "poolproof.reports.commands"
+_HISTORY, _VERIFY = "poolproof.reports.history.commands", "poolproof.suites.verify"
 
 PARTS = {
     "Judge": {
@@ -24,22 +26,25 @@ PARTS = {
     "Look at runs": {
         "show": Late(f"{_AFTER}:show", "Print the verdicts of a run."),
         "waive": Late(f"{_AFTER}:waive", "Accept a known deviation until a day."),
-        "merge": Late(f"{_AGAIN}:merge", "Make one run of its shards."),
+        "merge": Late("poolproof.suites.merge:merge", "Make one run of its shards."),
         "compare": Late(f"{_AFTER}:compare", "Tell what got worse and what got better."),
-        "history": Late(f"{_AFTER}:history", "Keep the runs of several machines, and ask about them."),
-        "dashboard": Late(f"{_AFTER}:dashboard", "Draw a history as pages."),
+        "history": Late(f"{_HISTORY}:history", "Keep the runs of several machines, and ask about them."),
+        "dashboard": Late(f"{_HISTORY}:dashboard", "Draw a history as pages."),
     },
     "Convince another party": {
-        "package": Late(f"{_AFTER}:package", "Put a run and all it rests on into one archive."),
-        "verify": Late(f"{_AGAIN}:verify", "Check an archive offline, and judge it again."),
-        "rerun": Late(f"{_AGAIN}:rerun", "Judge some cases of an archive again, here."),
+        "package": Late("poolproof.reports.bundle.commands:package", "Put a run and all it rests on into one archive."),
+        "verify": Late(f"{_VERIFY}.commands:verify", "Check an archive offline, and judge it again."),
+        "rerun": Late(f"{_VERIFY}.rerun:rerun", "Judge some cases of an archive again, here."),
     },
     "Develop": {
-        "export": Late(f"{_BEFORE}:export", "Write cases as a case list for another tool."),
+        "export": Late("poolproof.suites.cases.lists.command:export", "Write cases as a case list for another tool."),
         "score": Late("poolproof.score.command:score", "Score the suite by the defects that a plan finds."),
     },
 }
-COMMANDS = {name: command for commands in PARTS.values() for name, command in commands.items()}
+COMMANDS = {
+    name: command for commands in PARTS.values() for name, command in commands.items() if is_installed(command.place)
+}
+"""Those of the parts of the suite that are installed."""
 
 _HELP = """Conformance and precision of max pooling with argmax, backward, on torch, Ascend NPUs and other backends.
 
@@ -56,8 +61,10 @@ class _InParts(CommandGroup):
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in PARTS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name, command.get_short_help_str(80)) for name, command in commands.items()])
+            here = [(name, commands[name].get_short_help_str(80)) for name in commands if name in COMMANDS]
+            if here:
+                with formatter.section(title):
+                    formatter.write_dl(here)
 
 
 @click.group(

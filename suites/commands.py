@@ -6,7 +6,7 @@ import code
 import sys
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -41,7 +41,6 @@ from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, 
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists import export_rows, format_errors, format_named, read_lists
 from poolproof.suites.cases.pairs import completing, row_of
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
 from poolproof.suites.isolation.survey import survey, surveys
@@ -49,7 +48,6 @@ from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
 from poolproof.suites.options import (
-    FORMAT,
     PLAN_OPTIONS,
     OneSentence,
     add_options,
@@ -57,6 +55,7 @@ from poolproof.suites.options import (
     run_options,
     selection_of,
 )
+from poolproof.suites.parts import part
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, Subject, Survey, scope_of
@@ -94,7 +93,7 @@ def _summary(environment: Mapping[str, str]) -> str:
 def list_blocks(backend: tuple[str, ...], **values: Any) -> None:
     """Show what a plan would run on each backend, and what it would not and why."""
     for name in dict.fromkeys(backend):
-        _list_plan(name, _selected(name, values))
+        _list_plan(name, selected(name, values))
 
 
 def _list_plan(backend: str, selection: Selection) -> None:
@@ -124,7 +123,7 @@ def _list_plan(backend: str, selection: Selection) -> None:
         _console.print(f"not run, {pairs} of dtypes of {operators}: {reason}", style="dim")
 
 
-def _selected(backend: str, values: Mapping[str, Any]) -> Selection:
+def selected(backend: str, values: Mapping[str, Any]) -> Selection:
     """Return what options select of a plan on a backend; end the command where the backend cannot run here."""
     try:
         return selection_of(values.get, {backend: survey(backend)})
@@ -275,7 +274,7 @@ def _print_evidence(row: Row, folder: Path | None) -> None:
         _console.print(f"no evidence: {hint}", style="dim")
 
 
-_plan_options = run_options(
+plan_options = run_options(
     "--backend",
     *PLAN_OPTIONS,
     backend={"default": "emulator-a2", "show_default": True, "multiple": False},
@@ -283,47 +282,9 @@ _plan_options = run_options(
 )
 
 
-def _cases_of(selection: Selection) -> list[Case]:
+def cases_of(selection: Selection) -> list[Case]:
     asked = (question for block in selection.blocks() for question in block.questions())
     return [question.case for question in asked if isinstance(question, CaseQuestion)]
-
-
-@click.command()
-@click.option(
-    "--format",
-    "name",
-    required=True,
-    type=FORMAT,
-    help="What to write: atk, json, ttk, or a format that an installed package brings.",
-)
-@click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
-@_plan_options
-@library_options
-@run_options("--case", "--case-list", case_list={"type": PATH})
-def export(
-    name: str, path: Path, backend: str, case: tuple[str, ...], case_list: tuple[Path, ...], **values: Any
-) -> None:
-    """Write cases as a list for another tool, those that its format has words for.
-
-    Read again by --case-list, each row is the case that was written, with its id. The other cases are counted with the
-    reason.
-    """
-    check_replaceable(path)
-    chosen = format_named(name)
-    if case or case_list:
-        cases = list(_given_cases(case, case_list))
-    else:
-        cases = _cases_of(_selected(backend, values | {"aspect": values["aspect"] or CASE_ASPECTS}))
-    with format_errors(name, "write these cases"):
-        rows, left_out = export_rows(chosen, cases)
-        text = chosen.document(rows) if rows else ""
-    for reason, count in left_out.most_common():
-        click.echo(f"{count:>8,} left out: {reason}")
-    if not rows:
-        raise BadInput(f"none of {count_of(len(cases), 'case')} can be written as {name}: nothing was written")
-    with replacing(path) as aside:
-        aside.write_text(text, encoding="utf-8")
-    click.echo(f"{len(rows):,} of {len(cases):,} cases written to {path}")
 
 
 _CallsOf = tuple[str, str, str]
@@ -359,7 +320,7 @@ def _case_coverage(
 
 @click.command()
 @click.argument("given", nargs=-1, type=PATH, metavar="[REPORT | LIST]...")
-@_plan_options
+@plan_options
 @library_options
 @click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
 @click.option("--complete", "output", type=PATH, help="Write stored cases that visit them to this list.")
@@ -376,10 +337,10 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, backend
         covered |= factor_coverage(report, read_run(report))
     lists = [path for path in given if not path.is_dir()]
     if not given:
-        selection = _selected(backend, values | {"aspect": values["aspect"] or CASE_ASPECTS})
-        covered |= _case_coverage(backend, _cases_of(selection), selection.subjects())
+        selection = selected(backend, values | {"aspect": values["aspect"] or CASE_ASPECTS})
+        covered |= _case_coverage(backend, cases_of(selection), selection.subjects())
     elif lists:
-        entries = read_lists(lists)
+        entries = part("poolproof.suites.cases.lists:read_lists")(lists)
         cases = [entry.case for entry in entries if entry.case]
         covered |= _case_coverage(" ".join(path.name for path in lists), cases)
         if unread := [entry.fault for entry in entries if not entry.case]:
@@ -395,15 +356,6 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, backend
         with replacing(output) as aside:
             aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
-
-
-def _given_cases(lines: Iterable[str], lists: Sequence[Path]) -> Iterator[Case]:
-    """Yield the cases of lines of JSON and of lists; `BadInput` at the first line or row that is not a case."""
-    yield from map(Case.from_json, lines)
-    for entry in read_lists(lists):
-        if entry.case is None:
-            raise BadInput(entry.fault)
-        yield entry.case
 
 
 _PYTESTS = "Options of pytest serve too: -n N for N processes, -k EXPRESSION for some blocks; pytest --help has all."

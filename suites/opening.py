@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
@@ -27,14 +27,12 @@ from poolproof.suites.isolation.survey import surveyed
 from poolproof.suites.isolation.worker import Worker, say
 from poolproof.suites.judging.budget import free_memory, parse_size, share
 from poolproof.suites.options import budget_of, check_fleet, check_ranges, selection_of
+from poolproof.suites.parts import part
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import parse_line
 from poolproof.suites.plan.plans import Survey
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.time_budget import Budget, starting_seconds
-
-if TYPE_CHECKING:
-    from poolproof.suites.fleet.ray_pool import RayPool
 
 CANNOT_START = (BackendUnavailable, UnknownBackend, BadInput, ContractError, KeyError)
 """Errors that stop a run before it starts, each with a sentence that says why."""
@@ -64,7 +62,8 @@ class Begun(NamedTuple):
 
     session: Session
     loaded: Mapping[str, Worker]
-    pool: RayPool | None
+    pool: Any
+    """A fleet, `RayPool`, or None."""
     folder: RunFolder
 
 
@@ -127,8 +126,7 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
     """Return what run.json says about the plan and the backends."""
     probes: dict[str, list[dict[str, Any]]] = {}
     if config.getoption("probe"):
-        from poolproof.suites.probe.command import all_accounts
-
+        all_accounts = part("poolproof.suites.probe.command:all_accounts")
         probes = {name: [account.to_record() for account in all_accounts(name)] for name in selection.surveys}
     return {
         "plan": config.getoption("plan"),
@@ -146,14 +144,14 @@ def stop(reason: str) -> NoReturn:
     pytest.exit(safe(reason), returncode=Overall.COULD_NOT_RUN)
 
 
-def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Worker], RayPool | None]:
+def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Worker], Any]:
     """Survey the backends; return with the surveys who judges, as `begin` does."""
     option = config.getoption
     names = tuple(dict.fromkeys(map(canonical, option("backend") or ["torch-cpu"])))
     if option("ray") is not None:
-        from poolproof.suites.fleet.ray_pool import RayPool, resource_of
-
-        pool = RayPool(option("ray"), option("ray_resource") or resource_of(names), option("ray_workers"))
+        pool = part("poolproof.suites.fleet.ray_pool:pool_of")(
+            names, *map(option, ("ray", "ray_resource", "ray_workers"))
+        )
         config.add_cleanup(pool.close)
         return pool.survey(names), {}, pool
     surveys, loaded = {}, {}

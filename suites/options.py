@@ -20,8 +20,8 @@ from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.reports.terminal.command_line import MAX_SECONDS
-from poolproof.suites.cases.lists import FORMATS, read_lists
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels, set_libraries
+from poolproof.suites.parts import part
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS, Plan, Survey
 from poolproof.suites.plan.selection import Selection, Shard
@@ -301,8 +301,6 @@ class KnownName(click.ParamType):
 
 
 BACKEND = KnownName(names, canonical)
-FORMAT = KnownName(lambda: FORMATS)
-"""Built-in formats alone: those of packages are not loaded for completion."""
 
 _OF_CLICK: Mapping[str, Mapping[str, Any]] = {
     "--backend": {"type": BACKEND},
@@ -328,7 +326,9 @@ def plan_of(name: str, cases: int | None) -> Plan:
 
 def selection_of(option: Callable[[str], Any], surveys: Mapping[str, Survey] | None = None) -> Selection:
     """Read a selection from the values of options; `BadInput` or KeyError says which is invalid."""
-    lines = (*(option("case") or ()), *(entry.to_json() for entry in read_lists(option("case_list") or ())))
+    lines = [*(option("case") or ())]
+    if lists := option("case_list"):
+        lines += (entry.to_json() for entry in part("poolproof.suites.cases.lists:read_lists")(lists))
     return Selection(
         surveys or {},
         plan_of(option("plan"), option("cases")),
@@ -336,6 +336,6 @@ def selection_of(option: Callable[[str], Any], surveys: Mapping[str, Survey] | N
         tuple(option("aspect") or ASPECTS),
         tuple(find_operator(name).name for name in option("operator") or ()),
         tuple(option("dtype") or ()),
-        lines,
+        tuple(lines),
         None if option("shard") is None else Shard.parse(option("shard")),
     )

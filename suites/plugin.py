@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache, partial
 from math import inf
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -40,15 +40,13 @@ from poolproof.suites.judging.budget import share
 from poolproof.suites.judging.question import Question
 from poolproof.suites.opening import CANNOT_START, Begun, Session, begin, stop
 from poolproof.suites.options import add_options
+from poolproof.suites.parts import part
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts, put_off_interrupt
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
 from poolproof.suites.run.time_budget import KEPT_BLOCKS, Part, parts
-
-if TYPE_CHECKING:
-    from poolproof.suites.fleet.session import Recording, Work
 
 _MOST_KINDS = 6
 """Kinds of failures whose first is shown as it comes."""
@@ -390,10 +388,7 @@ class ControllingPlugin(JudgingPlugin):
         config, run, pool = self._config, self._session, self._pool
         if pool is None or config.option.collectonly or not session.items:
             return None
-        from poolproof.suites.fleet.node import RunSettings
-        from poolproof.suites.fleet.session import judge_session
-
-        settings = RunSettings(
+        settings = part("poolproof.suites.fleet.node:RunSettings")(
             make=self._runner_maker(pool.size),
             environments={name: survey.environment for name, survey in run.selection.surveys.items()},
             memory=0 if config.getoption("memory_budget") is None else run.memory_budget,
@@ -401,12 +396,13 @@ class ControllingPlugin(JudgingPlugin):
         )
         try:
             pool.begin(settings)
+            judge_session = part("poolproof.suites.fleet.session:judge_session")
             judge_session(session, pool, self._recording(), self._report, run.done.cases)
         except CANNOT_START as error:
             stop(error.args[0])
         return True
 
-    def _report(self, work: Work, judge: int) -> None:
+    def _report(self, work: Any, judge: int) -> None:
         """Report a test that judges of the fleet ran."""
         item = work.item
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -484,15 +480,11 @@ class ControllingPlugin(JudgingPlugin):
     def _further(self) -> Iterator[Callable[[Question, str], Row]]:
         """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
         if self._pool is not None:
-            from poolproof.suites.fleet.session import judge_further
-
-            yield partial(judge_further, self._pool, self._recording())
+            yield partial(part("poolproof.suites.fleet.session:judge_further"), self._pool, self._recording())
             return
         make = partial(self._runner_maker(1), most_evidence=1, shrinks=False)
         with closing(make(self._session.folder, "diagnosis", record=self._recorder.rows.append)) as runner:
             yield lambda question, backend: runner.judge_one(question, backend, repeats=False)[0]
 
-    def _recording(self) -> Recording:
-        from poolproof.suites.fleet.session import Recording
-
-        return Recording(self._session.folder, self._recorder.rows)
+    def _recording(self) -> Any:
+        return part("poolproof.suites.fleet.session:Recording")(self._session.folder, self._recorder.rows)

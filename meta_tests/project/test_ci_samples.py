@@ -23,7 +23,7 @@ import forked
 from forked import PROGRAMS, Command
 from places import ROOT
 from poolproof.backends.emulator.defects import VARIABLE
-from poolproof.reports.figures.history import read_entries
+from poolproof.reports.history.entries import read_entries
 from sessions import surroundings
 
 yaml = pytest.importorskip("yaml")

@@ -17,7 +17,7 @@ from poolproof.backends.base import Backend
 from poolproof.references.forward import forward_maximum
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
-from poolproof.reports.commands import history
+from poolproof.reports.history.commands import history
 from poolproof.reports.rows.verdicts import MEANINGS
 from poolproof.reports.terminal.command_line import EXIT_STATUSES
 from poolproof.reports.waivers import loads

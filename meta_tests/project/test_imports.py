@@ -1,15 +1,21 @@
 """Imports run one way: between rooms, between the wings of the reports, and from suites to reports through one door.
 
-A class has one name in all rooms.
+A class has one name in all rooms. Nothing imports an optional part, and without them all the core judges torch.
 """
 
 import ast
+import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+
+from places import ROOT
+from poolproof.references.kernels.compiled import VARIABLE
 
 ROOMS = ("references", "backends", "suites", "reports")
 BELOW = {
@@ -20,11 +26,12 @@ BELOW = {
 }
 """Room -> the rooms that it may import, besides itself; the commands of suites mount the score, too."""
 
-WINGS = ("rows", "clusters", "waivers", "figures", "ci", "pages", "bundle", "terminal")
+WINGS = ("rows", "clusters", "waivers", "figures", "ci", "pages", "history", "bundle", "terminal")
 """Of the reports; each may import those before it."""
 
 DOORS = (
     *("diagnosis.py", "options.py", "recorder.py", "commands.py", "plugin.py", "opening.py", "cli.py", "rerun.py"),
+    *("merge.py", "plan_rows.py", "verification.py"),
 )
 """Modules that may import whatever they mount."""
 
@@ -78,3 +85,64 @@ def test_no_class_name_is_defined_twice() -> None:
                 places[node.name].append(f"{room}/{path}:{node.lineno}")
     assert len(places) > 200
     assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+OPTIONAL = (
+    *("backends/frameworks", "backends/ascendc", "backends/emulator"),
+    *("suites/cases/lists", "suites/probe", "suites/fleet", "suites/verify"),
+    *("reports/bundle", "reports/history"),
+)
+
+PROGRAM = """
+import sys
+sys.meta_path = [finder for finder in sys.meta_path if "editable" not in f"{finder!r}"]  # of the whole suite
+from poolproof.suites.cli import main
+main()
+"""
+
+
+def part_of(path: str) -> str:
+    return next((part for part in OPTIONAL if path.startswith(f"{part}/")), "")
+
+
+def test_nothing_imports_an_optional_part() -> None:
+    """But itself; what verifies bundles needs them."""
+    against = [
+        (f"{room}/{path}", "/".join(module))
+        for room in ROOMS
+        for path, module in imports(room)
+        if (part := part_of("/".join(module) + "/")) not in ("", part_of(f"{room}/{path}"))
+        and (part_of(f"{room}/{path}"), part) != ("suites/verify", "reports/bundle")
+    ]
+    assert not against
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder to import the core from."""
+    folder = tmp_path_factory.mktemp("core")
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, folder / "poolproof" / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in OPTIONAL:
+        shutil.rmtree(folder / "poolproof" / part)
+    return folder
+
+
+def poolproof(core: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-c", PROGRAM, *arguments]
+    environment = {"PYTHONPATH": str(core), VARIABLE: "1"}
+    return subprocess.run(command, cwd=core, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_core_judges_torch(core: Path) -> None:
+    selection = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--cases", "1")
+    ended = poolproof(core, "run", "--backend", "torch-cpu", *selection, "-p", "no:cacheprovider")
+    assert "CONFORMS IN PART (exit status 0)" in ended.stdout, ended.stdout + ended.stderr
+    assert (core / "poolproof-report" / "index.html").exists()
+
+
+def test_a_part_that_is_missing_is_not_listed_or_is_named(core: Path) -> None:
+    listed = poolproof(core, "--help").stdout
+    assert "replay" in listed and not {"probe", "export", "verify", "dashboard"} & {*listed.split()}
+    ended = poolproof(core, "run", "--backend", "torch-cpu", "--probe", "--cases", "1")
+    assert (ended.returncode, "poolproof.suites.probe.command is a part" in ended.stderr + ended.stdout) == (3, True)

@@ -15,7 +15,7 @@ from forging import FORGERIES, UNTRACED, change_bundle, rewrite
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.rerun import _SAME_BITS, _comparable, _difference
+from poolproof.suites.verify.rerun import _SAME_BITS, _comparable, _difference
 
 pytest.importorskip("securesystemslib")
 

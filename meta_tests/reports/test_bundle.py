@@ -13,7 +13,7 @@ from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 from zipfile import ZipFile
 
 import pytest
@@ -21,22 +21,21 @@ import pytest
 from forging import CAUGHT, FORGERIES, UNTRACED, change_bundle, rewrite
 from poolproof.backends.building import BuildFailed, cache_folder
 from poolproof.reports import commands
-from poolproof.reports.bundle import packing, verification
+from poolproof.reports.bundle import packing
 from poolproof.reports.bundle.account import account, judged_line, left_out_line, unmet, verdict_word
 from poolproof.reports.bundle.packing import SUMS, package
-from poolproof.reports.bundle.redraw import DrawnBlock
-from poolproof.reports.bundle.verification import verify
-from poolproof.reports.figures import history
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.history import entries as history
 from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.pages.run import write_run_page
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
 from poolproof.reports.waivers import shipped, to_toml
 from poolproof.suites.plan.known import row_problem
-from poolproof.suites.plan.selection import redraw
-from poolproof.suites.rerun import REDRAW
+from poolproof.suites.plan.selection import Redrawn, redraw
+from poolproof.suites.verify import verification
+from poolproof.suites.verify.verification import verify
 from reports_made_up import Recipe, make_run
 from sessions import poolproof, run_session
 
@@ -46,11 +45,11 @@ Files = dict[str, bytes]
 
 
 @cache
-def _everything(asked: str, recorded: frozenset[tuple[tuple[str, str], int]]) -> list[DrawnBlock]:
+def _everything(asked: str, recorded: frozenset[tuple[tuple[str, str], int]]) -> list[Redrawn]:
     return list(redraw(json.loads(asked), dict(recorded)))
 
 
-def drawn_once(run: Mapping[str, Any], recorded: Mapping[tuple[str, str], int]) -> list[DrawnBlock]:
+def drawn_once(run: Mapping[str, Any], recorded: Mapping[tuple[str, str], int]) -> list[Redrawn]:
     """What `redraw` draws, once for all records that ask the same."""
     given = {name: run[name] for name in ("selection", "narrowed", "budget", "finished") if name in run}
     return _everything(json.dumps(given), frozenset(recorded.items() if "budget" in run else ()))
@@ -58,13 +57,14 @@ def drawn_once(run: Mapping[str, Any], recorded: Mapping[tuple[str, str], int]) 
 
 def verified(bundle: Path) -> tuple[Overall, list[str]]:
     """The overall verdict on a bundle, and all problems of its steps."""
-    found = verify(bundle, draw=replace(REDRAW, questions=drawn_once))
+    with patch("poolproof.suites.verify.plan_rows.redraw", drawn_once):
+        found = verify(bundle)
     return found.overall, [problem for step in found.steps for problem in step.problems]
 
 
 @pytest.mark.usefixtures("deriving_once")
 def test_a_bundle_stands_and_has_another_fingerprint_when_it_was_made_anew(bundle: Path) -> None:
-    found = verify(bundle, draw=REDRAW)
+    found = verify(bundle)
     assert found.overall is Overall.CONFORMS, found.steps
     assert any(re.match("evidence of [1-9][0-9]* cases judged again", step.text) for step in found.steps)
     assert found.verdict.startswith("violates; deviating and not waived: ")

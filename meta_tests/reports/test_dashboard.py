@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.trends import Trends
-from poolproof.reports.pages import dashboard
+from poolproof.reports.history import dashboard
+from poolproof.reports.history.dashboard import write_dashboard
+from poolproof.reports.history.entries import add, read_entries
+from poolproof.reports.history.trends import Trends
 from poolproof.reports.pages.charts import Trend, trend_charts
-from poolproof.reports.pages.dashboard import write_dashboard
 from poolproof.reports.rows.verdicts import Overall
 from reports_browser import DESK, PHONE, Visit, broken_links, chromium
 from reports_made_up import Recipe, make_run
@@ -133,7 +133,7 @@ def test_the_site_stays_small_and_whole(site: Path) -> None:
 
 
 def test_failures_that_are_left_out_are_counted(history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poolproof.reports.pages.dashboard.MAX_CASES", 1)
+    monkeypatch.setattr("poolproof.reports.history.dashboard.MAX_CASES", 1)
     write_dashboard(read_entries(history), tmp_path / "site")
     square = next((tmp_path / "site" / "squares").glob("aclnn*2d*float32*")).read_text(encoding="utf-8")
     assert "and 1 more kind" in square
@@ -142,7 +142,7 @@ def test_failures_that_are_left_out_are_counted(history: Path, tmp_path: Path, m
 
 @pytest.mark.parametrize("most", [10, 12])
 def test_few_points_of_a_long_history_keep_the_worst(history: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr("poolproof.reports.figures.trends.MAX_POINTS", most)
+    monkeypatch.setattr("poolproof.reports.history.trends.MAX_POINTS", most)
     trends = Trends(read_entries(history))
     points = trends.overall.groupby("backend")["runs"]
     assert points.size().to_list() == [most, most]

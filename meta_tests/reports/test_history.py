@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.history import ENTRY, ROWS, HistoryError, add, query, read_entries
+from poolproof.reports.history.entries import ENTRY, ROWS, HistoryError, add, query, read_entries
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from reports_made_up import Recipe, make_run

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from poolproof.reports.figures.comparison import compare
-from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.trends import IMPLEMENTATION, MAX_LIBRARIES, Trends
-from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.history.dashboard import write_dashboard
+from poolproof.reports.history.entries import add, read_entries
+from poolproof.reports.history.trends import IMPLEMENTATION, MAX_LIBRARIES, Trends
 from poolproof.reports.rows.environment import library_of, library_text
 from poolproof.reports.rows.store import read_run
 from poolproof.suites.isolation.environment import identify

@@ -12,8 +12,8 @@ import pytest
 from poolproof.reports.ci import services as ci
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.history import add, query, read_entries
-from poolproof.reports.pages.dashboard import write_dashboard
+from poolproof.reports.history.dashboard import write_dashboard
+from poolproof.reports.history.entries import add, query, read_entries
 from poolproof.reports.pages.plane import MAX_PLANES, picture
 from poolproof.reports.rows.evidence import evidence_path, program_lines, read_evidence
 from poolproof.reports.rows.schema import Row

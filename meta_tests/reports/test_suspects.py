@@ -11,8 +11,8 @@ from poolproof.references.layouts import CONTIGUOUS, LAYOUTS, MemoryLayout, exte
 from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, clusters_of, describe, headline
 from poolproof.reports.clusters.cluster import Bound
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.history import add, read_entries
-from poolproof.reports.figures.trends import issue_histories
+from poolproof.reports.history.entries import add, read_entries
+from poolproof.reports.history.trends import issue_histories
 from poolproof.reports.rows.features import READ, feature_table, features_of, geometry_of
 from poolproof.reports.rows.features import TensorLayout as Named
 from poolproof.reports.rows.schema import COLUMNS

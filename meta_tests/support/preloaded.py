@@ -22,7 +22,7 @@ _LATE = (
     *("scatter_backends", "dying_backends", "hypothesis.internal.observability", "pandas", "pyarrow.acero"),
     *("pyarrow.dataset", "pyarrow.parquet", "poolproof.reports.commands", "poolproof.reports.pages.publishing"),
     *("poolproof.reports.rows.arrow", "poolproof.reports.terminal.run", "poolproof.suites.plugin"),
-    *("poolproof.suites.rerun", "xdist.dsession"),
+    *("poolproof.suites.verify.rerun", "xdist.dsession"),
 )
 
 for _point in entry_points(group="pytest11"):

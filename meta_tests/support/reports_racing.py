@@ -5,7 +5,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from forked import FORKSERVER
-from poolproof.reports.figures.history import add
+from poolproof.reports.history.entries import add
 
 
 def race(histories: Sequence[Path], runs: Sequence[Path], writers: int) -> list[int | None]:

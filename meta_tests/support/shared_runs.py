@@ -12,10 +12,9 @@ import pytest
 
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import Verification, verify
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.rerun import REDRAW
+from poolproof.suites.verify.verification import Verification, verify
 from sessions import Ended, run_session, waiver
 
 WIDE_LANES = {VARIABLE: "wide_lanes_halved"}
@@ -47,7 +46,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 def verified(run: Path, scratch: Path) -> Verification:
     """The verification of a bundle of a run, whose plan is drawn again; the bundle stands."""
     package(run, scratch / "bundle.zip")
-    found = verify(scratch / "bundle.zip", draw=REDRAW)
+    found = verify(scratch / "bundle.zip")
     assert found.overall is Overall.CONFORMS, [problem for step in found.steps for problem in step.problems]
     return found
 

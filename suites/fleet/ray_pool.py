@@ -123,6 +123,11 @@ class RayPool:
             self._judges.append(actor.remote(self._run, number))
 
 
+def pool_of(backends: Sequence[str], address: str, resource: str | None, workers: int | None) -> RayPool:
+    """Make the pool of the options --ray, --ray-resource and --ray-workers."""
+    return RayPool(address, resource or resource_of(backends), workers)
+
+
 def resource_of(backends: Iterable[str]) -> str:
     """Return Ray's name of the devices that backends run on; `FleetError` if they need several kinds."""
     kinds = {next((kind for word, kind in _DEVICES.items() if word in name), "CPU") for name in backends}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from itertools import groupby
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
@@ -38,6 +39,13 @@ def accounts(
         questions = list(filter(asks, probe_questions(sandbox.start().subjects, formats)))
         for question, row in zip(questions, sandbox.judge(questions), strict=True):
             yield question, row["account"] or f"{row['verdict']}: {row['reason']}"
+
+
+def records_of(name: str, places: Collection[tuple[str, str]], until: float) -> Iterator[dict[str, Any]]:
+    """Yield records of the accounts of (operator, dtype) on a backend; of one that is unavailable none."""
+    with suppress(BackendUnavailable, UnknownBackend):
+        asked = accounts(name, MEMORY_FORMATS[:1], lambda each: (each.operator, each.dtype) in places, until)
+        yield from (account.to_record() for _, account in asked if isinstance(account, Account))
 
 
 def all_accounts(name: str) -> list[Account]:

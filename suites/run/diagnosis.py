@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
+from poolproof.references.optional import optional
 from poolproof.reports.clusters.cluster import Bound, FailureCluster
 from poolproof.reports.clusters.clustering import clusters_of, open_clusters
 from poolproof.reports.recorder import Done
@@ -34,9 +35,6 @@ from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import has_call
 from poolproof.suites.plan.lines import CLAIMS, further_question
 from poolproof.suites.plan.plans import Subject
-from poolproof.suites.probe.command import accounts
-from poolproof.suites.probe.experiment import Account
-from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion
 from poolproof.suites.run.interrupts import raise_lost_interrupt
 
 ROUNDS = (120, 50, 30)
@@ -86,27 +84,18 @@ def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) 
     It ends at the monotonic time ``latest``; an interrupt ends the probe alone.
     """
     wanted: dict[str, set[tuple[str, str]]] = {}
-    for cluster in clusters_of(folder):
+    records_of = optional("poolproof.suites.probe.command:records_of")
+    for cluster in clusters_of(folder) if records_of else ():
         if cluster.is_about_sums and len(wanted.setdefault(cluster.backend, set())) < _PROBED:
             wanted[cluster.backend].add(cluster.place)
     try:
         with environment_errors():
-            found = {backend: list(_accounts(backend, places, latest)) for backend, places in wanted.items()}
+            found = {backend: list(records_of(backend, places, latest)) for backend, places in wanted.items()}
             raise_lost_interrupt()
             return found
     except KeyboardInterrupt:
         say("probe interrupted: how sums are added is not told")
         return {}
-
-
-def _accounts(backend: str, places: set[tuple[str, str]], latest: float) -> Iterator[dict[str, Any]]:
-    def is_wanted(asked: ProbeQuestion) -> bool:
-        return (asked.operator, asked.dtype) in places
-
-    with suppress(BackendUnavailable, UnknownBackend):
-        for _, account in accounts(backend, MEMORY_FORMATS[:1], is_wanted, latest):
-            if isinstance(account, Account):
-                yield account.to_record()
 
 
 def narrow_down(

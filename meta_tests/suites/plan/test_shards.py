@@ -19,10 +19,10 @@ from poolproof.reports.rows.merging import CannotMerge
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
+from poolproof.suites.merge import merge as command
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import Shard, balance, mandatory
-from poolproof.suites.rerun import merge as command
 from sessions import run_session
 from shared_runs import made_once, verified
 

@@ -14,8 +14,6 @@ from poolproof.backends.abilities import ALL, Abilities
 from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.operators import OPERATORS
-from poolproof.reports.bundle.redraw import plan_problems
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.clusters import FailureCluster, cluster_failures
 from poolproof.reports.clusters.clustering import open_clusters
 from poolproof.reports.clusters.describing import probe_lines
@@ -31,9 +29,11 @@ from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import further_question, further_question_of
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.plan.selection import redraw_further
-from poolproof.suites.rerun import REDRAW, rejudge, sample
 from poolproof.suites.run import diagnosis, interrupts
 from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down, probe_sums
+from poolproof.suites.verify.plan_rows import plan_problems
+from poolproof.suites.verify.rerun import rejudge, sample
+from poolproof.suites.verify.verification import verify
 from sessions import run_session
 from shared_runs import WIDE_LANES
 from shared_runs import judged_with_wide_lanes as judged
@@ -245,7 +245,7 @@ def test_further_cases_count_for_no_plan(diagnosed: Path, digest: Digest) -> Non
 
 
 def test_its_bundle_stands_and_its_further_rows_say_what_follows_from_their_cases(diagnosed: Path) -> None:
-    found = verify(diagnosed / "bundle.zip", draw=REDRAW)
+    found = verify(diagnosed / "bundle.zip")
     assert found.overall is Overall.CONFORMS, [step.problems for step in found.steps]
     assert any("the others are" in step.text for step in found.steps)
     row = next(row for row in read_rows(diagnosed / "run").to_pylist() if row["aspect"] == DIAGNOSIS)
@@ -260,7 +260,7 @@ def test_a_further_row_that_is_none_is_told(diagnosed: Path, tmp_path: Path) -> 
     folders = [Path(shutil.copytree(diagnosed / "run", tmp_path / name)) for name in ("other", "planned")]
     rewrite(folders[0], lambda rows: [row | {"planes": 7} if row["aspect"] == DIAGNOSIS else row for row in rows])
     rewrite(folders[1], lambda rows: [row | further if row["verdict"] in FAILED else row for row in rows])
-    other, planned = (list(plan_problems(read_digest(folder), REDRAW)) for folder in folders)
+    other, planned = (list(plan_problems(read_digest(folder))) for folder in folders)
     assert other and all("diagnosis-values" in problem and "says planes 7" in problem for problem in other)
     assert any("was planned and has no row" in problem for problem in planned)
 

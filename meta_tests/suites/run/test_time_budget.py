@@ -20,7 +20,6 @@ from poolproof.backends.aclnn.sequences import ACTIONS
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.bundle.packing import package
-from poolproof.reports.bundle.verification import verify
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.schema import Row
@@ -34,9 +33,9 @@ from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import mandatory
-from poolproof.suites.rerun import REDRAW
 from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.time_budget import Budget, parse_time, parts
+from poolproof.suites.verify.verification import verify
 from scatter_backends import stores
 from sessions import run_session
 from shared_runs import verified
@@ -196,7 +195,7 @@ def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_p
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
     rewrite(folder, lambda rows: [row for number, row in enumerate(rows) if number != 2])
     package(folder, tmp_path / "another.zip")
-    found = verify(tmp_path / "another.zip", draw=REDRAW)
+    found = verify(tmp_path / "another.zip")
     assert any("was planned and has no row" in problem for step in found.steps for problem in step.problems)
 
 

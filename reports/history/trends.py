@@ -11,8 +11,8 @@ import pandas as pd
 
 from poolproof.reports.clusters import FailureCluster, clusters_of, describe
 from poolproof.reports.figures.conclusion import is_narrowed
-from poolproof.reports.figures.history import Entries, connect
 from poolproof.reports.figures.tables import records
+from poolproof.reports.history.entries import Entries, connect
 from poolproof.reports.rows.store import NotARun
 
 IMPLEMENTATION = ("backend", "product", "library")

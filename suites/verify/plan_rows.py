@@ -1,30 +1,23 @@
-"""Comparison of a run's rows with its plan, whose cases are drawn again.
-
-Who draws is not known here: `Redraw` is handed in by whoever can.
-"""
+"""Comparison of a run's rows with its plan, whose cases are drawn again."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import PLANNED
-from poolproof.reports.rows.evidence import Evidence
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
+from poolproof.suites.plan.known import record_problems, row_problem
+from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further
 
 PlannedRow = tuple[Row, tuple[str, ...]]
 """Columns that describe a question, and the checks that judge it if it conforms."""
-
-DrawnBlock = tuple[str, str, list[PlannedRow]]
-"""Backend, block, and its questions; the block without a name holds what the backend does not support."""
 
 _AUXILIARY = (
     pc.field("case_id").is_valid()
@@ -34,60 +27,39 @@ _AUXILIARY = (
 """Auxiliary calls of planned ones that deviate by themselves; of no block, and nobody gains by inventing one."""
 
 
-@dataclass(frozen=True)
-class Redraw:
-    """All that a run had to judge, from its record alone.
-
-    ``questions`` block by block, given how many rows (backend, block) have, the ``mandatory`` groups, and how many
-    cases the whole plan has; all raise `BadInput` where the record does not say.
-    ``further`` returns what the row of a further case, which is in no plan, has to say; `BadInput` where it is of none.
-    What is known besides, without any device: ``record`` yields what the record of a
-    run says otherwise, ``row`` returns what a row does, and ``evidence`` what that of a row's case, or of its shrunk
-    one, does; empty texts where nothing contradicts.
-    """
-
-    questions: Callable[[Mapping[str, Any], Mapping[tuple[str, str], int]], Iterable[DrawnBlock]]
-    mandatory: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
-    plan_cases: Callable[[Mapping[str, Any]], int]
-    further: Callable[[Row], PlannedRow]
-    record: Callable[[Mapping[str, Any]], Iterable[str]]
-    row: Callable[[Row, Mapping[str, Any]], str]
-    evidence: Callable[[Row, Evidence, bool], str]
-
-
 _KNOWN = ["case_id", "backend", "product", "operator", "dtype", "verdict", "reason", "case", "model", "given"]
 """Columns of what is known without a device."""
 
 
-def plan_problems(digest: Digest, draw: Redraw) -> Iterator[str]:
+def plan_problems(digest: Digest) -> Iterator[str]:
     """Yield what is wrong: each question has exactly one row, which describes it; no row is about anything else."""
-    if draw.mandatory(digest.run) != digest.run["mandatory"]:
+    if mandatory(digest.run) != digest.run["mandatory"]:
         yield "run.json has other mandatory groups than the plan that it names"
-    if (whole := draw.plan_cases(digest.run)) != digest.run.get("plan_cases"):
+    if (whole := plan_cases(digest.run)) != digest.run.get("plan_cases"):
         yield f"the whole plan has {whole:,} cases, which run.json does not say"
-    yield from draw.record(digest.run)
+    yield from record_problems(digest.run)
     everything = read_rows(digest.folder)
     for row in (row for batch in everything.select(_KNOWN).to_batches() for row in batch.to_pylist()):
-        if problem := draw.row(row, digest.run):
+        if problem := row_problem(row, digest.run):
             yield f"case {row['case_id']} on {row['backend']} {problem}"
-    yield from _further_problems(everything.filter(~PLANNED).to_pylist(), draw.further)
+    yield from _further_problems(everything.filter(~PLANNED).to_pylist())
     rows = everything.filter(~_AUXILIARY & PLANNED)
     numbers = defaultdict[tuple[str, str], list[int]](list)
     for number, row in enumerate(rows.select(["backend", "block"]).to_pylist()):
         numbers[row["backend"], row["block"] or ""].append(number)
     recorded = {name: len(found) for name, found in numbers.items()}
-    for backend, block, planned in draw.questions(digest.run, recorded):
+    for backend, block, planned in redraw(digest.run, recorded):
         found = rows.take(pa.array(numbers.pop((backend, block), []), pa.int64())).to_pylist()
         yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
     for backend, block in numbers:
         yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
 
 
-def _further_problems(rows: list[Row], further: Callable[[Row], PlannedRow]) -> Iterator[str]:
+def _further_problems(rows: list[Row]) -> Iterator[str]:
     """Yield rows of further cases that do not say what follows from their case."""
     for row in rows:
         try:
-            problem = _difference(further(row), row)
+            problem = _difference(redraw_further(row), row)
         except BadInput as error:
             problem = f"is of no further case: {error}"
         if problem:

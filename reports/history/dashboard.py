@@ -23,11 +23,11 @@ import pandas as pd
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.comparison import Comparison, compare
 from poolproof.reports.figures.conclusion import in_part, is_narrowed
-from poolproof.reports.figures.history import Entries
 from poolproof.reports.figures.quantities import CORRECTLY_ROUNDED
 from poolproof.reports.figures.quantities import LEAST_MARGIN as _LEAST_MARGIN
 from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.figures.trends import IMPLEMENTATION, MATRIX_CELL, Trends, issue_histories
+from poolproof.reports.history.entries import Entries
+from poolproof.reports.history.trends import IMPLEMENTATION, MATRIX_CELL, Trends, issue_histories
 from poolproof.reports.pages.charts import COLOURS, Trend, trend_charts
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page

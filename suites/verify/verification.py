@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -22,16 +21,15 @@ from typing import Any
 from zipfile import ZipFile
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.account import judged_line, left_out_line, unmet, verdict_word
-from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, check_decoded_sizes, opened, unpack
+from poolproof.reports.bundle.archive import NotABundle, opened
 from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
-from poolproof.reports.bundle.redraw import Redraw, plan_problems
-from poolproof.reports.figures.digest import Digest, judging_day, read_digest, waivers_of
+from poolproof.reports.bundle.unpacking import RECORDED, file_hash, hash_problems, read_small, unpacked_run
+from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
 from poolproof.reports.rows.environment import suite_identity
@@ -43,12 +41,8 @@ from poolproof.reports.rows.text import count_of, visible
 from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.waivers import Waivers
 from poolproof.reports.waivers.review import scope_columns
-
-_MAX_TEXT = 64 << 20
-"""Bytes of run.json and of the sums, which are read as a whole."""
-
-_RECORDED = re.compile(r"run\.json|rows/[^/]+\.(parquet|jsonl)|evidence/(shrunk/)?[^/]+\.npz")
-"""Members that a run recorded; everything else in a bundle follows from them."""
+from poolproof.suites.judging.evidence import contradiction
+from poolproof.suites.verify.plan_rows import plan_problems
 
 
 @dataclass(frozen=True)
@@ -96,29 +90,29 @@ class Verification:
 def verify(
     bundle: Path,
     fingerprint: str | None = None,
-    draw: Redraw | None = None,
     signer: tuple[Path, Path] | None = None,
     agreed: Sequence[Path] = (),
     required: Sequence[str] = (),
 ) -> Verification:
     """Check a bundle without any network or backend; `NotABundle` if the file is none.
 
-    ``fingerprint`` is what the other party says the bundle has; ``draw`` draws the run's questions again;
-    ``signer`` is the public key that it must be signed with, and the attestation. If there are files of ``agreed``
-    waivers, no others but those of the suite are accepted. ``required`` are requirements of `unmet`.
+    ``fingerprint`` is what the other party says the bundle has; ``signer`` is the public key that it must be signed
+    with, and the attestation. If there are files of ``agreed`` waivers, no others but those of the suite are accepted.
+    ``required`` are requirements of `unmet`.
     """
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         if SUMS not in archive.namelist():
             raise NotABundle(f"{bundle} is no bundle: it has no {SUMS}")
-        sums = _read_small(archive, SUMS)
+        sums = read_small(archive, SUMS)
         actual = hashlib.sha256(sums).hexdigest()
         steps = []
         if fingerprint:
             other = [] if actual == fingerprint.lower() else [f"the fingerprint is {actual}, not {fingerprint}"]
             steps.append(_step("the fingerprint is the one given", other))
-        steps.append(_hash_step(archive, sums))
+        files, changed = hash_problems(archive, sums)
+        steps.append(_step(f"{count_of(files, 'file')}, all as they were hashed", changed))
         try:
-            digest = _unpacked(archive, Path(scratch) / "run", bundle)
+            digest = unpacked_run(archive, Path(scratch) / "run", bundle)
         except BadInput as error:
             steps.append(Step("", (f"the run in it cannot be read: {error}",)))
             return Verification(actual, tuple(steps))
@@ -132,7 +126,7 @@ def verify(
             vouches += f"; an attestation lies beside it, unread: {beside.name}"
         if agreed:
             steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
-        steps += _run_steps(archive, digest, draw, Path(scratch) / "again")
+        steps += _run_steps(archive, digest, Path(scratch) / "again")
         for each in required:
             missed = [f"--require {each}: {why}"] if (why := unmet(digest, each)) else []
             steps.append(Step(f"as required: {each}", tuple(missed), Overall.UNMET))
@@ -140,73 +134,17 @@ def verify(
         return Verification(actual, tuple(steps), _in_words(digest), lines)
 
 
-@contextmanager
-def unpacked(bundle: Path) -> Iterator[Digest]:
-    """Unpack what a bundle's run recorded into a temporary folder; `BadInput` says what is damaged or unreadable."""
-    with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
-        hashed = _hash_step(archive, _read_small(archive, SUMS) if SUMS in archive.namelist() else b"")
-        if hashed.problems:
-            raise NotABundle(f"{bundle} is damaged: {hashed.problems[0]}")
-        yield _unpacked(archive, Path(scratch), bundle)
-
-
-def _unpacked(archive: ZipFile, folder: Path, bundle: Path) -> Digest:
-    """Read the run of a bundle, unpacked into a folder; `NotABundle` names the bundle, not that folder."""
-    recorded = [name for name in archive.namelist() if _RECORDED.fullmatch(name)]
-    if "run.json" in recorded:
-        _read_small(archive, "run.json")
-    for name in recorded:
-        unpack(archive, name, folder / name)
-    try:
-        check_decoded_sizes(folder)
-        return read_digest(folder)
-    except BadInput as error:
-        raise NotABundle(str(error).replace(str(folder), str(bundle))) from error
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:
-        raise NotABundle(f"its record is damaged ({type(error).__name__}: {error})") from error
-
-
-def _run_steps(archive: ZipFile, digest: Digest, draw: Redraw | None, scratch: Path) -> Iterator[Step]:
+def _run_steps(archive: ZipFile, digest: Digest, scratch: Path) -> Iterator[Step]:
     yield _suite_step(digest.run)
     yield _schema_step(digest.folder)
     rows = _step("each row's verdict agrees with its findings and the waivers", _row_problems(digest))
     yield rows
-    yield _evidence_step(digest.folder, draw)
+    yield _evidence_step(digest.folder)
     for sentence, found in contradictions(digest) if digest.run["suite"] == suite_identity() else ():
         yield _step(sentence, found)
-    if draw is not None:
-        yield _plan_step(digest, draw)
+    yield _plan_step(digest)
     if not rows.problems:
         yield _derived_step(archive, digest, scratch)
-
-
-def _read_small(archive: ZipFile, member: str) -> bytes:
-    if archive.getinfo(member).file_size > _MAX_TEXT:
-        raise NotABundle(f"{member} has more than {_MAX_TEXT:,} bytes")
-    try:
-        return archive.read(member)
-    except UNREADABLE as error:
-        raise NotABundle(f"{member} cannot be unpacked: {error}") from error
-
-
-def _hash_step(archive: ZipFile, sums: bytes) -> Step:
-    lines = sums.decode("utf-8", errors="replace").splitlines()
-    expected = {name: value for value, _, name in (line.partition("  ") for line in lines)}
-    present = set(archive.namelist()) - {SUMS}
-    problems = [f"removed: {name}" for name in sorted(set(expected) - present)]
-    problems += [f"added: {name}" for name in sorted(present - set(expected))]
-    both = sorted(present & set(expected))
-    problems += [f"changed: {name}" for name in both if _hash(archive, name) != expected[name]]
-    return _step(f"{count_of(len(expected), 'file')}, all as they were hashed", problems)
-
-
-def _hash(archive: ZipFile, name: str) -> str:
-    """Hash a file by SHA-256; empty when the archive itself finds it damaged."""
-    try:
-        with archive.open(name) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-    except UNREADABLE:
-        return ""
 
 
 def _suite_step(run: Mapping[str, Any]) -> Step:
@@ -236,14 +174,14 @@ def _schema_step(folder: Path) -> Step:
     return _step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems[: len(others)] or problems)
 
 
-def _plan_step(digest: Digest, draw: Redraw) -> Step:
+def _plan_step(digest: Digest) -> Step:
     """Hold the planned questions against the rows; of another suite's plan nothing can be said."""
     if digest.run["suite"] != suite_identity():
         return Step("", ("its cases were drawn by another suite: not drawn again",), Overall.INCOMPLETE)
     further = digest.conclusion.further
     others = f"; the others are {count_of(further, 'further case')}" if further else " and no other rows"
     try:
-        return _step(f"the plan, drawn again, has one row for each of its cases{others}", plan_problems(digest, draw))
+        return _step(f"the plan, drawn again, has one row for each of its cases{others}", plan_problems(digest))
     except BadInput as error:
         return Step("", (f"its cases cannot be drawn again: {error}",))
 
@@ -253,7 +191,7 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
     if digest.run["suite"] != suite_identity():
         stored, now = "unreadable", digest.conclusion.overall.word
         with suppress(BadInput, KeyError):
-            text = _read_small(archive, VERDICT).decode(errors="replace")
+            text = read_small(archive, VERDICT).decode(errors="replace")
             stored = str(parse_record(text, VERDICT, NotABundle, ["verdict"])["verdict"])
         problems = [] if stored == now else [f"the verdict is stored as {stored!r}, and the rows say {now!r}"]
         return _step("the verdict follows from the rows", problems)
@@ -261,12 +199,12 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
         derived = derived_files(digest, scratch)
     except (BadInput, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return Step("", (f"tables cannot be made from the rows: {type(error).__name__}: {error}",))
-    present = {name for name in archive.namelist() if name != SUMS and not _RECORDED.fullmatch(name)}
+    present = {name for name in archive.namelist() if name != SUMS and not RECORDED.fullmatch(name)}
     problems = [f"{name} follows from no row" for name in sorted(present - set(derived))]
     problems += [f"{name} is missing" for name in sorted(set(derived) - present)]
     for name in sorted(present & set(derived)):
         with derived[name].open("rb") as file:
-            if _hash(archive, name) != hashlib.file_digest(file, "sha256").hexdigest():
+            if file_hash(archive, name) != hashlib.file_digest(file, "sha256").hexdigest():
                 problems.append(f"{name} does not follow from the rows")
     judged = count_of(digest.conclusion.totals["judged"], "judged case")
     return _step(f"verdict and tables follow from {judged}", problems)
@@ -349,7 +287,7 @@ _OF_EVIDENCE = (
 )
 
 
-def _evidence_step(folder: Path, draw: Redraw | None) -> Step:
+def _evidence_step(folder: Path) -> Step:
     """Judge each stored output again, and hold evidence against its row and what follows from its case."""
     paths = sorted((folder / "evidence").glob("*.npz"))
     paths += sorted((folder / "evidence" / "shrunk").glob("*.npz"))
@@ -357,11 +295,11 @@ def _evidence_step(folder: Path, draw: Redraw | None) -> Step:
     by_stem = defaultdict[str, list[Row]](list)  # several where a case is asked for several claims
     for row in read_rows(folder, _OF_EVIDENCE, wanted).to_pylist():
         by_stem[case_name(row["case_id"], row["backend"])].append(row)
-    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem], draw) for path in paths))
+    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem]) for path in paths))
     return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)
 
 
-def _contradicting_evidence(path: Path, rows: Sequence[Row], draw: Redraw | None) -> str:
+def _contradicting_evidence(path: Path, rows: Sequence[Row]) -> str:
     """Return what is wrong with a file of evidence, given the rows of its case; empty when one agrees."""
     is_shrunk = path.parent.name == "shrunk"
     try:
@@ -371,7 +309,7 @@ def _contradicting_evidence(path: Path, rows: Sequence[Row], draw: Redraw | None
     found = []
     for row in (row for row in rows if row["shrunk"] or not is_shrunk):
         problem = "" if is_shrunk else _disagreement(evidence, row)
-        found.append(problem or (draw.evidence(row, evidence, is_shrunk) if draw else ""))
+        found.append(problem or contradiction(row, evidence, is_shrunk))
     problem = min(found, key=bool, default="belongs to no row")
     return f"{path.name} {problem}" if problem else ""
 

@@ -1,4 +1,4 @@
-"""Commands that redraw the cases of a run: to merge its shards, to verify its bundle, to judge some of it again.
+"""Judging some of a bundle again.
 
 ``rerun`` is a counterparty's test of a bundle: some of its cases, drawn at random, judged on another machine. Verdicts
 must agree, and of equal bits the statistics; where a call is deterministic, other bits than in the bundle are counted.
@@ -30,9 +30,7 @@ from rich.text import Text
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.backends.registry import is_installed
 from poolproof.reports.bundle.account import identity
-from poolproof.reports.bundle.redraw import Redraw
-from poolproof.reports.bundle.verification import unpacked
-from poolproof.reports.commands import merge_with, verify_with
+from poolproof.reports.bundle.unpacking import unpacked
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.rows.checks import DIAGNOSIS
 from poolproof.reports.rows.environment import library_contents
@@ -47,20 +45,13 @@ from poolproof.reports.terminal.painting import console, ending
 from poolproof.reports.waivers import Waivers
 from poolproof.suites.isolation.survey import surveyed
 from poolproof.suites.judging.budget import allow_free_memory
-from poolproof.suites.judging.evidence import contradiction
 from poolproof.suites.judging.question import Question
 from poolproof.suites.options import BACKEND, library_options
-from poolproof.suites.plan.known import record_problems, row_problem
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
-from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further, redraw_questions
+from poolproof.suites.plan.selection import redraw_questions
 from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
-
-REDRAW = Redraw(redraw, mandatory, plan_cases, redraw_further, record_problems, row_problem, contradiction)
-
-merge = merge_with(mandatory)
-verify = verify_with(REDRAW)
 
 _KEY = ("backend", "block", "case_id")
 _key = itemgetter(*_KEY)
