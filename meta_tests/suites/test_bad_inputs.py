@@ -349,13 +349,6 @@ def test_every_parameter_is_needed_with_its_value(name: tuple[str, ...], found: 
         hold(ended.output, "Missing")
 
 
-def test_every_option_of_a_session_is_tried() -> None:
-    listed = {line.split()[0] for line in poolproof("run", "--help").output.splitlines() if line.startswith("  --")}
-    tried = {word.partition("=")[0] for _, line, _ in rows(SESSIONS) for word in line.split()}
-    flags = {"--probe", "--no-shrink", "--strict-waivers", "--keep-going"}
-    assert listed - {"--aclnn-library", "--backend"} - flags <= tried
-
-
 WINDOWED: dict[str, Any] = {
     "operator": "MaxPool2dWithIndicesBackward",
     "shape": [1, 1, 4, 4],

@@ -11,7 +11,7 @@ import pytest
 
 from holding import holding
 from poolproof.backends.base import Call, Outcome, Tensor
-from poolproof.references.layouts import DRAWN, LAYOUTS, TAGS, MemoryLayout, suitable
+from poolproof.references.layouts import LAYOUTS, TAGS, MemoryLayout
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.score.hunt import HONEST, answers
@@ -216,18 +216,6 @@ def test_indices_of_the_forward_are_not_put_where_indices_share_memory() -> None
     )
     row = CaseQuestion(Case.from_json(case), holding("interval", "round_trip")).judge(Scatter())
     assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "interval", "round_trip"])
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (1, 5, 1, 1, 1), (3, 1, 1, 1, 4), (0, 5, 2, 3, 4), (5, 4, 4, 4)])
-def test_what_suits_differs_from_contiguous_where_there_are_elements(shape: tuple[int, ...]) -> None:
-    """`suitable` looks at which axes are longer than 1, and at no lengths: the lengths agree with it."""
-    dense = MemoryLayout("contiguous").place(shape, 3)
-    marked = {name for name, view in LAYOUTS.items() if view.marked}
-    suiting = set(suitable(DRAWN, shape, 3, "ncdhw")) - marked
-    assert suiting == {name for name in DRAWN if MemoryLayout(name).suits(shape, 3)} - marked
-    for name in suiting:
-        strides = zip(MemoryLayout(name).place(shape, 3).strides, dense.strides, shape, strict=True)
-        assert any(own != usual and size > 1 for own, usual, size in strides)
 
 
 # Sizes at which counters end: which plan asks them, and a kernel that loses planes behind one is found.

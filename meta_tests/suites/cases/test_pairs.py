@@ -53,11 +53,6 @@ def possible(scope: Scope) -> set[tuple[str, str]]:
     return {PLACES[place] for place in np.flatnonzero(met.any(axis=0) | met.any(axis=1))}
 
 
-def test_every_class_of_a_factor_can_be_somewhere() -> None:
-    alone = {("index dtype", "int8")}  # that of masks, which have no other
-    assert set().union(*(possible(scope_on(name)) for name in OPERATORS)) == {*PLACES} - alone
-
-
 def test_what_a_scope_lacks_is_not_possible_there() -> None:
     dilated, anywhere = {("dilation", "past the stride")}, possible(scope_on(BACKWARD))
     assert dilated < anywhere

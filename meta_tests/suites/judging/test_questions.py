@@ -19,7 +19,7 @@ from poolproof.reports.rows.features import DATA
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists.entry import Entry
+from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.sequences import CallSequence
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers

@@ -40,16 +40,6 @@ def stopped(here: Path, words: str, number: int, is_due: Callable[[Path], object
     return tables.load(here / "out")
 
 
-def test_workers_and_processes_judge_the_same_cases(tmp_path: Path) -> None:
-    ids = []
-    for folder, more in (("one", ""), ("two", "-n 2"), ("other", "--seed 1")):
-        words = f"--backend scatter_backends:honest --cases 6 {ASPECTS} {SMALL} {more}"
-        _, rows = judged(tmp_path, words, 0, folder)
-        ids.append(sorted(zip(rows["block"].fillna(""), rows["case_id"].fillna(""), strict=True)))
-    assert ids[0] == ids[1]
-    assert sorted(case for _, case in ids[0]) != sorted(case for _, case in ids[2])
-
-
 def test_a_worker_takes_a_block_at_a_time(tmp_path: Path) -> None:
     """Of many blocks each gets two to begin with: whoever got more would hold them back from one that has nothing."""
     words = f"--backend scatter_backends:honest --cases 1 --operator MaxPool2dWithIndicesBackward {ASPECTS}"
