@@ -148,9 +148,6 @@ def test_nothing_is_made_that_is_too_large_or_whose_windows_have_no_cells_unless
     assert changed(whole, {"dilation": [2, 1]}) is None
 
 
-PLAIN = Case.of("MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
-
-
 def test_pairs_differ_in_each_parameter_in_both_orders_each_at_a_place_of_its_own() -> None:
     case = Case.of("MaxPool2dWithIndices", index_dtype="int32", shape=(1, 2, 9, 8), kernel_size=(3,), stride=(2,))
     orders: dict[str, set[bool]] = {}
