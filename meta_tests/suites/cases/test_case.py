@@ -14,18 +14,12 @@ from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.varying import (
     MAX_ELEMENTS,
-    alternatives,
     changed,
     differing_in_one,
-    neighbours,
     pairs_one_apart,
     parameters,
     spelled,
-    twin,
 )
-from poolproof.suites.plan.aspects import CASE_ASPECTS
-from poolproof.suites.plan.plans import PLANS, blocks, subjects
-from scatter import Scatter
 
 
 def test_the_id_is_that_of_the_content() -> None:
@@ -154,50 +148,6 @@ def test_nothing_is_made_that_is_too_large_or_whose_windows_have_no_cells_unless
     assert changed(whole, {"dilation": [2, 1]}) is None
 
 
-def test_alternatives_differ_in_a_flag_a_layout_or_the_batch_axis() -> None:
-    sliced = (("grad_output", "sliced"), ("indices", "sliced"))
-    case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 3, 8, 8), kernel_size=(2, 2), layouts=sliced)
-    made = [changed(case, change) for change in alternatives(case)]
-    assert case not in made
-    assert {other.layouts for other in made if other} >= {(), (("grad_output", "sliced"),), (("indices", "sliced"),)}
-    assert {other.attributes.rounds_up for other in made if other} == {True, False}
-    assert (3, 8, 8) in {other.shape for other in made if other}
-    ones = changed(case, {"gradient": "ones"})
-    assert ones is not None
-    assert (ones.gradient, ones.shape, ones.layouts) == ("ones", case.shape, case.layouts)
-    assert changed(case, {"dtype": "float1"}) is None
-
-
-PLAIN = Case.of("MaxPool3dWithArgmaxBackward", shape=(2, 3, 6, 7, 8), kernel_size=(2,), stride=(2,))
-
-
-def test_a_twin_has_the_same_tensors_and_other_windows() -> None:
-    planned = blocks(subjects("scatter", Scatter()), [CASE_ASPECTS["state"]], PLANS["smoke"], 0)
-    asked = [question.case for block in planned for question in block.questions()]
-    found = [(case, other) for case in asked if (other := twin(case)) is not None]
-    assert len(found) > 100
-    apart = {"kernel_size": (), "stride": ()}
-    for case, other in found:
-        assert other.pooled_shape == case.pooled_shape
-        assert other.layouts == case.layouts
-        assert replace(other, attributes=case.attributes) == case
-        assert other.attributes.sizes != case.attributes.sizes
-        assert replace(other.attributes, **apart) == replace(case.attributes, **apart)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case.of("AdaptiveMaxPool2dBackward", shape=(2, 3, 6, 7), output_size=(2, 3)),
-        replace(PLAIN, shape=(0, 3, 6, 7, 8)),
-        Case.of("MaxPool2dWithIndices", shape=(1, 1, 2, 2), kernel_size=(1,), stride=(1,)),
-    ],
-    ids=["adaptive", "empty", "one cell per window, no room for two"],
-)
-def test_some_cases_have_no_twin(case: Case) -> None:
-    assert twin(case) is None
-
-
 def test_pairs_differ_in_each_parameter_in_both_orders_each_at_a_place_of_its_own() -> None:
     case = Case.of("MaxPool2dWithIndices", index_dtype="int32", shape=(1, 2, 9, 8), kernel_size=(3,), stride=(2,))
     orders: dict[str, set[bool]] = {}
@@ -247,13 +197,3 @@ def test_of_a_large_case_others_differ_in_one_parameter_with_each_seed() -> None
     assert {len(others) for others in found} == {4}
     assert len({each.to_json() for others in found for each in others}) > len(differing_in_one(small)) > 12
     assert differing_in_one(huge) == []
-
-
-def test_neighbours_are_legal_and_near() -> None:
-    found = neighbours(PLAIN)
-    assert len(found) == 4
-    assert found[-1] == replace(
-        PLAIN, **{name: getattr(found[-1], name) for name in ("gradient", "values", "indices", "seed")}
-    )
-    assert all(Case.from_json(case.to_json()) == case and case.operator == PLAIN.operator for case in found)
-    assert PLAIN not in found

@@ -257,11 +257,6 @@ def test_indices_are_stored_as_a_backend_takes_them(tmp_path: Path, index_dtypes
     assert case_of(entry).indices == "forward"
 
 
-def test_a_wrong_row_is_a_line_too(tmp_path: Path) -> None:
-    (entry,) = read(tmp_path, "wrong")
-    assert parse_line(entry.to_json()) == entry
-
-
 @pytest.mark.parametrize("rest", ["", ',"row":"x","name":"b"', ',"row":1,"name":""'])
 def test_a_line_that_is_half_of_a_row_is_refused(rest: str) -> None:
     with pytest.raises(CaseError, match="a row of a list has"):

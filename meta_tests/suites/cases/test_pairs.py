@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holding import holding
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.coverage import factor_coverage
@@ -20,7 +19,6 @@ from poolproof.suites.cases.pairs import completing, row_of, stored
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, scope_of
-from scatter import Scatter, fault
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
 
@@ -51,11 +49,6 @@ def test_stored_classes_are_those_of_the_stored_cases(name: str, size: int, one_
 def possible(scope: Scope) -> set[tuple[str, str]]:
     met = space_of(scope).possible(2)
     return {PLACES[place] for place in np.flatnonzero(met.any(axis=0) | met.any(axis=1))}
-
-
-def test_every_class_of_a_factor_can_be_somewhere() -> None:
-    alone = {("index dtype", "int8")}  # that of masks, which have no other
-    assert set().union(*(possible(scope_on(name)) for name in OPERATORS)) == {*PLACES} - alone
 
 
 def test_what_a_scope_lacks_is_not_possible_there() -> None:
@@ -125,31 +118,3 @@ def test_an_empty_call_visits_its_emptiness_alone() -> None:
     met = np.argwhere(empty.space.possible(2) & ~pairs.left)
     assert len(met) == pairs.visited > 0
     assert all(("batch", "empty") in {PLACES[first], PLACES[second]} for first, second in met)
-
-
-@fault("store")
-def loses_tagged_gaps(self, call, values):
-    """Loses its sums where a tag and a gradInput that is not packed meet."""
-    output = call.tensors["grad_input"]
-    is_packed = np.moveaxis(output.array, 1, -1).flags.c_contiguous
-    Scatter.store(self, call, values if is_packed or not output.tag else np.zeros_like(values))
-
-
-@fault("store")
-def loses_ceiled_gaps(self, call, values):
-    """Loses its sums where ceil_mode and a strided gradOutput meet."""
-    is_dense = call.tensors["grad_output"].array.flags.c_contiguous
-    Scatter.store(self, call, values if is_dense or not call.attributes.rounds_up else np.zeros_like(values))
-
-
-@pytest.mark.parametrize(("aspect", "backend"), [("tagged", loses_tagged_gaps()), ("layouts", loses_ceiled_gaps())])
-def test_the_smoke_plan_finds_a_defect_where_two_classes_meet(aspect: str, backend: Scatter) -> None:
-    subject = Subject("npu", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int32", tags=("NHWC",))
-    blocks = CASE_ASPECTS[aspect].blocks(subject, PLANS["smoke"], 0)
-    asked = [question for block in blocks for question in block.questions()]
-    rows = [(question, CaseQuestion(question.case, holding("interval")).judge(backend)) for question in asked]
-    found = [question.case for question, row in rows if row["verdict"] == "violates"]
-    assert found
-    assert not any(dict.fromkeys(layout for _, layout in case.layouts).keys() == {"nhwc"} for case in found)
-    honest = (CaseQuestion(case, holding("interval")).judge(Scatter()) for case in found)
-    assert {row["verdict"] for row in honest} == {"conforms"}

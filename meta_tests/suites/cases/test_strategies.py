@@ -3,11 +3,8 @@
 import functools
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +15,10 @@ from poolproof.references.geometry import windowed_axis
 from poolproof.references.layouts import DRAWN, LAYOUTS, MemoryLayout
 from poolproof.references.operators import BACKWARDS, OPERATORS, Operator
 from poolproof.references.windows import Windowed
-from poolproof.reports.rows.factors import FACTORS, Scope, classes_of
-from poolproof.reports.rows.features import features_of
-from poolproof.reports.rows.meetings import COLUMNS, Space
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import derive_seed, generate
 from poolproof.suites.cases.memory import POISONS, as_bits, holds_poison
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.cases.pairs import row_of
-from poolproof.suites.cases.recipes import gradients
 from poolproof.suites.cases.recipes import stream as streams
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -63,52 +55,6 @@ def test_every_draw_is_legal(operator: Operator, aspect: CaseAspect) -> None:
             assert case.planes * case.plane_windows <= 40_000
 
 
-OF_GEOMETRY = (
-    *("batch", "channels", "shape of a plane", "axis of length 1", "windows per plane"),
-    *("windows over one cell", "kernel against stride", "dilation", "padding", "last window", "stride list"),
-    *("a dilation that differs by axis", "output against input"),
-)
-"""Factors of which the usual draw visits every class."""
-
-ALSO: dict[str, dict[str, Callable[[Any], bool]]] = {
-    "MaxPool3dWithArgmaxBackward": {
-        "planes around 16": lambda case: case.planes in (15, 16, 17),
-        "planes around 64": lambda case: case.planes in (63, 64, 65),
-        "length around 32": lambda case: bool({31, 32, 33} & set(case.spatial_shape)),
-        "uneven spatial axes": lambda case: len(set(case.spatial_shape)) == 3,
-        "kernel beyond the input": lambda case: any(axis.positions.shape[1] > axis.size for axis in case.axes),
-        "cells in no window": lambda case: any(axis.coverage().min() == 0 for axis in case.axes),
-    },
-    "AdaptiveMaxPool3dBackward": {
-        "one axis not divisible": lambda case: sum(axis.size % axis.windows != 0 for axis in case.axes) == 1
-    },
-}
-
-
-@pytest.mark.parametrize("name", ALSO)
-def test_geometries_visit(name: str) -> None:
-    stored, visits = [*Space(Scope(OPERATORS[name], ("int64",))).stored(3).values()], Counter[tuple[str, str]]()
-    for case in drawn(OPERATORS[name], CASE_ASPECTS["values"], 1500):
-        visits.update(classes_of(features_of(row_of(case))).items())
-        visits.update(("also", words) for words, holds in ALSO[name].items() if holds(case))
-    factors = [factor for factor in FACTORS if factor.name in OF_GEOMETRY]
-    assert len(factors) == len(OF_GEOMETRY)
-    classes = [(factor.name, number, own) for factor in factors for number, own in enumerate(factor.classes)]
-    wanted = [(name, own) for name, number, own in classes if any(call[COLUMNS[name]] == number for call in stored)]
-    assert [each for each in (*wanted, *(("also", words) for words in ALSO[name])) if visits[each] < 5] == []
-
-
-def test_layouts_come_alone_and_together() -> None:
-    layouts = [
-        dict(case.layouts) for case in drawn(OPERATORS["MaxPool3dWithArgmaxBackward"], CASE_ASPECTS["layouts"], 1500)
-    ]
-    alone = {name for choice in layouts if len(choice) == 1 for name in choice}
-    assert alone == {"self", "grad_output", "indices", "grad_input"}
-    assert any(len(choice) == 4 for choice in layouts)
-    assert not any("expanded" in choice.get("grad_input", "") for choice in layouts)
-    assert any("+17" in layout for choice in layouts for layout in choice.values())
-
-
 def layouts_of(operator: Operator, tensor: str) -> set[str]:
     """What programs make of such a tensor: outputs share no memory, indices only from plane to plane."""
     letters = "ncdhw" if operator.spatial_rank == 3 else "nchw"
@@ -143,11 +89,6 @@ def test_large_plane_counts_and_lengths_belong_to_scale() -> None:
     for threshold in ((255, 256, 257), (1023, 1024, 1025)):
         assert any(case.planes in threshold for case in scale)
     assert any(set(case.spatial_shape) & {255, 256, 257, 258} for case in scale)
-
-
-def test_fewer_cases_are_a_prefix_of_more() -> None:
-    operator, aspect = OPERATORS["AdaptiveMaxPool2d"], CASE_ASPECTS["values"]
-    assert drawn(operator, aspect, 20) == drawn(operator, aspect, 200)[:20]
 
 
 def test_seeds_depend_on_every_part() -> None:
@@ -232,18 +173,6 @@ def test_data_depends_on_the_seed_and_nothing_else_that_varies() -> None:
     other = Case.from_record(json.loads(base.to_json()) | same)
     assert np.array_equal(make_operands(base).gradient, make_operands(other).gradient)
     assert not np.array_equal(make_operands(base).gradient, make_operands(replace(base, seed=1)).gradient)
-
-
-@pytest.mark.parametrize("at_once", [1, 1 << 16])
-def test_the_largest_multiplicity_is_that_of_the_fullest_cell(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "_AT_ONCE", at_once)
-    axis = windowed_axis(9, 3, 1, 1, 1, False)
-    indices = np.array([np.arange(9), np.clip(np.arange(9), 2, 8), np.clip(np.arange(9), 0, 7)])
-    assert Landing(indices, 9, (axis,)).largest_multiplicity == 3
-    assert Landing(indices[1:], 9, (axis,)).largest_multiplicity == 3
-    assert Landing(indices[::2], 9, (axis,)).largest_multiplicity == 2
-    assert Landing(indices[:1], 9, (axis,)).largest_multiplicity == 1
-    assert Landing(indices[:0], 9, (axis,)).largest_multiplicity == 1
 
 
 def test_numbers_are_those_of_numpys_philox_and_draws_follow_one_another() -> None:

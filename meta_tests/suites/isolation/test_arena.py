@@ -67,16 +67,6 @@ def test_what_the_garbage_collector_frees_while_memory_is_taken_is_given_to_one_
         gc.set_threshold(*thresholds)
 
 
-def test_a_view_keeps_its_region() -> None:
-    arena = Arena(1 << 24)
-    view = arena.allocate(1 << 20)[100:].view(np.int8)
-    view[:] = 7
-    others = [arena.allocate(1 << 20) for _ in range(8)]
-    for other in others:
-        other[:] = 1
-    assert (view == 7).all()
-
-
 def test_freed_memory_is_used_again_and_large_regions_go_back_to_the_system() -> None:
     arena = Arena(1 << 30)
     places = set()

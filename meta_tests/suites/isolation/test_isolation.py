@@ -28,13 +28,12 @@ from poolproof.suites.isolation import worker as worker_module
 from poolproof.suites.isolation.remote import RemoteBackend
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.isolation.survey import surveyed, surveys
-from poolproof.suites.isolation.worker import State, Worker
+from poolproof.suites.isolation.worker import State
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.question import Aspect
 from poolproof.suites.run import sandbox as sandbox_module
 from poolproof.suites.run.sandbox import Sandbox
-from sessions import wait_until
 
 ASPECT = holding("interval", "unreached")
 CASE = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 5), kernel_size=(2,))
@@ -296,15 +295,6 @@ def test_what_a_call_leaves_in_its_process_is_named_and_touches_no_other_row(tmp
     assert (Path.cwd(), os.umask(umask)) == (here, umask)
 
 
-def test_no_process_is_left_behind(tmp_path: Path) -> None:
-    with opened("scatter_backends:honest", tmp_path) as sandbox:
-        list(sandbox.judge(QUESTIONS[:1]))
-        processes = {Path(f"/proc/{pid}") for pid in (sandbox.worker._host._guardian, sandbox.worker._host.worker)}
-        assert len(processes) == 2 and all(map(Path.exists, processes))
-    wait_until(lambda: not any(map(Path.exists, processes)), 10.0)
-    assert not any(map(Path.exists, processes))
-
-
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_the_case_in_flight_is_on_disk_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     note = tmp_path / "in-flight-sandbox.json"
@@ -381,18 +371,6 @@ def test_it_is_said_that_what_judges_is_compiled(
     with opened("scatter_backends:honest", tmp_path) as sandbox:
         sandbox.start()
     assert "poolproof: what judges is being compiled, once" in capsys.readouterr().err
-
-
-def test_backends_are_loaded_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    loading: list[str] = []
-    begin, load = Worker.begin_loading, Worker.load
-    monkeypatch.setattr(Worker, "begin_loading", lambda worker: (loading.append(worker.backend), begin(worker)))
-    monkeypatch.setattr(Worker, "load", lambda worker: (loading.append("waits"), load(worker)))
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    named = ["scatter_backends:honest", "nowhere:Backend", "scatter_backends:lost"]
-    found = dict(surveys(named))
-    assert [type(each).__name__ for each in found.values()] == ["Survey", "UnknownBackend", "Survey"]
-    assert loading[:4] == [*named[:2], "waits", named[2]]
 
 
 def test_the_process_that_judges_never_imports_the_framework(tmp_path: Path) -> None:

@@ -160,11 +160,6 @@ def test_an_interval_is_printed_when_bits_are_not_owed() -> None:
     assert "in steps of 2**" in row["reason"]
 
 
-def test_an_unknown_column_is_refused() -> None:
-    with pytest.raises(ValueError, match="no column 'colour'"):
-        to_table([{"colour": "red"}])
-
-
 WRONG = np.array([[False, True], [True, False]])
 
 ON_BACKWARD = '{"operator":"MaxPool2dWithIndicesBackward","shape":[1,2,4,4],"kernel_size":[2,2],"index_dtype":"int32"'
@@ -218,10 +213,6 @@ def test_an_index_that_points_nowhere_is_not_what_was_expected() -> None:
     backend = type("Lowest", (Picking,), {"variants": ("other",)})(rule, rule)
     row = CaseQuestion(Case.from_json(ON_FORWARD + ',"values":"all_nan"}'), holding("variants")).judge(backend)
     assert "made with other: got -1, expected a cell of its window that holds -3.4" in row["reason"]
-
-
-def test_the_registry_names_the_checks() -> None:
-    assert all(check.id == name == check.find.__name__ for name, check in CHECKS.items())
 
 
 def adding(kind: str, **switches: bool) -> Switchable:

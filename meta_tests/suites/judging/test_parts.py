@@ -12,16 +12,13 @@ import numpy as np
 import pytest
 
 from holding import holding
-from poolproof.references.accumulation import ACC32
-from poolproof.references.criterion import admissible
-from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS
+from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases import operands as operands_module
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging import cells, chunks, decoder
 from poolproof.suites.judging.case_question import CaseQuestion
-from poolproof.suites.judging.cells import REACHED, REJECTED, SINGLE_VALUED, CellChunks
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.decoder import Fault, decode
 from scatter import Scatter
@@ -32,7 +29,6 @@ BACKWARD = Case.of("MaxPool2dWithIndicesBackward", **WINDOWS)
 FORWARD = Case.of("MaxPool2dWithIndices", **WINDOWS)
 LAYOUTS = (("grad_input", "sliced"), ("grad_output", "channels_last"))
 STRIDED = Case.of("MaxPool2dWithIndicesBackward", shape=(2, 3, 9, 11), kernel_size=(2,), layouts=LAYOUTS)
-EVERYWHERE = 1 << 40
 
 
 @pytest.fixture
@@ -93,36 +89,6 @@ def test_the_same_is_told_in_parts_of_any_size(whole: dict[tuple[str, str], Row]
 def test_each_of_these_faults_is_told(whole: dict[tuple[str, str], Row]) -> None:
     assert {name for (_, name), row in whole.items() if row["verdict"] == "violates"} == set(BACKENDS)
     assert any(len(row["decoded_faults"]) > 2 for row in whole.values() if row.get("decoded_faults"))
-
-
-@pytest.mark.parametrize("most", [8, EVERYWHERE])
-@pytest.mark.parametrize("case", [BACKWARD, replace(BACKWARD, gradient="wide", dtype="float16")], ids=str)
-def test_flags_are_those_of_the_criterion(monkeypatch: pytest.MonkeyPatch, case: Case, most: int) -> None:
-    monkeypatch.setattr(cells, "CHUNK_ELEMENTS", most)
-    operands = make_operands(case)
-    outputs = operands.sums.sum.copy()
-    outputs[::5] += 1.0
-    owed = admissible(operands.sums, FORMATS[case.dtype], ACC32)
-    flags = CellChunks(operands, outputs, ACC32).flags
-    assert np.array_equal(flags & REACHED != 0, operands.sums.k > 0)
-    assert np.array_equal(flags & REJECTED != 0, ~owed.accepts(outputs))
-    assert np.array_equal(flags & SINGLE_VALUED != 0, owed.single_valued)
-    assert (flags & REJECTED).any()
-
-
-@pytest.mark.parametrize("most", [8, EVERYWHERE])
-def test_the_worst_cell_is_the_first_of_those_farthest_off(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(cells, "CHUNK_ELEMENTS", most)
-    operands = make_operands(BACKWARD)
-    outputs, wrong = operands.sums.sum.copy(), np.zeros(operands.values.size, bool)
-    idle = np.flatnonzero(operands.sums.k == 0)
-    for cell, error in ((idle[3], 1.0), (idle[40], 2.0), (idle[70], 2.0)):
-        outputs[cell], wrong[cell] = error, True
-    assert CellChunks(operands, outputs, ACC32).worst(wrong) == idle[40]
-    outputs[idle[90]], wrong[idle[90]] = np.nan, True
-    found = CellChunks(operands, outputs, ACC32)
-    assert found.worst(wrong) == idle[90]
-    assert idle[90] in range(found.around(idle[90]).cells.start, found.around(idle[90]).cells.stop)
 
 
 CODES = ("base_four_weights", "colour_ids", "binary_weights")

@@ -19,7 +19,7 @@ from poolproof.reports.rows.features import DATA
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.lists.entry import Entry
+from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.sequences import CallSequence
 from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
@@ -195,11 +195,6 @@ OF_BACKWARD = [
 TIED = {"self": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 9.0, 8.0)}
 
 
-@pytest.mark.parametrize("operator", NOTHING)
-def test_nothing_is_said_of_what_is_not_there(operator: str) -> None:
-    assert said(operator, {}) == set()
-
-
 @pytest.mark.parametrize(("literals", "words"), OF_BACKWARD)
 def test_gradients_and_indices(literals: dict[str, tuple[float, ...]], words: str) -> None:
     assert set(words.split(", ")) <= said(BACKWARD, literals) <= {*DATA["backward"]}
@@ -210,7 +205,8 @@ def test_values(literals: dict[str, tuple[float, ...]], words: str) -> None:
     assert said(FORWARD, literals) == {words}
 
 
-def test_ties_and_the_largest_index() -> None:
+def test_nothing_ties_and_the_largest_index() -> None:
+    assert said(FORWARD, {}) == said(BACKWARD, {}) == set()
     assert said(FORWARD, {"self": (1, 2, 3, 4, 5, 6, 9, 8, 9)}) == {"equal values"}
     assert said(FORWARD, TIED) == {"equal values", "ties"}
     past = Case.of(BACKWARD, shape=(1, 300, 300), kernel_size=(2,), indices="last")

@@ -11,17 +11,12 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolproof.references.operators import OPERATORS
-from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.merging import CannotMerge
 from poolproof.reports.rows.merging import merge as join
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.suites.merge import merge as command
-from poolproof.suites.plan.aspects import ASPECTS
-from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import Shard, balance, mandatory
 from sessions import run_session
 from shared_runs import made_once, verified
@@ -41,19 +36,6 @@ def test_everything_is_dealt_once_and_evenly(costs: dict[str, float], hands: int
     assert sorted(name for hand in dealt for name in hand) == sorted(costs)
     loads = [sum(costs[name] for name in hand) for hand in dealt]
     assert max(loads) <= (sum(costs.values()) / hands + max(costs.values(), default=0.0)) * (1 + 1e-9)
-
-
-def test_the_shards_of_a_plan_cost_about_the_same() -> None:
-    product = next(iter(PRODUCTS.values()))
-    subjects = [
-        Subject("x", operator, dtype, index, product=product)
-        for operator in OPERATORS.values()
-        for index in operator.indices.dtypes
-        for dtype in ("float32", "float16")
-    ]
-    costs = {b.id: b.count * usual_cost(b.aspect.id) for b in blocks(subjects, ASPECTS.values(), PLANS["smoke"], 0)}
-    loads = [sum(costs[name] for name in hand) for hand in balance(costs, 4)]
-    assert max(loads) < 1.02 * min(loads)
 
 
 @pytest.mark.parametrize(

@@ -206,10 +206,7 @@ def test_the_command_prints_evidence_and_a_declaration() -> None:
 
 SETTINGS = [
     ("", ADAPTIVE, "bfloat16", "accumulation", "acc32"),
-    ("DEFECTS=half_accumulator", ADAPTIVE, "bfloat16", "accumulation", "native"),
     ("DEFECTS=bfloat16_truncated", ADAPTIVE, "bfloat16", "rounding", "toward zero"),
-    ("DEFECTS=nan_dropped", ADAPTIVE, "float16", "NaN", "zero"),
-    ("DEFECTS=last_maximum_wins", "AdaptiveMaxPool2d", "float16", "tie", "last"),
     ("ACCUMULATION=native", ADAPTIVE, "bfloat16", "accumulation", "native"),
     ("NARROWING=away", ADAPTIVE, "bfloat16", "rounding", "half away from zero"),
     ("NARROWING=truncate", ADAPTIVE, "float16", "rounding", "toward zero"),
