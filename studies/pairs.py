@@ -5,7 +5,9 @@
 Needed for a new operator, and where a factor or a class has changed (a test tells). Chosen is among the stored cases of
 the operator, those of others with such windows over as many axes, made calls of it, and --count cases of each aspect,
 drawn as plans draw them: whatever visits what none visits before. So what is stored stays visited, and what no case of
-another operator nor a drawn one visits does not count as possible. The lists began with a search that aimed at each
+another operator nor a drawn one visits does not count as possible. With its own lists hidden, MaxPool2dWithMask gets
+all of its 6,102 pairs from the three that are like it; MaxPool3dWithArgmaxBackward, which one of the other direction is
+like, 10,119 of 10,522 pairs and 66,556 of 79,434 triples. The lists began with a search that aimed at each
 combination that no rule excludes: `git show 4ffbf273:studies/pairs.py`, and `pair_rules.py` beside it.
 """
 
