@@ -36,7 +36,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.blocks import CaseBlock
-from poolproof.suites.plan.plans import Plan, Subject, Survey, blocks
+from poolproof.suites.plan.plans import Plan, Survey, blocks
 from poolproof.suites.run.diagnosis import narrow_down
 from poolproof.suites.run.sandbox import Sandbox
 
@@ -45,30 +45,6 @@ LEAST = 3
 
 MOST_HANGS = 6
 """Time-outs after which a defect is asked no more: each takes seconds."""
-
-
-class Judged:
-    """The rows of a defect, the further ones among them."""
-
-    def __init__(self, rows: list[Row], sandbox: Sandbox, subjects: Sequence[Subject]) -> None:
-        self._sandbox, self._subjects = sandbox, subjects
-        self.rows = rows
-
-    def suspects(self) -> tuple[FailureCluster, ...]:
-        return cluster_failures(self.rows)
-
-    def diagnose(self, seconds: float) -> tuple[FailureCluster, ...]:
-        """Describe them after further cases."""
-
-        def inquiries() -> list[FailureCluster]:
-            return open_clusters(self.suspects())
-
-        narrow_down(inquiries, self._ask, self._subjects, seconds, lambda _: None, set())
-        return self.suspects()
-
-    def _ask(self, question: CaseQuestion, _backend: str) -> Row:
-        self.rows += answers(self._sandbox, [question])
-        return self.rows[-1]
 
 
 def answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
@@ -164,17 +140,27 @@ def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str
 
 
 def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[str, FailureCluster | None]:
-    """Ask a defect a short run; return what was asked, and what is told first."""
+    """Ask a defect a short run, and further cases; return what was asked, and what is told first."""
     product = defects()[defect].products[0]
     with emulator(product, defect) as sandbox:
         for name, asked in short_runs(product, cases, random.Random(f"{seed} {defect}")):
-            judged = Judged(list(answers(sandbox, asked)), sandbox, surveyed(product).subjects)
-            what = f"{name}, {len(judged.rows)} cases"
-            if sum(row["verdict"] in FAILED for row in judged.rows) >= LEAST:
+            rows = list(answers(sandbox, asked))
+            what = f"{name}, {len(rows)} cases"
+            if sum(row["verdict"] in FAILED for row in rows) >= LEAST:
                 break
         else:
             return f"no short run fails {LEAST} cases", None
-        first, *_ = judged.diagnose(seconds) if seconds else judged.suspects()
+
+        def ask(question: CaseQuestion, _backend: str) -> Row:
+            rows.extend(answers(sandbox, [question]))
+            return rows[-1]
+
+        def inquiries() -> list[FailureCluster]:
+            return open_clusters(cluster_failures(rows))
+
+        if seconds:
+            narrow_down(inquiries, ask, surveyed(product).subjects, seconds, lambda _: None, set())
+    first, *_ = cluster_failures(rows)
     return what, first
 
 

@@ -48,7 +48,7 @@ KEY = ["backend", "operator", "dtype", "index_dtype", "block", "case_id", "nth"]
 RACING = "atomic 1"
 """Stands in the route of a call whose additions are made in whatever order threads come; without determinism only."""
 
-RACED = r"n_bitexact|n_inexact|(max|mean|ulp|k|repeat)_.*|mere|mare|bias_ulp|margin_min|output_digest"
+RACED = r"n_bitexact|n_inexact|(max|mean|ulp|k|repeat)_.*|mere|mare|bias_ulp|margin_min|outputdigest_of"
 """Columns in which two runs of such a call may differ."""
 
 SHOWN = 5
@@ -76,15 +76,15 @@ def read_json(folder: Path) -> dict[str, Any]:
     return json.loads((folder / f"{folder.name}.json").read_text(encoding="utf-8"))
 
 
+def digest_of(*lines: str) -> str:
+    return sha256("\n".join(lines).encode()).hexdigest()[:32]
+
+
 class OneIn(int):
     """The blocks that are drawn, as a container of (backend, block)."""
 
     def __contains__(self, pair: tuple[str, str]) -> bool:
-        return int(_digest(pair[1]), 16) % self == 0
-
-
-def _digest(*lines: str) -> str:
-    return sha256("\n".join(lines).encode()).hexdigest()
+        return int(digest_of(pair[1]), 16) % self == 0
 
 
 def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[str]]]:
@@ -95,29 +95,22 @@ def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[
         yield block, [question.id for question in questions]
 
 
-def ids_of(blocks: Iterable[tuple[str, list[str]]]) -> dict[str, Any]:
-    """Summarise cases: the number of each block's and a hash of their ids, and the same of all."""
+def summary_of(blocks: Iterable[tuple[str, list[str]]], groups: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Summarise cases by a hash of the ids of each block and of all, and what has to be judged by one of its groups."""
     cases = dict(blocks)
     every = [f"{block} {case}" for block, ids in cases.items() for case in ids]
-    by_block = {block: f"{len(ids)} cases {_digest(*ids)[:16]}" for block, ids in cases.items()}
-    return {"all": f"{len(every)} cases {_digest(*every)}", "blocks": by_block}
-
-
-def groups_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Summarise what has to be judged: for each operator, dtypes and aspect the groups, cases, and a hash."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    parts = {"all": every} | {f"block {block}": ids for block, ids in cases.items()}
     for group in groups:
         square = (group.get(name) or "-" for name in ("operator", "dtype", "index_dtype", "aspect"))
-        found.setdefault(" ".join(square), []).append(group)
+        parts.setdefault(f"groups of {' '.join(square)}", []).append(json.dumps(group, sort_keys=True))
     return {
-        square: f"{len(of)} groups, {sum(group['planned'] for group in of)} cases "
-        f"{_digest(*sorted(json.dumps(group, sort_keys=True) for group in of))[:16]}"
-        for square, of in found.items()
+        name: f"{len(lines)} {digest_of(*(sorted(lines) if name.startswith('groups') else lines))}"
+        for name, lines in parts.items()
     }
 
 
 def freeze_ids(folder: Path) -> None:
-    frozen: dict[str, Any] = {}
+    frozen: dict[str, str] = {}
     for plan, backend, seed in IDS:
         name = f"{plan} {backend} seed {seed}"
         click.echo(f"  {name}", err=True)
@@ -125,8 +118,9 @@ def freeze_ids(folder: Path) -> None:
             options = ("--plan", plan, "--backend", backend, "--seed", str(seed), "--collect-only")
             session(scratch, *options, status=(0, 2))
             record = json.loads(Path(scratch, "run.json").read_text(encoding="utf-8"))
-        frozen[name] = ids_of(drawn(record, OneIn(ONE_IN[plan]))) | {"groups": groups_of(record["mandatory"])}
-        write_json(folder, frozen)
+        summary = summary_of(drawn(record, OneIn(ONE_IN[plan])), record["mandatory"])
+        frozen |= {f"{name}: {part}": said for part, said in summary.items()}
+    write_json(folder, frozen)
 
 
 def freeze_rows(folder: Path) -> None:
@@ -143,7 +137,7 @@ def write_rows(rows: pd.DataFrame, path: Path) -> None:
     """Write every cell as JSON, but for what varies, with a hash of each row; ``nth`` counts rows of the same case."""
     text = pd.DataFrame({name: [_text(cell) for cell in rows[name]] for name in rows if name not in VARIES})
     lines = text.agg("\n".join, axis=1)
-    text = text.assign(sha256=lines.map(_digest)).sort_values([*KEY[:-1], "sha256"], ignore_index=True)
+    text = text.assign(sha256=lines.map(digest_of)).sort_values([*KEY[:-1], "sha256"], ignore_index=True)
     text.assign(nth=text.groupby(KEY[:-1]).cumcount()).to_parquet(path, index=False, compression="zstd")
 
 
@@ -164,15 +158,12 @@ def freeze_score(folder: Path) -> None:
         write_json(folder, found)
 
 
-def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Name what is in one of two nested dictionaries alone, and what is not the same in both."""
-    for name in dict.fromkeys([*old, *new]):
-        if name not in new or name not in old:
-            yield f"{name}: {'gone' if name in old else 'new'}"
-        elif isinstance(old[name], dict) and isinstance(new[name], dict):
-            yield from (f"{name}: {line}" for line in changed(old[name], new[name]))
-        elif old[name] != new[name]:
-            yield f"{name}: {old[name]} -> {new[name]}"
+def compare_ids(old: Path, new: Path, _ignored: Iterable[str]) -> Iterator[str]:
+    """Name what is in one of two freezes alone, and what is not the same in both."""
+    before, after = read_json(old), read_json(new)
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield f"{name}: {before.get(name, 'nothing')} -> {after.get(name, 'nothing')}"
 
 
 def changed_rows(before: pd.DataFrame, after: pd.DataFrame, ignored: Iterable[str]) -> Iterator[str]:
@@ -211,7 +202,7 @@ def compare_score(old: Path, new: Path, _ignored: Iterable[str]) -> Iterator[str
 
 
 PARTS: dict[str, tuple[Callable[[Path], None], Callable[[Path, Path, Iterable[str]], Iterator[str]]]] = {
-    "ids": (freeze_ids, lambda old, new, _: changed(read_json(old), read_json(new))),
+    "ids": (freeze_ids, compare_ids),
     "rows": (freeze_rows, compare_rows),
     "score": (freeze_score, compare_score),
 }

@@ -22,7 +22,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.util import find_spec
@@ -44,9 +43,6 @@ class Room:
     sources: str
     tests: tuple[str, ...]
     without: tuple[str, ...] = ()
-
-    def files(self) -> Iterator[Path]:
-        yield from (path for path in sorted((ROOT / self.sources).rglob("*.py")) if path.name not in self.without)
 
 
 ROOMS = {
@@ -72,14 +68,8 @@ ROOMS = {
         without=("call.py",),  # a program beside evidence, whose own tests take half a minute
     ),
 }
-STATUSES = {
-    0: "survived",
-    1: "killed",
-    2: "killed",
-    3: "killed",
-    -signal.SIGXCPU: "out of time",
-    -signal.SIGKILL: "out of time",
-}
+STATUSES = {0: "survived"} | dict.fromkeys((1, 2, 3), "killed")
+STATUSES |= dict.fromkeys((-signal.SIGXCPU, -signal.SIGKILL), "out of time")
 """What an exit status of pytest says of a mutant."""
 
 MOST_WAITED = 30
@@ -118,13 +108,11 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
         case ast.Compare(ops=ops):
             for number, one in enumerate(ops):
                 if type(one) in OTHER:
-                    changed = deepcopy(node)
-                    changed.ops[number] = OTHER[type(one)]()
-                    yield node, f"({ast.unparse(changed)})"
+                    others = [*ops[:number], OTHER[type(one)](), *ops[number + 1 :]]
+                    yield node, f"({ast.unparse(ast.Compare(node.left, others, node.comparators))})"
         case ast.BoolOp(op=op) | ast.BinOp(op=op) if type(op) in OTHER:
-            changed = deepcopy(node)
-            changed.op = OTHER[type(op)]()
-            yield node, f"({ast.unparse(changed)})"
+            fields = dict(ast.iter_fields(node)) | {"op": OTHER[type(op)]()}
+            yield node, f"({ast.unparse(type(node)(**fields))})"
         case ast.Constant(value=bool(value)):
             yield node, str(not value)
         case ast.Constant(value=int(value) | float(value)):
@@ -160,15 +148,15 @@ def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
 def mutants(name: str, room: Room, seed: int) -> list[Mutant]:
     """All mutants of a room, in the order in which they are drawn."""
     found, seen = [], Counter[str]()
-    for path in room.files():
+    for path in sorted((ROOT / room.sources).rglob("*.py")):
+        if path.name in room.without:
+            continue
         whole = path.read_bytes()
         starts = [0, *(match.end() for match in re.finditer(b"\n", whole))]
         for function, tree in functions(ast.parse(whole)):
             for node, after in chain.from_iterable(map(changes, parts(tree))):
-                start, end = (
-                    starts[node.lineno - 1] + node.col_offset,
-                    starts[node.end_lineno - 1] + node.end_col_offset,
-                )
+                start = starts[node.lineno - 1] + node.col_offset
+                end = starts[node.end_lineno - 1] + node.end_col_offset
                 before = whole[start:end].decode()
                 words = f"{seed} {name} {function} {before} {after}"
                 seen[words] += 1

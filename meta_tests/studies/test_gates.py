@@ -30,7 +30,7 @@ def two(part: str, old: Any, new: Any, *options: str) -> Result:
 
 
 def of_ids(blocks: list[tuple[str, list[str]]], planned: int = 3) -> dict[str, object]:
-    return {"smoke": gates.ids_of(blocks) | {"groups": gates.groups_of([{**GROUP, "planned": planned}])}}
+    return {**gates.summary_of(blocks, [{**GROUP, "planned": planned}])}
 
 
 def test_one_changed_id_or_group_and_another_order_of_ids_are_seen() -> None:
@@ -39,14 +39,14 @@ def test_one_changed_id_or_group_and_another_order_of_ids_are_seen() -> None:
     assert ended.output.startswith("ids: equal\nrows: not frozen in ")
     ended = two("ids", of_ids(BLOCKS), of_ids([BLOCKS[0], ("a-values-1", ["8cad1f00dd12"])]))
     assert ended.exit_code == 1
-    assert ended.output.startswith("ids: 2 differences\n  smoke: all: ")
-    assert "smoke: blocks: a-values-1:" in ended.output
+    assert ended.output.startswith("ids: 2 differences\n  all: ")
+    assert "block a-values-1:" in ended.output
     assert "a-values-0" not in ended.output
     for blocks in (BLOCKS[::-1], [("a-values-0", BLOCKS[0][1][::-1]), BLOCKS[1]]):
         assert two("ids", of_ids(BLOCKS), of_ids(blocks)).exit_code == 1
     ended = two("ids", of_ids(BLOCKS), of_ids(BLOCKS, planned=2))
     assert ended.exit_code == 1
-    assert "groups: MaxPool2d float32 int64 values:" in ended.output
+    assert "groups of MaxPool2d float32 int64 values:" in ended.output
 
 
 def test_ids_are_those_of_the_rows_of_a_run(failing_run: Path) -> None:

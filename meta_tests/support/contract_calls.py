@@ -1,9 +1,10 @@
 """Low-level calls that tests of the contract start from, and the recorded answers of a library."""
 
+import gzip
+import json
 from functools import cache
 from typing import Any
 
-from observed_statuses import read_rows
 from places import GOLDEN
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.examples import base_template
@@ -18,7 +19,8 @@ AD3 = "aclnnAdaptiveMaxPool3dBackward"
 @cache
 def observed_rows() -> list[dict[str, Any]]:
     """Statuses of phase one of a library's host code; some with the number of the ``cause`` that decides them."""
-    return list(read_rows(GOLDEN / "observed_statuses.jsonl.gz"))
+    with gzip.open(GOLDEN / "observed_statuses.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [*map(json.loads, lines)]
 
 
 def made(api: str, **fields: Any) -> ContractCall:

@@ -1,7 +1,7 @@
 """Cases in which classes of factors (`poolproof.reports.rows.factors`) meet that can meet: any two, and any three.
 
-Three are those of factors that matter most. The cases are stored, because the search takes minutes:
-`studies/pairs.py` finds them again.
+Three are those of factors that matter most. The cases are stored, because to find them takes
+minutes: `studies/pairs.py` completes them where an operator or a class is new.
 """
 
 from __future__ import annotations

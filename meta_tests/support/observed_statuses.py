@@ -1,12 +1,9 @@
-"""Statuses observed on a library against those of the contract and of the emulator.
+"""Statuses that were observed on a library, held against those of the contract and of the emulator.
 
-    python studies/observed_statuses.py FILE [--emulator]
-
-FILE holds one JSON object a line (.jsonl, or .jsonl.gz): ``product``, the fields of a call
-(`poolproof.references.contract.call`) and ``status``, what phase one returned, or ``crash:SIGNAL`` where the process
-died. Optional: ``artefact``, not null where the status is due to the way it was observed and is not scored; and
-``status_tiling`` with ``tiling`` (a list of [operator, 0 or 1, key]), the status of the same call with operators'
-tilings run inside phase one, and which of them refused. Exits with 1 where anything disagrees.
+A row holds ``product``, the fields of a call (`poolproof.references.contract.call`) and ``status``, what phase one
+returned, or ``crash:SIGNAL`` where the process died. Optional: ``artefact``, not null where the status is due to the
+way it was observed and is not scored; and ``status_tiling`` with ``tiling`` (a list of [operator, 0 or 1, key]), the
+status of the same call with operators' tilings run inside phase one, and which of them refused.
 
 Of the emulator, whose phase one runs tilings, a status with tiling counts where there is one. Where there is none, and
 where the library or its tiling crashed, the contract knows the status that it would have given.
@@ -14,22 +11,12 @@ where the library or its tiling crashed, the contract knows the status that it w
 
 from __future__ import annotations
 
-import gzip
-import json
-import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from ctypes import c_bool, c_uint64, c_void_p
-from pathlib import Path
 from typing import Any
 
-import click
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "meta_tests" / "support"))
-
-from emulator_driver import Emulator, fresh
+from emulator_driver import Emulator
 from poolproof.backends.aclnn.prototypes import FORMATS
-from poolproof.backends.emulator import library
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.expectation import Response, expectations, predict
 from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES
@@ -42,18 +29,11 @@ UNTOUCHED = 0xDEAD
 _CALL = ("api", "tensors", "lists", "ceilMode", "null_outputs")
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file, compressed or not."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt") as lines:
-        yield from map(json.loads, lines)
-
-
 def read_call(row: Row) -> ContractCall:
     return ContractCall.from_record({name: row[name] for name in _CALL})
 
 
-def disagreements(row: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
+def disagreements(row: Row) -> Iterator[tuple[str, bool, str]]:
     """Yield (what was compared, whether it agrees, the two sides) of one row; nothing of an artefact."""
     if row.get("artefact") is not None:
         return
@@ -72,41 +52,14 @@ def disagreements(row: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
         yield "with tiling", agrees, f"observed {observed}; expected {_spoken(code)}"
 
 
-def hold_contract(rows: Sequence[Row]) -> bool:
-    """Print every disagreement of the contract and the agreement of each comparison; whether all agree."""
-    total, agreed = Counter[str](), Counter[str]()
-    for number, row in enumerate(rows, start=1):
-        for comparison, agrees, sides in disagreements(row):
-            total[comparison] += 1
-            agreed[comparison] += agrees
-            if not agrees:
-                print(f"line {number}, {row['product']} {row['api']}: {sides}")
-    for comparison, count in total.items():
-        print(f"{comparison}: {agreed[comparison]} of {count} agree ({agreed[comparison] / count:.2%})")
-    return agreed == total
-
-
 def _spoken(answer: Response) -> str:
     if answer.crashes:
         return f"a crash by {answer.clause} (else {answer.status})"
     return f"{answer.status} by {answer.clause} in phase {answer.phase}" if answer.clause else "success"
 
 
-def hold_emulator(rows: Sequence[Row]) -> bool:
-    """Print every status of the emulator's phase one that disagrees, and the counts; whether all agree."""
-    counts: Counter[str] = Counter()
-    for product in dict.fromkeys(row["product"] for row in rows):
-        with fresh(library(), product, DISABLE_L2_CACHE="1") as emulator:
-            for number, row in enumerate(rows, start=1):
-                if row["product"] == product:
-                    counts.update(score(emulator, row, f"line {number}, {product} {row['api']}"))
-    for name, count in sorted(counts.items()):
-        print(f"{count:6} {name}")
-    return not counts["status disagrees"]
-
-
 def score(emulator: Emulator, row: Row, title: str) -> Iterator[str]:
-    """Names of what this row counts for; disagreements are printed."""
+    """Names of what this row counts for, with the sides of what disagrees."""
     if row.get("artefact") is not None:
         yield "not scored: artefact of the recording"
         return
@@ -114,9 +67,10 @@ def score(emulator: Emulator, row: Row, title: str) -> Iterator[str]:
     expected = status_with_tiling(row)
     if str(row["status"]).startswith("crash"):
         yield f"the library crashed, the emulator returned {status}"
-    yield "status agrees" if status == expected else "status disagrees"
-    if status != expected:
-        print(f"{title}: {status} instead of {expected}: {emulator.message()}")
+    if status == expected:
+        yield "status agrees"
+    else:
+        yield f"status disagrees: {title}: {status} instead of {expected}: {emulator.message()}"
     if touched != (status == 0):
         yield "results written on failure, or not on success"
     if row.get("tiling") and status == 0:
@@ -141,8 +95,7 @@ def compare_tiling(row: Row, route: str, title: str) -> Iterator[str]:
     elif route.startswith(f"{op}: ") and f"; key {key};" in route:
         yield "tiling key agrees"
     else:
-        yield "tiling key disagrees"
-        print(f"{title}: recorded {op} key {key}, emulator {route}")
+        yield f"tiling key disagrees: {title}: recorded {op} key {key}, emulator {route}"
 
 
 def replay(emulator: Emulator, row: Row) -> tuple[int, bool, str]:
@@ -175,15 +128,3 @@ def create(emulator: Emulator, tensor: Row | None) -> c_void_p | None:
     return emulator.create_tensor(
         tensor["shape"], dtype, tensor["strides"], tensor["offset"], tag, tensor["storage"], None
     )
-
-
-@click.command()
-@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--emulator", "of_emulator", is_flag=True, help="Hold the emulator against the file, not the contract.")
-def main(path: Path, of_emulator: bool) -> None:
-    rows = list(read_rows(path))
-    sys.exit(not (hold_emulator if of_emulator else hold_contract)(rows))
-
-
-if __name__ == "__main__":
-    main()
