@@ -123,7 +123,10 @@ class Case:
         read["layouts"] = tuple(sorted(layouts.items()))
         read["literals"] = tuple(sorted(dict(read["literals"]).items()))
         case = cls(**_with_windows(api, read))
-        case._check()
+        case._check_numbers()
+        case._check_words()
+        case._check_literals()
+        case._check_layouts()
         return case
 
     @cached_property
@@ -243,7 +246,7 @@ class Case:
             empty = empty[..., None] | (axis.choices == 0)
         return empty
 
-    def _check(self) -> None:
+    def _check_numbers(self) -> None:
         api = self.api
         if not api.spatial_rank + 1 <= len(self.shape) <= api.spatial_rank + 2:
             raise CaseError(f"{api.name} takes a shape of {api.spatial_rank + 1} or {api.spatial_rank + 2} axes")
@@ -260,9 +263,6 @@ class Case:
             raise CaseError(f"seed {self.seed} is not in [0, 2**63)")
         if abs(self.scale) > _MAX_SCALE:
             raise CaseError(f"scale {self.scale} is more than {_MAX_SCALE} away from 0: no format spans that")
-        self._check_words()
-        self._check_literals()
-        self._check_layouts()
 
     def _check_words(self) -> None:
         for name, known in _WORDS.items():
@@ -287,12 +287,12 @@ class Case:
 
     def _check_layouts(self) -> None:
         api = self.api
-        for tensor, layout in self.layouts:
+        for tensor, layout in self.laid_out.items():
             if tensor not in api.tensors:
                 raise CaseError(f"{api.name} has no tensor {tensor!r} to lay out; it has {', '.join(api.tensors)}")
-            if not self.layout(tensor).shares_along(self.sharing(tensor)):
+            if not layout.shares_along(self.sharing(tensor)):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: its elements there may not share memory")
-            if not self.layout(tensor).suits(self.tensor_shape(tensor), api.spatial_rank):
+            if not layout.suits(self.tensor_shape(tensor), api.spatial_rank):
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: it has no such axis of more than one element")
         tags = {self.layout(tensor).tag for tensor in api.tensors}
         if len(tags) > 1:

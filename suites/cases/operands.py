@@ -66,7 +66,7 @@ class CaseOperands:
     @property
     def terms(self) -> Float64:
         """The gradients as float64, flat; backward operators only."""
-        return _float64(self.gradient)
+        return self.gradient.ravel().astype(np.float64)
 
     @cached_property
     def sums(self) -> ExactSums:
@@ -83,7 +83,7 @@ class CaseOperands:
 
         def chunk(part: slice) -> PlaneChunk:
             unspecified = self.unspecified_cells[part] if self.case.has_empty_window else NOWHERE_OPEN
-            return PlaneChunk(*self.gradients_into(part), _float64(came_out[part]), unspecified)
+            return PlaneChunk(*self.gradients_into(part), came_out[part].astype(np.float64), unspecified)
 
         return (partial(chunk, part) for part in self.chunk_ranges(most, CHUNKS_OF_LARGE_PLANE))
 
@@ -131,10 +131,10 @@ class CaseOperands:
             belongs_in = indices + size * np.arange(len(indices))[:, None]
             if indices.min(initial=0) < 0:
                 belongs_in[indices < 0] = -1
-            return belongs_in.ravel(), _float64(gradients)
+            return belongs_in.ravel(), gradients.ravel().astype(np.float64)
         first, stop = cells.start - planes.start * size, cells.stop - planes.start * size
         inside = (indices >= first) & (indices < stop)
-        return indices[inside].astype(np.int64) - first, _float64(gradients[inside])
+        return indices[inside].astype(np.int64) - first, gradients[inside].astype(np.float64)
 
     def senders(self, cell: int) -> Int64:
         """Find the windows, flat, whose gradients belong in a cell."""
@@ -158,28 +158,20 @@ class CaseOperands:
         return replace(self, gradient=self.gradient * self.gradient.dtype.type(2.0**exponent))
 
 
-def _float64(planes: NDArray) -> Float64:
-    return planes.ravel().astype(np.float64)
-
-
 def make_operands(case: Case) -> CaseOperands:
     """Make the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
-    values = _values(case)
+    fmt, literals = FORMATS[case.dtype], dict(case.literals)
+    if "self" in literals:
+        values = fmt.round(np.array(literals["self"], np.float64)).astype(fmt.dtype)
+    else:
+        values = draw_values(case.values, case.planes * case.plane_size, fmt, RandomStream(case.seed, "values"))
+    values = _shared(values.reshape(case.shape), case, "self")
     if "grad_output" not in case.api.inputs:
         return CaseOperands(case, values)
     indices = _indices(case, values)
-    others = case.has_empty_window or "indices" in dict(case.literals) or case.layout("indices").repeats_elements
+    others = case.has_empty_window or "indices" in literals or case.layout("indices").repeats_elements
     first_maxima = indices if case.indices == "forward" and not others else None
     return CaseOperands(case, values, _gradient(case, values, indices), indices, first_maxima=first_maxima)
-
-
-def _values(case: Case) -> NDArray:
-    fmt, literal = FORMATS[case.dtype], dict(case.literals).get("self")
-    if literal is None:
-        values = draw_values(case.values, case.planes * case.plane_size, fmt, RandomStream(case.seed, "values"))
-    else:
-        values = fmt.round(np.array(literal, np.float64)).astype(fmt.dtype)
-    return _shared(values.reshape(case.shape), case, "self")
 
 
 def _indices(case: Case, values: NDArray) -> Int64:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import prod
 from typing import Any
@@ -29,6 +30,9 @@ _OTHERS_ELEMENTS = 1 << 20
 
 _OTHER_DTYPE = {"float16": "bfloat16", "bfloat16": "float16", "float32": "float16", "float64": "float32"}
 """Another dtype for each, of the same size where there is one: a cache may take it for the same."""
+
+_LARGE = 1 << 26
+"""Bytes of a call from which on no other is made of it."""
 
 _OFFSET = 16
 """Elements by which a tensor lies further on in its storage."""
@@ -139,7 +143,7 @@ def neighbours(case: Case) -> list[Case]:
         replace(case, shape=(0, *case.shape[1:]), layouts=(), literals=()) if is_batched else None,
         replace(case, gradient="special", values="infinities", indices="last", seed=case.seed + 1, literals=()),
     ]
-    return [candidate for candidate in candidates if candidate is not None and _is_legal(candidate)]
+    return list(filter(_is_legal, filter(None, candidates)))
 
 
 def twin(case: Case) -> Case | None:
@@ -172,18 +176,18 @@ def differing_in_one(case: Case) -> list[Case]:
 
     Of many elements not so many, others with each seed. None of literal data, nor of an empty tensor or a large one.
     """
-    if 0 in case.shape or case.literals or _is_large(case):
+    if 0 in case.shape or case.literals or case.memory_bytes() >= _LARGE:
         return []
     kernel = twin(case)
     index_dtype = {"int32": "int64", "int64": "int32"}.get(case.index_dtype, case.index_dtype)
     modes = replace(case, index_dtype=index_dtype), replace(case, deterministic=not case.deterministic)
-    others = [kernel, *(changed(case, change) for change in alternatives(case)[:-1]), *modes]
+    others = [kernel, *map(partial(changed, case), alternatives(case)[:-1]), *modes]
     turn = case.seed // 2  # whose last bit says in which order two calls are made
     others += [alike[turn % len(alike)] for alike in _of_other_numbers(case).values() if alike]
     others += [replace(case, layouts=((case.api.inputs[0], "sliced"),)), _further_on(case, _OFFSET)]
     others.append(replace(case, dtype=_OTHER_DTYPE[case.dtype]))
     found = [_with_spelling_of(case, other) for other in others if other is not None]
-    legal = [other for other in found if other != case and _is_legal(other)]
+    legal = list(filter(_is_legal, (other for other in found if other != case)))
     most = max(_OTHERS_ELEMENTS // prod(case.shape), 1)
     first = case.seed % len(legal) if len(legal) > most else 0
     return [*legal[first:], *legal[:first]][:most]
@@ -244,11 +248,7 @@ def auxiliary_cases(case: Case) -> list[Case]:
 
 def _is_legal(case: Case) -> bool:
     try:
-        Case.from_json(case.to_json())
+        Case.from_record(json.loads(case.to_json()))
     except CaseError:
         return False
-    return not case.has_empty_window and not _is_large(case)
-
-
-def _is_large(case: Case) -> bool:
-    return case.memory_bytes() >= 1 << 26
+    return not case.has_empty_window and case.memory_bytes() < _LARGE

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Self
 
-from poolproof.backends.base import Backend, Status
+from poolproof.backends.base import Backend, Outcome, Status
 from poolproof.references.standards import judge_together
 from poolproof.reports.rows.checks import NEIGHBOURS, REFUSAL
 from poolproof.reports.rows.schema import Row
@@ -18,7 +18,14 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.operands import make_operands
-from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, producers
+from poolproof.suites.cases.varying import (
+    auxiliary_cases,
+    differing_in_one,
+    needs_producer,
+    neighbours,
+    pairs_one_apart,
+    producers,
+)
 from poolproof.suites.judging import expected, measure
 from poolproof.suites.judging.budget import too_large
 from poolproof.suites.judging.checks import USUAL, expected_checks, run_checks
@@ -104,13 +111,39 @@ class CaseQuestion(Question):
         return (REFUSAL, *expected_checks(self.case, self.aspect.checks))
 
     def judge(self, backend: Backend) -> Row:
-        row = self.describe()
+        described = self.describe()
+        if not_made := self._not_judged(backend):
+            return described | not_made
+        trial = Trial(self.case, backend, self._repeats, self.excluded_ids, self.aspect.checks)
         try:
-            trial = Trial(self.case, backend, self._repeats, self.excluded_ids, self.aspect.checks)
-            row |= self._not_judged(backend) or self._judged(trial, row)
+            trial.operands  # noqa: B018  (drawn once and kept)
         except ProducerFailed as error:
-            row |= verdict(error.verdict, str(error))
-        return row
+            return described | verdict(error.verdict, str(error))
+        call, outcome = trial.baseline.call, trial.baseline.outcome
+        row: Row = described | {"status_code": outcome.code, "call_seconds": outcome.seconds}
+        row["checks_judged"] = [REFUSAL]
+        has_run = outcome.status is Status.COMPLETED  # else a route would be that of a call before it
+        row |= {"route": backend.route(call) if has_run else ""} | measure.look_at_data(trial.operands)
+        refusal = expected.refusal(backend, self.case, call)
+        if refusal and refusal.allows(outcome):
+            return row | verdict(Verdict.REFUSED, refusal.reason)
+        if excuse := expected.excuse(backend, outcome):
+            said = "refused, and no document is known that says so: " if outcome.status is Status.REFUSED else ""
+            return row | not_judged(excuse, said + outcome.message)
+        if findings := _of_refusal(refusal, outcome):
+            return row | self._concluded(trial, findings, row)
+        if "state" in self.aspect.checks:
+            self._add_other_calls(trial)
+        try:
+            checks_judged, findings = run_checks(trial, self.aspect.checks)
+            row |= {"checks_judged": [REFUSAL, *checks_judged], **self._measured(trial)}
+        except ProducerFailed as error:
+            return described | verdict(error.verdict, str(error))
+        except VariationFailed as error:
+            if error.excuse:
+                return row | not_judged(error.excuse, str(error))
+            findings = [Finding(REFUSAL, Mismatch(str(error)))]
+        return row | self._concluded(trial, findings, row)
 
     def auxiliary_calls(self) -> tuple[Question, ...]:
         cases = auxiliary_cases(self.case) if "state" in self.aspect.checks else []
@@ -134,35 +167,27 @@ class CaseQuestion(Question):
         left_out = too_large(case, self.max_repeats, self.aspect.checks)
         return verdict(Verdict.NOT_RUN, left_out) if left_out else None
 
-    def _judged(self, trial: Trial, described: Row) -> Row:
-        """Return the columns that say what came of the call."""
-        backend, (call, outcome) = trial.backend, (trial.baseline.call, trial.baseline.outcome)
-        row: Row = {"status_code": outcome.code, "call_seconds": outcome.seconds, "checks_judged": [REFUSAL]}
-        has_run = outcome.status is Status.COMPLETED  # else a route would be that of a call before it
-        row |= {"route": backend.route(call) if has_run else ""} | measure.look_at_data(trial.operands)
-        refusal = expected.refusal(backend, self.case, call)
-        if refusal and refusal.allows(outcome):
-            return row | verdict(Verdict.REFUSED, refusal.reason)
-        if excuse := expected.excuse(backend, outcome):
-            said = "refused, and no document is known that says so: " if outcome.status is Status.REFUSED else ""
-            return row | not_judged(excuse, said + outcome.message)
-        if outcome.status is Status.REFUSED:
-            what = "call that may be refused was taken, and failed" if refusal else "legal call was refused"
-            findings = [Finding(REFUSAL, Mismatch(f"a {what}: {outcome.message}", got=outcome.message))]
-        elif refusal and refusal.required:
-            findings = [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
-        else:
-            try:
-                checks_judged, findings = run_checks(trial, self.aspect.checks)
-                row |= {"checks_judged": [REFUSAL, *checks_judged], **self._measured(trial)}
-            except VariationFailed as error:
-                if error.excuse:
-                    return row | not_judged(error.excuse, str(error))
-                findings = [Finding(REFUSAL, Mismatch(str(error)))]
-        row |= judged(findings)
-        if findings and self.evidence and self.evidence.wants(described | row):
+    def _add_other_calls(self, trial: Trial) -> None:
+        """Find the calls that `state` makes; those that are excluded, or that the backend has not, it cannot."""
+        case, backend = self.case, trial.backend
+
+        def is_asked(*others: Case) -> bool:
+            return all(expected.has_call(backend, other) and other.id not in self.excluded_ids for other in others)
+
+        trial.neighbours = [other for other in neighbours(case) if is_asked(other)]
+        trial.pairs = [cases for cases in pairs_one_apart(case) if is_asked(*cases)]
+        if not trial.pairs:  # no place reaches an implementation whose adapter copies
+            trial.pairs = [(other,) for other in differing_in_one(case) if is_asked(other)]
+        if case.api.is_backward and not backend.abilities(case.api).indices:
+            turn = case.seed % max(len(trial.pairs), 1)
+            trial.pairs = trial.pairs[turn : turn + 1]  # to find out which indices it takes can need dozens of calls
+
+    def _concluded(self, trial: Trial, findings: list[Finding], row: Row) -> Row:
+        """Return the columns of the verdict, and leave evidence of a violation where that is wanted."""
+        columns = judged(findings)
+        if findings and self.evidence and self.evidence.wants(row | columns):
             self.evidence.put(trial, findings)
-        return row
+        return columns
 
     def _measured(self, trial: Trial) -> Row:
         """Measure the output of a backward each of whose gradients has a cell to go to; of a forward, name its rule."""
@@ -195,6 +220,16 @@ class UnreadableRow(Question):
 
     def judge(self, backend: Backend) -> Row:  # noqa: ARG002
         return self.describe() | verdict(Verdict.NOT_RUN, self.entry.fault)
+
+
+def _of_refusal(refusal: expected.DocumentedRefusal | None, outcome: Outcome) -> list[Finding]:
+    """Find what is wrong with a refusal that no document allows, or with taking a call that must be refused."""
+    if outcome.status is Status.REFUSED:
+        what = "call that may be refused was taken, and failed" if refusal else "legal call was refused"
+        return [Finding(REFUSAL, Mismatch(f"a {what}: {outcome.message}", got=outcome.message))]
+    if refusal and refusal.required:
+        return [Finding(REFUSAL, Mismatch(f"the call was accepted, although {refusal.reason}"))]
+    return []
 
 
 def _place_of(entry: Entry) -> Row:

@@ -84,6 +84,7 @@ class Trial:
     """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend.
 
     ``excluded_ids`` are ids of cases that are not to be called before it; ``checks`` are those that will judge it.
+    For the check `state`: the call is made again after ``neighbours``, and the calls of each of the ``pairs`` in turn.
     """
 
     case: Case
@@ -91,6 +92,8 @@ class Trial:
     repeats: int = 1
     excluded_ids: Collection[str] = ()
     checks: Collection[str] = ()
+    neighbours: Sequence[Case] = ()
+    pairs: Sequence[tuple[Case, ...]] = ()
     _runs: dict[_Variation, ExecutedCall] = field(default_factory=dict, init=False)
     _made_ahead: dict[_Variation, ExecutedCall] = field(default_factory=dict, init=False)
     _equals_baseline: dict[tuple[ExecutedCall, str], bool] = field(default_factory=dict, init=False)
@@ -104,15 +107,16 @@ class Trial:
         if not needs_producer(case):
             return operands
         if case.has_bit_mask:
-            mask = self._producing("a mask of bits").baseline.output("indices")
+            mask = self.producing("a mask of bits").baseline.output("indices")
             return replace(operands, mask=np.ascontiguousarray(mask))
-        return replace(operands, indices=self.produced_indices("the indices of windows without a cell"))
+        indices = self.producing("the indices of windows without a cell").output_indices
+        return replace(operands, indices=indices.reshape(operands.indices.shape))
 
     def _on_own_indices(self, operands: CaseOperands) -> CaseOperands:
         """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
 
         def sums_of(operands: CaseOperands) -> Float64 | None:
-            run = self._execute(allocate(operands, POISONS[0]))
+            run = ExecutedCall(call := allocate(operands, POISONS[0]), self.backend.run(call))
             return run.output("grad_input").astype(np.float64) if run.outcome.status is Status.COMPLETED else None
 
         call = allocate(operands, POISONS[0])
@@ -133,22 +137,18 @@ class Trial:
         return FORMATS[self.case.dtype]
 
     @cached_property
-    def call_batch(self) -> list[Call]:
-        """The case as it is, on memory filled with the first poison, and variations of it that checks need anyway.
-
-        Those only if the inputs are small: to ask a host takes longer than they do.
-        """
-        call = self.new_call()
-        is_small = all(len(call.tensors[name].buffer) <= SMALL for name in call.operator.inputs)
-        self._foreseen = list(self._needed_variations()) if is_small else []
-        return [call, *map(self._varied, self._foreseen)]
-
-    @cached_property
     def baseline(self) -> ExecutedCall:
-        """The case as it is; the other first calls are made along with it."""
-        (call, *varied), (outcome, *others) = self.call_batch, self.backend.run_all(self.call_batch)
-        ahead = zip(self._foreseen, varied, others, strict=False)
-        self._made_ahead = {key: ExecutedCall(call, outcome) for key, call, outcome in ahead}
+        """The case as it is, on memory filled with the first poison.
+
+        Variations of it that checks need anyway are called along with it if the inputs are small: to ask a host takes
+        longer than they do.
+        """
+        call = allocate(self.operands, POISONS[0])
+        is_small = all(len(call.tensors[name].buffer) <= SMALL for name in call.operator.inputs)
+        foreseen = list(self._needed_variations()) if is_small else []
+        varied = [self._varied(key) for key in foreseen]
+        outcome, *others = self.backend.run_all([call, *varied])
+        self._made_ahead = dict(zip(foreseen, map(ExecutedCall, varied, others), strict=False))
         return ExecutedCall(call, outcome)
 
     def _needed_variations(self) -> Iterator[_Variation]:
@@ -247,10 +247,6 @@ class Trial:
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.indices_of(run)
         return judge_forward(self.operands.planes, self.case.axes, out, indices, self.forward_rule)
 
-    @cached_property
-    def any_forward_flag(self) -> int:
-        return int(np.bitwise_or.reduce(self.forward_flags.ravel()))
-
     def repetition(self, number: int = 1) -> ExecutedCall:
         """Make the call once more; for odd numbers on other poison, at other addresses and before tempting data."""
         return self.variation("repeat", number)
@@ -282,7 +278,7 @@ class Trial:
 
     def in_mode(self, mode: str) -> ExecutedCall | None:
         """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
-        run = self._execute(self.new_call(), mode)
+        run = ExecutedCall(call := self.new_call(), self.backend.run(call, mode))
         return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, f"made with {mode}")
 
     def in_sequence(self, actions: Actions, other: Trial, context: str) -> list[tuple[Trial, ExecutedCall]]:
@@ -298,8 +294,9 @@ class Trial:
     def after(self, cases: Sequence[Case]) -> ExecutedCall:
         """Make the call once more, after calls of other cases, whatever comes of those."""
         for case in cases:
-            self._execute(allocate(make_operands(case), POISONS[0]))
-        return self._completed(self._execute(self.new_call()), "made after other calls", is_same=True)
+            self.backend.run(allocate(make_operands(case), POISONS[0]))
+        run = ExecutedCall(call := self.new_call(), self.backend.run(call))
+        return self._completed(run, "made after other calls", is_same=True)
 
     def with_indices(self, indices: Int64) -> tuple[ExecutedCall, CaseOperands]:
         """Run the backward on other indices, all inside the plane; return what is then expected, too.
@@ -310,16 +307,14 @@ class Trial:
         layouts = {name: self.case.layout(name) for name in self.case.api.tensors}
         if layouts["indices"].repeats_elements:
             layouts["indices"] = CONTIGUOUS
-        run = self._execute(allocate(operands, POISONS[0], layouts=layouts))
+        run = ExecutedCall(call := allocate(operands, POISONS[0], layouts=layouts), self.backend.run(call))
         return self._completed(run, "given the indices of its own forward"), operands
 
-    def produced_indices(self, what: str) -> Int64:
-        """Make ``what`` this case needs by the backend's own forward; `ProducerFailed` where that makes none."""
-        windows = (axis.windows for axis in self.case.axes)
-        return self._producing(what).output_indices.reshape(self.case.planes, *windows)
+    def producing(self, what: str) -> Trial:
+        """Run the backend's own forward that makes ``what`` this case needs: the first whose dtypes the backend has.
 
-    def _producing(self, what: str) -> Trial:
-        """Run the forward that makes ``what`` this case needs: the first whose dtypes the backend has."""
+        `ProducerFailed` where it makes none.
+        """
         producer = next((each for each in producers(self.case) if has_call(self.backend, each)), None)
         if producer is None:
             raise ProducerFailed(f"{what} can only be made by the forward, which this backend does not have")
@@ -347,7 +342,7 @@ class Trial:
         """Run it on contiguous ``layouts``, with another ``index_dtype``, or on gradients times 2 to a ``scale``."""
         key = kind, what
         if key not in self._runs:
-            run = self._made_ahead.pop(key, None) or self._execute(self._varied(key))
+            run = self._made_ahead.pop(key, None) or ExecutedCall(call := self._varied(key), self.backend.run(call))
             call = self._completed(run, f"varied by {key}", kind == "repeat").call
             outputs = {name: call.tensors[name] for name in self.case.api.outputs}
             self._runs[key] = ExecutedCall(replace(call, tensors=outputs), run.outcome)
@@ -368,6 +363,3 @@ class Trial:
     def new_call(self) -> Call:
         """Place the case as it is in memory filled with the first poison."""
         return allocate(self.operands, POISONS[0])
-
-    def _execute(self, call: Call, mode: str = "") -> ExecutedCall:
-        return ExecutedCall(call, self.backend.run(call, mode))

@@ -105,6 +105,7 @@ class Sandbox:
         if self.worker.state is not State.FRESH:
             self.worker.end()
         self._build([question])
+        self.worker.make_ready()
         try:
             return self._row(question)
         finally:

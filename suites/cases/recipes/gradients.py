@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 
 import numpy as np
@@ -120,9 +120,7 @@ Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]
 
 def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) -> Recipe:
     """Make a recipe of ``draw``, which draws any number of gradients, each by itself."""
-    return lambda landing, fmt, stream: draw_bulk(
-        landing.gradients, fmt.dtype, stream, lambda count: draw(landing, count, fmt, stream)
-    )
+    return lambda landing, fmt, stream: draw_bulk(landing.indices.size, fmt, stream, partial(draw, landing))
 
 
 def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:

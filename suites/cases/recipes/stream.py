@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poolproof.references.formats import Float64
+from poolproof.references.formats import Float64, FloatFormat
 from poolproof.references.geometry import Int64
 
 Size = int | tuple[int, ...]
@@ -23,11 +22,8 @@ class RandomStream:
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._seed, self._purpose = seed, purpose
-
-    @cached_property
-    def _bits(self) -> np.random.Philox:
-        digest = hashlib.sha256(f"{self._seed}/{self._purpose}".encode()).digest()
-        return np.random.Philox(key=np.frombuffer(digest, "<u8", 2))
+        digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+        self._bits = np.random.Philox(key=np.frombuffer(digest, "<u8", 2))
 
     def below(self, bounds: ArrayLike, size: Size) -> Int64:
         """Draw integers in [0, bound), where no bound is more than 2**32."""
@@ -69,16 +65,18 @@ _PIECE = 1 << 16
 """Elements that a larger one has of the drawn ones in their order."""
 
 
-def draw_bulk(size: int, dtype: np.dtype, stream: RandomStream, draw: Callable[[int], Float64]) -> NDArray:
+def draw_bulk(
+    size: int, fmt: FloatFormat, stream: RandomStream, draw: Callable[[int, FloatFormat, RandomStream], Float64]
+) -> NDArray:
     """Draw ``size`` elements, flat; beyond `MAX_DRAWN` as pieces of a ring of drawn ones that begin at drawn places.
 
     That tells as much about a kernel: no two planes are alike, and an element read at another place is another one.
     ``draw`` takes from the stream as many elements as it is asked for.
     """
     if size <= MAX_DRAWN:
-        return _with_payloads(draw(size).astype(dtype), stream)
-    table = _with_payloads(draw(MAX_DRAWN).astype(dtype), stream)
-    ring, elements = np.concatenate((table, table[:_PIECE])), np.empty(size, dtype)
+        return _with_payloads(draw(size, fmt, stream).astype(fmt.dtype), stream)
+    table = _with_payloads(draw(MAX_DRAWN, fmt, stream).astype(fmt.dtype), stream)
+    ring, elements = np.concatenate((table, table[:_PIECE])), np.empty(size, fmt.dtype)
     firsts = range(0, size, _PIECE)
     for first, place in zip(firsts, stream.beside("pieces").below(MAX_DRAWN, len(firsts)).tolist(), strict=True):
         piece = elements[first : first + _PIECE]

@@ -21,7 +21,7 @@ def draw_values(recipe: str, size: int, fmt: FloatFormat, stream: RandomStream) 
     draw = spread.draw if spread else VALUES[recipe]
     if recipe in _BY_PLACE:
         return draw(size, fmt, stream).astype(fmt.dtype)
-    return draw_bulk(size, fmt.dtype, stream, lambda count: draw(count, fmt, stream))
+    return draw_bulk(size, fmt, stream, draw)
 
 
 def ties(size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:

@@ -49,7 +49,7 @@ def _cell_of(run: ExecutedCall, window: Element) -> str:
 
 def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element], str]) -> Mismatch | None:
     """Report the first window that is wrong in one way."""
-    if not trial.any_forward_flag & kind:
+    if not np.bitwise_or.reduce(trial.forward_flags.ravel()) & kind:
         return None
     wrong = (trial.forward_flags.reshape(trial.case.pooled_shape) & kind) != 0
     got = trial.baseline.output("out") if output == "out" else trial.output_indices

@@ -83,7 +83,7 @@ def _has_producer(trial: Trial) -> bool:
 )
 def round_trip(trial: Trial) -> Mismatch | None:
     try:
-        indices = trial.produced_indices("indices")
+        indices = trial.producing("indices").output_indices.reshape(trial.operands.indices.shape)
     except ProducerFailed:
         return None
     outside = (indices < 0) | (indices >= trial.case.plane_size)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from poolproof.backends.base import Status, can_run
 from poolproof.references.sequences import HAZARDS, MODES, Actions, calls_in
-from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.varying import differing_in_one, neighbours, pairs_one_apart
 from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
 from poolproof.suites.judging.comparing import other_bits, other_shape, other_values
-from poolproof.suites.judging.expected import has_call
 from poolproof.suites.judging.findings import Mismatch
 from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
@@ -23,8 +20,10 @@ from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, 
     is_shown_by=lambda trial: trial.is_deterministic,
 )
 def repeat(trial: Trial) -> Mismatch | None:
-    numbers = range(1, trial.repeats + 1)
-    return _first(other_bits(trial, trial.repetition(number), f"in repetition {number}") for number in numbers)
+    for number in range(1, trial.repeats + 1):
+        if found := other_bits(trial, trial.variation("repeat", number), f"in repetition {number}"):
+            return found
+    return None
 
 
 @check(
@@ -41,8 +40,11 @@ def layout_invariance(trial: Trial) -> Mismatch | None:
     is_shown_by=lambda trial: bool(trial.backend.modes) or _can_run_any(trial, MODES),
 )
 def modes(trial: Trial) -> Mismatch | None:
-    made = ((run, f"made with {mode}") for mode in trial.backend.modes if (run := trial.in_mode(mode)))
-    return _first(_disturbed(trial, run, context) for run, context in made) or _in_sequences(trial, MODES)
+    for mode in trial.backend.modes:
+        run, context = trial.in_mode(mode), f"made with {mode}"
+        if run and (found := _disturbed(trial, run, context)):
+            return found
+    return _in_sequences(trial, MODES)
 
 
 @check(
@@ -51,8 +53,11 @@ def modes(trial: Trial) -> Mismatch | None:
     lambda trial: bool(trial.backend.variants),
 )
 def variants(trial: Trial) -> Mismatch | None:
-    made = ((run, f"made with {variant}") for variant in trial.backend.variants if (run := trial.in_mode(variant)))
-    return _first(wrong_by_itself(trial, run, context) for run, context in made)
+    for variant in trial.backend.variants:
+        run, context = trial.in_mode(variant), f"made with {variant}"
+        if run and (found := wrong_by_itself(trial, run, context)):
+            return found
+    return None
 
 
 def wrong_by_itself(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
@@ -62,11 +67,6 @@ def wrong_by_itself(trial: Trial, run: ExecutedCall, context: str) -> Mismatch |
     if trial.case.api.is_backward:
         return wrong_sums(trial, run, trial.operands, context)
     return wrong_maxima(trial, run, context)
-
-
-def _first(found: Iterable[Mismatch | None]) -> Mismatch | None:
-    """Return the first that is found; no run after it is made."""
-    return next(filter(None, found), None)
 
 
 @check(
@@ -92,9 +92,9 @@ def _in_sequences(trial: Trial, sequences: Mapping[str, Actions]) -> Mismatch | 
             continue
         if calls_in(actions) > 1 and other.baseline.outcome.status is not Status.COMPLETED:
             continue
-        runs = trial.in_sequence(actions, other, f"made {name}")
-        if found := _first(_disturbed(*run, f"made {name}") for run in runs):
-            return found
+        for made, run in trial.in_sequence(actions, other, f"made {name}"):
+            if found := _disturbed(made, run, f"made {name}"):
+                return found
     return None
 
 
@@ -109,39 +109,24 @@ def _disturbed(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None
 @check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
     """Nor does it change what comes after: of two calls that differ in exactly one parameter both are right."""
-    after = trial.after([case for case in neighbours(trial.case) if _are_callable(trial, case)])
-    found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
+    found = other_values(trial, trial.after(trial.neighbours), trial.baseline, "after other calls", "as before them")
     wrong = interval if trial.case.api.is_backward else maximum
     if found or wrong(trial):
         return found
-    pairs: list[tuple[Case, ...]] = [cases for cases in pairs_one_apart(trial.case) if _are_callable(trial, *cases)]
-    if not pairs:  # no place reaches an implementation whose adapter copies
-        pairs = [(other,) for other in differing_in_one(trial.case) if _are_callable(trial, other)]
-    if trial.case.api.is_backward and not trial.backend.abilities(trial.case.api).indices:
-        turn = trial.case.seed % max(len(pairs), 1)
-        pairs = pairs[turn : turn + 1]  # to find out which indices it takes can need dozens of calls for each
-    for cases in pairs:
+    for cases in trial.pairs:
         before = "this call"
         for case in cases:
             made = Trial(case, trial.backend)
-            if not _completes(made):
+            try:
+                made.operands  # noqa: B018  (drawn once and kept)
+            except ProducerFailed:
+                break  # its own data, such as ties, cannot be judged
+            if made.baseline.outcome.status is not Status.COMPLETED:
                 break
             if found := wrong(made):
                 return replace(found, message=f"after {before}, that of {case.to_json()} is wrong: {found.message}")
             before = f"the call of {case.to_json()}"
     return None
-
-
-def _are_callable(trial: Trial, *cases: Case) -> bool:
-    return all(has_call(trial.backend, case) and case.id not in trial.excluded_ids for case in cases)
-
-
-def _completes(trial: Trial) -> bool:
-    """Make the call; it does not complete where its own data, such as ties, cannot be judged either."""
-    try:
-        return trial.baseline.outcome.status is Status.COMPLETED
-    except ProducerFailed:
-        return False
 
 
 def _takes_other_indices(trial: Trial) -> bool:
