@@ -17,7 +17,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -31,7 +30,7 @@ from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
-from poolproof.reports.rows.records import first_difference, first_key
+from poolproof.reports.rows.records import Done, first_difference, first_key
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_record
 
@@ -49,23 +48,6 @@ RUN_ARGUMENTS = ("-p", "poolproof.suites.plugin", "--pyargs", "poolproof.suites"
 
 class CannotOpen(BadInput):
     """The report folder cannot be used; the text says what to do."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """Work that an interrupted run has behind it: the blocks that were judged to their end.
-
-    Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported``
-    are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned`` (backend, case id) of
-    the calls of no block, which a planned one triggered. ``evidence`` counts what failures left, by `evidence_kinds`.
-    """
-
-    blocks: frozenset[str] = frozenset()
-    cases: frozenset[tuple[str, str]] = frozenset()
-    unsupported: frozenset[tuple[str, str, str, str]] = frozenset()
-    unplanned: frozenset[tuple[str, str]] = frozenset()
-    recorded: frozenset[tuple[str, str, str]] = frozenset()
-    evidence: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
 def finished_work(folder: Path) -> Done:

@@ -17,8 +17,9 @@ import pytest
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.backends.registry import canonical, prepare
 from poolproof.references.contract.call import ContractError
-from poolproof.reports.recorder import Done, RunFolder, finished_work, try_imports
+from poolproof.reports.recorder import RunFolder, finished_work, try_imports
 from poolproof.reports.rows.io_errors import describe
+from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import BadInput, Overall

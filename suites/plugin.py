@@ -46,7 +46,7 @@ from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts, put_off_interrupt
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
-from poolproof.suites.run.time_budget import KEPT_BLOCKS, Part, parts
+from poolproof.suites.run.time_budget import KEPT_BLOCKS, BlockPart, parts
 
 _MOST_KINDS = 6
 """Kinds of failures whose first is shown as it comes."""
@@ -247,10 +247,10 @@ class BlockTest:
     item: pytest.Item
     draw: Callable[[Block], Sequence[Question]]
 
-    def block(self, block: Block | Part) -> None:
+    def block(self, block: Block | BlockPart) -> None:
         """Judge a block, or a part of one as far as the budget goes."""
         with environment_errors():
-            if isinstance(block, Part):
+            if isinstance(block, BlockPart):
                 asked = () if self._is_over else block.questions(self.draw)
                 result = self.runner.judge(block.block, asked)
                 result.is_cut |= not asked

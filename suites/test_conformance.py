@@ -4,7 +4,7 @@ from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.plugin import BlockTest
-from poolproof.suites.run.time_budget import Part
+from poolproof.suites.run.time_budget import BlockPart
 
 
 def test_case(single: SingleBlock, judge: BlockTest) -> None:
@@ -12,7 +12,7 @@ def test_case(single: SingleBlock, judge: BlockTest) -> None:
     judge.single(single)
 
 
-def test_conformance(block: Block | Part, judge: BlockTest) -> None:
+def test_conformance(block: Block | BlockPart, judge: BlockTest) -> None:
     """Judge a block, or a part of it if the session has a ``--budget``."""
     judge.block(block)
 

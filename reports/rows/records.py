@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,20 @@ def first_difference(name: str, was: object, now: object) -> tuple[str, object, 
 def first_key(was: Mapping[Any, Any], now: Mapping[Any, Any]) -> Any:
     """Return the first key whose values differ; None where there is none."""
     return next((key for key in (*was, *now) if was.get(key) != now.get(key)), None)
+
+
+@dataclass(frozen=True)
+class Done:
+    """Work that an interrupted run has behind it: the blocks that were judged to their end.
+
+    Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported``
+    are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned`` (backend, case id) of
+    the calls of no block, which a planned one triggered. ``evidence`` counts what failures left, by `evidence_kinds`.
+    """
+
+    blocks: frozenset[str] = frozenset()
+    cases: frozenset[tuple[str, str]] = frozenset()
+    unsupported: frozenset[tuple[str, str, str, str]] = frozenset()
+    unplanned: frozenset[tuple[str, str]] = frozenset()
+    recorded: frozenset[tuple[str, str, str]] = frozenset()
+    evidence: Mapping[tuple[str, ...], int] = field(default_factory=dict)

@@ -42,7 +42,7 @@ _STARTS = 3
 """Processes in a row that may fail to start."""
 
 
-class State(Enum):
+class WorkerState(Enum):
     """What is known of the process."""
 
     DEAD = auto()
@@ -71,7 +71,7 @@ class Worker:
         self.backend = backend
         self.description = Description()
         self.replay_arguments: tuple[str, ...] = ()
-        self.state = State.DEAD
+        self.state = WorkerState.DEAD
         self.last: Question | None = None
         self._host = Host(backend, shared_arena())
         self._dtype = "float32"
@@ -126,18 +126,18 @@ class Worker:
 
     def settle(self) -> HostDied | None:
         """End a process that is not to be asked any more; return how it died since its last answer, if it did."""
-        if self.state in (State.BUSY, State.SPOILED):
+        if self.state in (WorkerState.BUSY, WorkerState.SPOILED):
             self.end()
         try:
             self._host.check_alive()
         except HostDied as death:
-            self.state = State.DEAD
+            self.state = WorkerState.DEAD
             return death
         return None
 
     def make_ready(self) -> None:
         """Have a fresh or warm process; `BackendUnavailable` if none starts."""
-        if self.state in (State.FRESH, State.WARM):
+        if self.state in (WorkerState.FRESH, WorkerState.WARM):
             return
         self.end()
         for _ in range(_STARTS):
@@ -145,41 +145,41 @@ class Worker:
                 self.load()
             with suppress(HostDied):
                 self._start()
-                self.state, self.last = State.FRESH, None
+                self.state, self.last = WorkerState.FRESH, None
                 return
         raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
 
     def judge(self, question: Question, seconds: float) -> Row:
         """Judge a question in a process that is ready; `HostDied` if that does not survive calls of so many seconds."""
-        self.state, self.last = State.BUSY, question
+        self.state, self.last = WorkerState.BUSY, question
         self._host.allow(seconds)
         try:
             row = answer(question, self.remote)
         except HostDied:
-            self.state = State.DEAD
+            self.state = WorkerState.DEAD
             raise
         is_damaged = self.remote.survives_fork and may_be_damaged(row)
         is_spoiled = is_damaged or self.remote.is_spoiled or not self.remote.is_usable()
-        self.state = State.SPOILED if is_spoiled else State.WARM
+        self.state = WorkerState.SPOILED if is_spoiled else WorkerState.WARM
         shared_arena().reclaim()
         return row
 
     def backend_within(self, seconds: float) -> Backend:
         """Return the backend, with a time limit for its calls, which raise `HostDied`; nothing is judged after them."""
         self.make_ready()
-        self.state = State.BUSY
+        self.state = WorkerState.BUSY
         self._host.allow(seconds)
         return self.remote
 
     def end(self) -> None:
         """End the process that makes calls."""
         self._host.end_worker()
-        self.state = State.DEAD
+        self.state = WorkerState.DEAD
 
     def close(self) -> None:
         """End all processes; the backend may be loaded again."""
         self._host.close()
-        self.state = State.DEAD
+        self.state = WorkerState.DEAD
 
     def _start(self) -> None:
         """Start a process; where the backend survives forks, it has loaded what calls need.

@@ -38,7 +38,7 @@ from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 
 if TYPE_CHECKING:
-    from poolproof.reports.recorder import Done
+    from poolproof.reports.rows.records import Done
 
 BLOCK_SIZE = 200
 """Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""

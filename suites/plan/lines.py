@@ -27,7 +27,7 @@ from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.plans import Group, Subject
 
 if TYPE_CHECKING:
-    from poolproof.reports.recorder import Done
+    from poolproof.reports.rows.records import Done
 
 AD_HOC = "case"
 """The block of a question that was named by itself. Rows without any block are of calls that were not planned."""

@@ -20,11 +20,11 @@ from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.references.optional import optional
 from poolproof.reports.clusters.cluster import Bound, FailureCluster
 from poolproof.reports.clusters.clustering import clusters_of, open_clusters
-from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS, held_to
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.io_errors import environment_errors
+from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, Verdict

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 
-from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import NEIGHBOURS
 from poolproof.reports.rows.failures import Progress, failure_text, progress_of, properties_of
 from poolproof.reports.rows.io_errors import CannotGoOn
+from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, Verdict

@@ -24,7 +24,7 @@ from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.memory import written_text
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT
 from poolproof.suites.isolation.survey import survey_of
-from poolproof.suites.isolation.worker import WARM_UP_SECONDS, State, Worker
+from poolproof.suites.isolation.worker import WARM_UP_SECONDS, Worker, WorkerState
 from poolproof.suites.judging.budget import number_in
 from poolproof.suites.judging.faults import HostDied
 from poolproof.suites.judging.question import Question, not_judged, not_survived
@@ -102,7 +102,7 @@ class Sandbox:
 
     def judge_alone(self, question: Question) -> Row:
         """Judge a question in a fresh process."""
-        if self.worker.state is not State.FRESH:
+        if self.worker.state is not WorkerState.FRESH:
             self.worker.end()
         self._build([question])
         self.worker.make_ready()
@@ -124,7 +124,7 @@ class Sandbox:
         """Judge a question, once more in a fresh process if what came before it in its process may be to blame."""
         self._note_in_flight(question)
         self._report_late_death()
-        previous = self.worker.last if self.worker.state is State.WARM else None
+        previous = self.worker.last if self.worker.state is WorkerState.WARM else None
         found = self._answer(question)
         if previous and self._may_be_inherited(found):
             self.worker.end()
@@ -140,7 +140,7 @@ class Sandbox:
         """Tell whether an end may be due to an earlier call: one that damaged memory, an adapter or the device."""
         if isinstance(found, HostDied):
             return found.verdict is Verdict.CRASHED and not found.was_killed
-        has_lost_device = found["verdict"] == Verdict.NOT_RUN and self.worker.state is State.SPOILED
+        has_lost_device = found["verdict"] == Verdict.NOT_RUN and self.worker.state is WorkerState.SPOILED
         return has_lost_device or found["verdict"] == Verdict.ADAPTER_ERROR
 
     def _retry(self, question: Question) -> Row:
@@ -162,7 +162,7 @@ class Sandbox:
         worker = self.worker
         worker.make_ready()
         slowness = 4.0 if worker.backend.startswith(KERNELS) else 1.0  # a model runs all cores of a kernel on one
-        is_first_launch = worker.state is State.FRESH and not worker.remote.survives_fork
+        is_first_launch = worker.state is WorkerState.FRESH and not worker.remote.survives_fork
         warm_up = self._warm_up_seconds if is_first_launch else 0.0
         seconds = self._timeout * question.timeout_scale * slowness + warm_up
         share = (self._until - time.monotonic()) / (_SHARE_LATER if self._has_hung else _SHARE)

@@ -97,7 +97,7 @@ class Budget:
         return range(seed + 1, seed + 1 + min(held, _MOST_SEEDS))
 
 
-class Part(NamedTuple):
+class BlockPart(NamedTuple):
     """The cases of a block from ``start`` to ``stop``: one test of a session with a budget."""
 
     block: Block
@@ -113,7 +113,7 @@ class Part(NamedTuple):
         return draw(self.block)[self.start : self.stop] if self.start else self.block.prefix(self.stop)
 
 
-def parts(blocks: Sequence[Block], recorded: Mapping[str, int]) -> Iterator[Part]:
+def parts(blocks: Sequence[Block], recorded: Mapping[str, int]) -> Iterator[BlockPart]:
     """Cut blocks into parts, round by round, the cheapest first.
 
     Of a block that an interrupted session has begun, ``recorded`` counts the rows: they are of its first cases.
@@ -121,6 +121,6 @@ def parts(blocks: Sequence[Block], recorded: Mapping[str, int]) -> Iterator[Part
     left = sorted(blocks, key=lambda block: (min(_FIRST_CASES, block.count) * usual_cost(block.aspect.id), block.id))
     start, stop = 0, _FIRST_CASES
     while left := [block for block in left if block.count > start]:
-        some = (Part(block, start, min(stop, block.count)) for block in left)
+        some = (BlockPart(block, start, min(stop, block.count)) for block in left)
         yield from (part for part in some if recorded.get(part.block.id, 0) < part.stop)
         start, stop = stop, stop + _LATER_CASES

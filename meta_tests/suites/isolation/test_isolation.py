@@ -28,7 +28,7 @@ from poolproof.suites.isolation import worker as worker_module
 from poolproof.suites.isolation.remote import RemoteBackend
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.isolation.survey import surveyed, surveys
-from poolproof.suites.isolation.worker import State
+from poolproof.suites.isolation.worker import WorkerState
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS, USUAL
 from poolproof.suites.judging.question import Aspect
@@ -253,7 +253,7 @@ def test_a_worker_stays_unless_it_wrote_astray(tmp_path: Path, backend: str, vio
         worker = sandbox.worker
         answered = [(row["checks_violated"], worker.state, worker._host.worker) for row in sandbox.judge(asked)]
     assert [found for found, _, _ in answered] == [violated] * 3
-    assert {state for _, state, _ in answered} == {State.WARM if stays else State.SPOILED}
+    assert {state for _, state, _ in answered} == {WorkerState.WARM if stays else WorkerState.SPOILED}
     assert len({process for _, _, process in answered} - {0}) == (1 if stays else 3)
 
 
@@ -269,7 +269,7 @@ def test_a_worker_stays_that_wrote_every_element_somewhere_in_its_output(
     with opened(f"scatter_backends:{backend}", tmp_path) as sandbox:
         (row,) = sandbox.judge([CaseQuestion(case, holding(*USUAL), "block")])
         assert {"written", "memory_untouched", "maximum"} <= {*row["checks_violated"]}
-        assert sandbox.worker.state is (State.WARM if stays else State.SPOILED)
+        assert sandbox.worker.state is (WorkerState.WARM if stays else WorkerState.SPOILED)
 
 
 @cache

@@ -19,8 +19,8 @@ from poolproof.reports.clusters.clustering import open_clusters
 from poolproof.reports.clusters.describing import probe_lines
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.recorder import Done
 from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall, Verdict
 from poolproof.suites.cases.case import Case
