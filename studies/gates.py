@@ -89,10 +89,11 @@ class OneIn(int):
 
 def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[str]]]:
     """Draw the (block, ids of its cases) of a run again."""
-    from poolproof.suites.plan.selection import redraw_questions
+    from poolproof.suites.plan.selection import Selection
 
-    for _, block, questions in redraw_questions(record, wanted):
-        yield block, [question.id for question in questions]
+    for block in Selection.of_run(record).blocks():
+        if (block.backend, block.row_block) in wanted:
+            yield block.row_block, [question.id for question in block.questions()]
 
 
 def summary_of(blocks: Iterable[tuple[str, list[str]]], groups: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -189,6 +189,6 @@ def test_a_rerun_runs_no_code_that_a_bundle_names_and_takes_no_damaged_one(bundl
     again = poolproof("rerun", bundle)
     assert again.exit_code == Overall.COULD_NOT_RUN
     assert "reports_backends:Mixed, which the bundle names, is not installed" in again.output
-    change_bundle(bundle, "index.html", lambda content: content + b" ", hashed=False)
+    change_bundle(bundle, "verdict.json", lambda content: content + b" ", hashed=False)
     again = poolproof("rerun", bundle, "--backend", "reports_backends:Mixed")
-    assert (again.exit_code, "is damaged: changed: index.html" in again.output) == (Overall.COULD_NOT_RUN, True)
+    assert (again.exit_code, "is damaged: changed: verdict.json" in again.output) == (Overall.COULD_NOT_RUN, True)
