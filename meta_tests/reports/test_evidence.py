@@ -32,6 +32,7 @@ from poolproof.reports.rows.evidence import (
     write_programs,
 )
 from poolproof.reports.rows.failures import kind_of
+from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.rejudge import LATTICE, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ZERO, rejected
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter
@@ -212,10 +213,10 @@ def test_a_run_keeps_a_few_of_each_kind_and_no_more_where_it_is_resumed(tmp_path
     with closing(RowWriter(tmp_path, "main")) as writer:
         for row in rows:
             writer.append(row)
-    already_left = finished_work(tmp_path).evidence
+    done = Done(evidence=finished_work(tmp_path).evidence)
     for path in left.values():
         path.unlink()
-    record_lost(tmp_path, most_evidence=3, already_left=already_left)
+    record_lost(tmp_path, most_evidence=3, done=done)
     assert not [*tmp_path.glob("evidence/*.npz")]
 
 
