@@ -29,7 +29,8 @@ from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import further_question, further_question_of
 from poolproof.suites.plan.plans import Subject
 from poolproof.suites.plan.selection import redraw_further
-from poolproof.suites.run import diagnosis, interrupts
+from poolproof.suites.probe import command
+from poolproof.suites.run import interrupts
 from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down, probe_sums
 from poolproof.suites.verify.plan_rows import plan_problems
 from poolproof.suites.verify.rerun import rejudge, sample
@@ -299,7 +300,7 @@ def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path, monkeypat
     assert cause.probed[0].startswith(told)
     # An interrupt ends the probe alone.
     said: list[str] = []
-    monkeypatch.setattr(diagnosis, "accounts", lambda *_: interrupted())
+    monkeypatch.setattr(command, "records_of", lambda *_: interrupted())
     assert not probe_sums(tmp_path / "run", said.append)
     assert said == ["probe interrupted: how sums are added is not told"]
     # Nothing is said of sums that are right as far as their gradients arrive.
