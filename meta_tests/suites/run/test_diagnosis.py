@@ -317,7 +317,7 @@ def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path, monkeypat
 
 
 def told_of(diagnosed: Path, end: Callable[[], object] = lambda: None) -> tuple[list[str], int]:
-    """What a session says that ends so at its fourth further case, and how many it asked: suspects of a real run."""
+    """What a session says that ends so at its second further case, and how many it asked: suspects of a real run."""
     (backend,) = read_digest(diagnosed / "run").run["backends"]
     asked_of = [Subject(backend, each.operator, each.dtype, each.index_dtype) for each in subjects()]
     said: list[str] = []
@@ -325,7 +325,7 @@ def told_of(diagnosed: Path, end: Callable[[], object] = lambda: None) -> tuple[
 
     def judge(question: Question, backend: str) -> Row:
         asked.append(question)
-        if len(asked) == 4:
+        if len(asked) == 2:
             end()
         return question.describe() | {"backend": backend, "verdict": "conforms"}
 
@@ -343,9 +343,9 @@ def unavailable() -> NoReturn:
 
 def test_an_end_is_told_and_nothing_else_ends(diagnosed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, asked = told_of(diagnosed, interrupted)
-    assert (said[-1], asked) == ("diagnosis interrupted: what was learned so far counts", 4)
+    assert (said[-1], asked) == ("diagnosis interrupted: what was learned so far counts", 2)
     said, asked = told_of(diagnosed, unavailable)
-    assert (said[-1], asked) == ("no further cases: the card is gone", 4)
+    assert (said[-1], asked) == ("no further cases: the card is gone", 2)
     said, _ = told_of(diagnosed, lambda: monkeypatch.setattr(interrupts, "_pending", True))
     assert said[-1].startswith("diagnosis interrupted"), "an interrupt that was lost is none of the session"
     monkeypatch.setattr(interrupts, "_pending", False)
