@@ -30,6 +30,15 @@ from sessions import poolproof, surroundings
 from shared_runs import made_once
 
 HONEST = "scatter_backends:honest"
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """Undo what options set in this process: where libraries and kernels are."""
+    with patch.dict(os.environ):
+        yield
+
+
 HARMFUL = "libharmful.so"
 """A library without symbols whose constructor does what the variable HARMFUL says."""
 

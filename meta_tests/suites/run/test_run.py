@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from places import ROOT
 from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites import plugin
@@ -116,6 +117,7 @@ def test_deaths_between_calls_alone_make_a_run_deviate(tmp_path: Path) -> None:
 def test_a_copy_of_the_suite_is_refused(tmp_path: Path, asked: str) -> None:
     """A clone beside an installed suite; its tests would get no session."""
     shutil.copytree(Path(plugin.__file__).parent, tmp_path / "suites")
+    shutil.copy(ROOT / "conftest.py", tmp_path)
     command = [sys.executable, "-m", "pytest", asked]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 3

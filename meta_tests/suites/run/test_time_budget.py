@@ -170,9 +170,9 @@ def recorded(folder: Path) -> Counter[str]:
 def spent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose budget was too small for its plan: each of 1,600 cases takes 40 ms and more."""
     folder = tmp_path_factory.mktemp("spent") / "run"
-    ended = run_session(folder, SLOW, "--budget", "20s", "-rs", asked=ASKED)
+    ended = run_session(folder, SLOW, "--budget", "40s", "-rs", asked=ASKED)
     assert ended.status == Overall.CONFORMS, ended.output
-    assert "budget of 20 s used up" in ended.output.partition("short test summary")[2].partition("= poolproof")[0]
+    assert "budget of 40 s used up" in ended.output.partition("short test summary")[2].partition("= poolproof")[0]
     return folder
 
 
@@ -184,14 +184,14 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
     judged = counts.total()
     assert (digest.conclusion.missing, digest.conclusion.planned) == (0, 1600)
     assert f"narrowed: {judged:,} of " in digest.conclusion.narrowed
-    left = f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 20 s used up; continue with"
+    left = f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 40 s used up; continue with"
     assert left in digest.conclusion.narrowed
     assert left in (spent / "index.html").read_text(encoding="utf-8")
     assert set(read_run(spent)["budget"]) == {"seconds", "took", "until"}
 
 
 def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_path: Path) -> None:
-    assert "budget of 20 s used up" in verified(spent, tmp_path).verdict
+    assert "budget of 40 s used up" in verified(spent, tmp_path).verdict
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
     rewrite(folder, lambda rows: [row for number, row in enumerate(rows) if number != 2])
     package(folder, tmp_path / "another.zip")
@@ -201,10 +201,10 @@ def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_p
 
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
-    ended = run_session(folder, SLOW, "--budget", "20s", "--resume", asked=ASKED)
+    ended = run_session(folder, SLOW, "--budget", "40s", "--resume", asked=ASKED)
     assert ended.status == Overall.CONFORMS, ended.output
     before, after = read_run(spent)["budget"], read_run(folder)["budget"]
-    assert (before["seconds"], after["seconds"]) == (20.0, 40.0)
+    assert (before["seconds"], after["seconds"]) == (40.0, 80.0)
     assert after["took"] > before["took"]
     assert recorded(folder).total() > recorded(spent).total()
     verified(folder, tmp_path)
