@@ -66,7 +66,7 @@ def candidates(operator: Operator, seed: int, count: int) -> Iterator[Case]:
         is_tagged = bool(aspect.profile.tagged)
         if aspect.weight and operator.direction in aspect.directions and is_tagged <= operator.takes_tags:
             for index_dtype in operator.indices.dtypes:
-                make = cases(operator, "float32", index_dtype, aspect.profile)
+                make = cases.make(operator, "float32", index_dtype, aspect.profile)
                 yield from generate(make, count, derive_seed(seed, aspect.id, index_dtype))
 
 

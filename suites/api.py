@@ -5,8 +5,6 @@ Everything is drawn and judged in the calling process; an implementation that ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hypothesis import strategies as st
 
 from poolproof.backends.abilities import Abilities
@@ -17,7 +15,6 @@ from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases import strategies
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import Draws, T
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
@@ -40,22 +37,7 @@ def cases(
     profile = CASE_ASPECTS[aspect].profile
     if abilities is not None:
         profile = profile.within(abilities)
-    make = strategies.cases(find_operator(operator), dtype, index_dtype, profile)
-    return st.composite(lambda draw: make(_Drawn(draw)))()
-
-
-class _Drawn(Draws):
-    """Draws from Hypothesis, each case independent of those before it."""
-
-    def __init__(self, draw: st.DrawFn) -> None:
-        super().__init__()
-        self._draw, self.is_random = draw, True
-
-    def __call__(self, count: int) -> int:
-        return self._draw(st.integers(0, count - 1))
-
-    def _pick(self, options: Sequence[T]) -> T:
-        return self.choose(options)
+    return strategies.cases(find_operator(operator), dtype, index_dtype, profile)
 
 
 def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:

@@ -298,7 +298,7 @@ def test_forward_agrees_with_torch(operator: Operator, dtype: str) -> None:
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)  # as its backend does: threads that wait for cases this small cost more than the cases
     count = CASES // (4 * len(TORCH_FORWARDS)) + 1
-    for case in generate(cases(operator, dtype, "int64", Profile(values=VALUES)), count, seed=1):
+    for case in generate(cases.make(operator, dtype, "int64", Profile(values=VALUES)), count, seed=1):
         values = make_operands(case).values.astype(np.float64)
         tensor = torch.from_numpy(values).to(getattr(torch, case.dtype))
         out, indices = getattr(torch.ops.aten, case.api.aten)(tensor, *case.api.passed(case.attributes))

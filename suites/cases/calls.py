@@ -30,7 +30,7 @@ from poolproof.references.contract.expectation import all_clauses, expectations,
 from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.products import Product
 from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
-from poolproof.suites.cases.generation import Draws, T, derive_seed, generate
+from poolproof.suites.cases.generation import Draws, T, composite, derive_seed, generate
 
 CALLS_PER_PART = 1000
 """Most calls in one part that varies or draws: small enough to spread over workers."""
@@ -57,9 +57,9 @@ class CallPart:
 
 def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[CallPart]:
     """Cut all that a plan of so many cases asks about an API into parts."""
-    for kind, calls in _listed(product, api).items():
+    for kind, listed in _listed(product, api).items():
         make = partial(_of_kind, product, api, kind)
-        yield CallPart(kind, len(calls), make, Counter(clause for clause, _, _ in calls))
+        yield CallPart(kind, len(listed), make, Counter(clause for clause, _, _ in listed))
     made = {legal: len(changes) for legal, changes in variations(product, api).items()}
     slices = ((legal, start) for legal, length in made.items() for start in range(0, length, CALLS_PER_PART))
     for number, (legal, start) in enumerate(slices):
@@ -122,13 +122,15 @@ def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[Contr
     turn = 0
     while len(found) < count:
         some = (count - len(found) + count // 8) // 10 * 10 + 11
-        calls = generate(partial(_drawn_call, product=product, api=api), some, derive_seed(seed, turn))
-        found |= dict.fromkeys(call for call in calls if may_ask(call, expectations(product, call)))
+        drawn = generate(calls.make(product, api), some, derive_seed(seed, turn))
+        found |= dict.fromkeys(call for call in drawn if may_ask(call, expectations(product, call)))
         turn += 1
     return list(found)[:count]
 
 
-def _drawn_call(draw: Draws, product: Product, api: str) -> ContractCall:
+@composite
+def calls(draw: Draws, product: Product, api: str) -> ContractCall:
+    """Draw a legal call, changed in up to three places; some may not be made (`may_ask`)."""
     call = _of_drawn_windows(draw, api) if draw.flip() else _one_of(draw, tuple(models(product, api).values()))
     for _ in range(draw.between(0, MAX_PERTURBATIONS)):
         changes = (_any_change(draw, api),) if draw.flip() else _one_of(draw, _single_changes(product, api))

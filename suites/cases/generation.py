@@ -1,7 +1,12 @@
-"""Generation of cases from a seed.
+"""Two ways to draw one definition: by the seed of a plan, or as a strategy of Hypothesis.
 
-What is drawn is a function of `Draws`, which picks one of so many each time. Cases are drawn without knowing verdicts,
-so that every case of a block is judged whatever the earlier ones did.
+A definition is a function of `Draws`, which picks one of so many each time. By a seed it gives the same cases in any
+process and with any version of Hypothesis, so that another party can derive a plan again; and all of them, whatever the
+verdicts. As a strategy it is searched, made smaller and remembered by Hypothesis.
+
+A search steers what is drawn one by one: shapes, windows, layouts, recipes, and the gradients of
+`precision_search`. Data that a recipe makes of the seed of a case is a hash: no number near it gives data near it, so
+the seed itself is no hill that could be climbed.
 """
 
 from __future__ import annotations
@@ -10,8 +15,13 @@ import hashlib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from functools import lru_cache, update_wrapper
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
+if TYPE_CHECKING:
+    from hypothesis import strategies as st
+
+P = ParamSpec("P")
 T = TypeVar("T")
 Option = TypeVar("Option", bound=Hashable)
 
@@ -64,7 +74,68 @@ class Draws:
 
 
 Make = Callable[[Draws], T]
-"""How something is drawn: the same of the same answers."""
+"""How something is drawn: the same of the same choices."""
+
+
+class composite(Generic[P, T]):  # noqa: N801, it is used as that of Hypothesis is
+    """Make a strategy of a function whose first parameter is `Draws`.
+
+    ::
+
+        @composite
+        def lengths(draw: Draws, most: int) -> list[int]:
+            return [draw.between(1, most) for _ in range(2)]
+
+        lengths(5)  # a strategy of Hypothesis
+        generate(lengths.make(5), 10, seed=0)  # ten draws of a plan
+        lengths.define(draw, 5)  # part of a larger definition
+    """
+
+    def __init__(self, define: Callable[Concatenate[Draws, P], T]) -> None:
+        self.define = define
+        update_wrapper(self, define)
+
+    def make(self, *args: P.args, **kwargs: P.kwargs) -> Make[T]:
+        return lambda draw: self.define(draw, *args, **kwargs)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> st.SearchStrategy[T]:
+        return strategy(self.make(*args, **kwargs))
+
+
+def strategy(make: Make[T]) -> st.SearchStrategy[T]:
+    """Return a strategy of Hypothesis for what is drawn so."""
+    from hypothesis import strategies as st  # takes 0.3 s, which most commands do not need
+
+    return st.composite(lambda draw: make(_SearchedDraws(draw)))()
+
+
+class _SearchedDraws(Draws):
+    """The choices that Hypothesis makes, for each case without regard to those before it."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        super().__init__()
+        self._draw, self.is_random = draw, True
+
+    def __call__(self, count: int) -> int:
+        return self._draw(_below(count))
+
+    def chance(self, probability: float) -> bool:
+        return self(_CHANCES) >= _CHANCES * (1 - probability)
+
+    def _pick(self, options: Sequence[T]) -> T:
+        return self.choose(options)
+
+
+_CHANCES = 1024
+"""Parts of a probability that Hypothesis draws one of; the first stand for no."""
+
+
+@lru_cache(maxsize=1024)
+def _below(count: int) -> st.SearchStrategy[int]:
+    """Return one strategy for one range: to make it anew costs as much as to draw from it."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, count - 1)
 
 
 def generate(make: Make[T], count: int, seed: int) -> list[T]:

@@ -25,7 +25,7 @@ from poolproof.references.sequences import (
     why_illegal,
 )
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.generation import Draws
+from poolproof.suites.cases.generation import Draws, composite
 from poolproof.suites.cases.shrinking import smaller_case
 from poolproof.suites.cases.varying import differing_in_one
 
@@ -84,12 +84,13 @@ class CallSequence:
         return model.last_runs
 
 
-def draw_sequence(draws: Draws, case: Case, takes: Callable[[Case], bool], abilities: Collection[str]) -> CallSequence:
+@composite
+def sequences(draws: Draws, case: Case, takes: Callable[[Case], bool], abilities: Collection[str]) -> CallSequence:
     """Draw a legal sequence of ``abilities`` (`Backend.actions`), on calls that an implementation ``takes``."""
     if not draws.is_random:
         return CallSequence((PREPARE, RUN), (case,))
     while True:
-        actions, cases = draw_actions(draws, abilities), [case, replace(case, seed=case.seed ^ 1, literals=())]
+        actions, cases = actions_of.define(draws, abilities), [case, replace(case, seed=case.seed ^ 1, literals=())]
         if any(2 in (action.call, action.workspace) for action in actions):
             others = [other for other in differing_in_one(case) if takes(other)]
             cases.append(draws.choose(others) if others else case)
@@ -98,7 +99,8 @@ def draw_sequence(draws: Draws, case: Case, takes: Callable[[Case], bool], abili
             return sequence
 
 
-def draw_actions(draws: Draws, abilities: Collection[str]) -> Actions:
+@composite
+def actions_of(draws: Draws, abilities: Collection[str]) -> Actions:
     """Draw actions, each legal behind those before it; return the most of them, from the first, that may be all."""
     verbs = [verb for verb in FORMS if verb in abilities for _ in range(_WEIGHTS.get(verb, 1))]
     length, model, actions = draws.between(2, LENGTH), SequenceModel(_KINDS), Actions()

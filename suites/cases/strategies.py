@@ -8,7 +8,7 @@ limits where kernels switch to another route.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from poolproof.references.layouts import DRAWN, TAGS, MemoryLayout, suitable
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.generation import Draws, Make
+from poolproof.suites.cases.generation import Draws, composite
 from poolproof.suites.cases.targets import known_geometries
 
 
@@ -104,6 +104,10 @@ HUGE = (4099, 4111, 8209)
 """Lengths of which any two make a plane of more than 2**24 cells."""
 
 
+Layouts = tuple[tuple[str, str], ...]
+"""Tensors of a case with the layouts that they have."""
+
+
 class _WindowedAxis(NamedTuple):
     size: int
     kernel: int
@@ -112,28 +116,43 @@ class _WindowedAxis(NamedTuple):
     dilation: int
 
 
-def cases(operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Make[Case]:
-    """Draw cases of one operator in one pair of dtypes."""
-    return partial(_case, operator=operator, dtype=dtype, index_dtype=index_dtype, profile=profile)
-
-
-def _case(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
+@composite
+def cases(draw: Draws, operator: Operator, dtype: str, index_dtype: str, profile: Profile) -> Case:
+    """Draw a case of one operator in one pair of dtypes."""
     budget = draw.choose(profile.budgets)
     leading = _leading_shape(draw, budget, profile)
     remaining = max(budget // max(prod(leading), 1), 1)
-    spatial, windows = _GEOMETRIES[operator.windows](draw, operator.spatial_rank, remaining, profile)
-    fields: dict[str, Any] = {"shape": (*leading, *spatial), "values": draw.choose(profile.values)}
+    spatial, windows = planes.define(draw, operator, remaining, profile)
+    fields = recipes.define(draw, operator, profile) | {"shape": (*leading, *spatial), "attributes": windows}
+    case = Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
+    return replace(case, **layouts.define(draw, case, profile))
+
+
+@composite
+def planes(draw: Draws, operator: Operator, most: int, profile: Profile) -> tuple[Lengths, Windows]:
+    """Draw the lengths of a plane of about ``most`` elements, and its windows."""
+    return _GEOMETRIES[operator.windows](draw, operator.spatial_rank, most, profile)
+
+
+@composite
+def recipes(draw: Draws, operator: Operator, profile: Profile) -> dict[str, Any]:
+    """Draw the fields of a case that its data are made by: recipes of values, gradients and indices, and a seed."""
+    fields: dict[str, Any] = {"values": draw.choose(profile.values)}
     if "grad_output" in operator.inputs:
         fields["gradient"] = draw.choose(profile.gradients)
         fields["indices"] = draw.choose(profile.indices)
         fields["scale"] = draw.choose(profile.scales)
-    fields |= {"deterministic": draw.choose(profile.deterministic), "seed": draw.between(0, 2**32 - 1)}
-    case = Case(operator=operator.name, dtype=dtype, index_dtype=index_dtype, attributes=windows, **fields)
+    return fields | {"deterministic": draw.choose(profile.deterministic), "seed": draw.between(0, 2**32 - 1)}
+
+
+@composite
+def layouts(draw: Draws, case: Case, profile: Profile) -> dict[str, Any]:
+    """Draw the field of a case that says how its tensors lie in memory; and its shape, of which a tag asks a batch."""
     if profile.tagged:
-        has_batch = len(case.shape) == operator.spatial_rank + 2
-        shape = case.shape if has_batch else (1, *case.shape)  # the tag asks for a batch axis
-        return _with_tagged_layouts(draw, replace(case, shape=shape), profile)
-    return _with_layouts(draw, case, profile) if profile.layouts else case
+        has_batch = len(case.shape) == case.api.spatial_rank + 2
+        shape = case.shape if has_batch else (1, *case.shape)
+        return {"shape": shape, "layouts": _tagged_layouts(draw, replace(case, shape=shape), profile)}
+    return {"layouts": _layouts(draw, case, profile)} if profile.layouts else {}
 
 
 def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...]:
@@ -301,23 +320,23 @@ def shortened(windows: Windowed) -> Windowed:
     return replace(windows, **single)
 
 
-def _with_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
+def _layouts(draw: Draws, case: Case, profile: Profile) -> Layouts:
     """Draw layouts: one tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.strided
     chosen = (draw.choose(tensors),) if draw.flip() else tensors
-    layouts = {name: _layout(draw, case, name, profile.layouts, name) for name in chosen}
-    return replace(case, layouts=tuple(sorted(own for own in layouts.items() if own[1] != "contiguous")))
+    drawn = {name: _layout(draw, case, name, profile.layouts, name) for name in chosen}
+    return tuple(sorted(own for own in drawn.items() if own[1] != "contiguous"))
 
 
-def _with_tagged_layouts(draw: Draws, case: Case, profile: Profile) -> Case:
+def _tagged_layouts(draw: Draws, case: Case, profile: Profile) -> Layouts:
     """Draw layouts under one tag: all tensors packed half the time, else one of them not."""
-    layouts = dict.fromkeys(sorted(case.api.tensors), profile.tagged)
+    packed = dict.fromkeys(sorted(case.api.tensors), profile.tagged)
     if draw.flip():
         name = draw.choose(case.api.strided)
         tag = TAGS[profile.tagged]
         alike = tuple(other for other in TAGS if TAGS[other] == tag and profile.abilities.reaches(other))
-        layouts[name] = _layout(draw, case, name, alike, f"tagged {name}")
-    return replace(case, layouts=tuple(layouts.items()))
+        packed[name] = _layout(draw, case, name, alike, f"tagged {name}")
+    return tuple(packed.items())
 
 
 def _layout(draw: Draws, case: Case, tensor: str, names: tuple[str, ...], group: str) -> str:

@@ -25,7 +25,7 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.calls import CallPart, call_parts
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, Make, derive_seed, generate
-from poolproof.suites.cases.sequences import draw_sequence, smaller_sequence
+from poolproof.suites.cases.sequences import sequences, smaller_sequence
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
@@ -200,7 +200,7 @@ class DrawnBlock(Block):
         """Return what draws a case that the aspect could have and the backend takes."""
         subject = self.subject
         profile = self.aspect.profile.within(subject.abilities)
-        return cases(subject.operator, subject.dtype, subject.index_dtype, profile)
+        return cases.make(subject.operator, subject.dtype, subject.index_dtype, profile)
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ class SequenceBlock(DrawnBlock):
         takes = partial(has_call, subject)
 
         def draw(draws: Draws) -> PhaseQuestion:
-            sequence = draw_sequence(draws, make(draws), takes, subject.actions)
+            sequence = sequences.define(draws, make(draws), takes, subject.actions)
             return PhaseQuestion.of_sequence(sequence, self.aspect, self.id)
 
         return generate(draw, self.count, self.seed)

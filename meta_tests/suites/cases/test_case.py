@@ -117,7 +117,7 @@ def test_layouts_keep_the_content_and_fit_their_storage(name: str, offset: int) 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
 def test_what_is_turned_is_legal_and_as_wanted(operator: Operator) -> None:
-    drawn = generate(cases(operator, "float32", "int64", Profile(empty_batches=False)), 12, 3)
+    drawn = generate(cases.make(operator, "float32", "int64", Profile(empty_batches=False)), 12, 3)
     made = 0
     for case in drawn:
         for parameter in parameters(case):

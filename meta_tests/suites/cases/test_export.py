@@ -27,7 +27,7 @@ PROFILE = Profile(gradients=("integers", "ones"), values=("normal", "ties", "nan
 
 def drawn(number: int = 12) -> Iterator[Case]:
     for operator in OPERATORS.values():
-        make = cases(operator, "bfloat16", operator.indices.dtypes[0], PROFILE)
+        make = cases.make(operator, "bfloat16", operator.indices.dtypes[0], PROFILE)
         yield from generate(make, number, seed=5)
 
 

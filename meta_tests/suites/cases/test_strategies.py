@@ -34,7 +34,7 @@ from poolproof.suites.plan.plans import PLANS, Subject, blocks
 @cache
 def drawn(operator: Operator, aspect: CaseAspect, count: int = 300) -> list[Case]:
     index_dtype = operator.indices.dtypes[-1]
-    return generate(cases(operator, "float16", index_dtype, aspect.profile), count, seed=3)
+    return generate(cases.make(operator, "float16", index_dtype, aspect.profile), count, seed=3)
 
 
 @pytest.mark.parametrize("aspect", CASE_ASPECTS.values(), ids=lambda aspect: aspect.id)
@@ -150,7 +150,7 @@ def test_special_gradients_mix_every_kind_and_subnormal_ones_are_below_twice_the
 def test_every_index_lies_in_its_own_window(operator: Operator, recipe: str) -> None:
     profile = Profile(indices=(recipe,), empty_batches=False)
     index_dtype = operator.indices.dtypes[-1]
-    for case in generate(cases(operator, "float32", index_dtype, profile), 40, 6):
+    for case in generate(cases.make(operator, "float32", index_dtype, profile), 40, 6):
         indices = make_operands(case).indices
         assert indices is not None
         cells, valid = window_cells(case.axes)

@@ -148,7 +148,9 @@ def test_the_first_case_of_a_block_is_none_that_shows_nothing() -> None:
     for name in ("values", "precision", "special_values"):
         (block,) = CASE_ASPECTS[name].blocks(subject, PLANS["smoke"], 0)
         assert block.prefix(1)[0].judge(stores())["verdict"] == Verdict.VIOLATES
-        drawn = generate(cases(subject.operator, "float32", "int64", block.aspect.profile), block.count, block.seed)
+        drawn = generate(
+            cases.make(subject.operator, "float32", "int64", block.aspect.profile), block.count, block.seed
+        )
         assert Counter(asked.case for asked in block.questions()) == Counter(drawn)
 
 
