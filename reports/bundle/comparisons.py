@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from poolproof.references.kernels.judge import ULP_EDGES
 from poolproof.references.summary import ULP_CLASSES
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
-from poolproof.reports.figures.tables import PLANNED
+from poolproof.reports.figures.tables import COUNTED_CASES
 from poolproof.reports.rows.environment import library_contents
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.waivers import WaiverError, check_terms, load, shipped
@@ -92,7 +92,7 @@ def _times(digest: Digest, rows: pa.Table) -> Iterator[str]:
         there_was = min(there_was, budget["took"] * 1.1 + 600.0 * parts)  # a case may be begun as the time ends
         if budget["took"] > there_was:
             yield "the budget took more time than there was from start to end"
-    spent = rows.filter(PLANNED).group_by("worker").aggregate([("seconds", "sum")])
+    spent = rows.filter(COUNTED_CASES).group_by("worker").aggregate([("seconds", "sum")])
     for worker, seconds in zip(spent["worker"].to_pylist(), spent["seconds_sum"].to_pylist(), strict=True):
         if seconds is not None and seconds > there_was:
             yield f"worker {worker} judged for {seconds:,.0f} s, and had {there_was:,.0f} s"

@@ -176,13 +176,13 @@ def _narrowed(folder: Path, run: Mapping[str, Any]) -> str:
     mandatory, unasked = run["mandatory"], 0
     if is_used_up(run):
         rows = read_rows(folder, list(dict.fromkeys((*tables.COUNTED, "block", *group_columns(mandatory)))))
-        unasked = int(coverage(rows.filter(tables.PLANNED), mandatory, is_used_up=True)["unasked"].sum())
+        unasked = int(coverage(rows.filter(tables.COUNTED_CASES), mandatory, is_used_up=True)["unasked"].sum())
     return narrowed(run, sum(group["planned"] for group in mandatory), unasked)
 
 
 def _cases(folder: Path) -> pd.DataFrame:
     columns = [*GROUP, "case_id", "verdict", "call_seconds"]
-    cases = tables.load(folder, columns, (pc.field("aspect") != "") & tables.PLANNED).drop_duplicates(list(KEY))
+    cases = tables.load(folder, columns, (pc.field("aspect") != "") & tables.COUNTED_CASES).drop_duplicates(list(KEY))
     return cases.rename(columns={"verdict": "state"}).replace({"state": _STATES})
 
 
@@ -195,7 +195,7 @@ def _transitions(cases: pd.DataFrame) -> pd.DataFrame:
 
 def _failures(folder: Path) -> pd.DataFrame:
     columns = [*KEY, "operator", "dtype", "verdict", "checks_violated"]
-    failed = tables.load(folder, columns, tables.HAS_FAILED & tables.PLANNED)
+    failed = tables.load(folder, columns, tables.HAS_FAILED & tables.COUNTED_CASES)
     return tables.with_violated(failed).drop(columns="checks_violated")
 
 

@@ -42,7 +42,7 @@ class Digest:
         for name in ("backend", "aspect", "verdict"):
             if everything[name].null_count:
                 raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
-        rows = everything.filter(tables.PLANNED)
+        rows = everything.filter(tables.COUNTED_CASES)
         self.counts = tables.counts(rows)
         self.coverage, self.never_run = coverage(rows, mandatory, is_used_up(run)), never_run(rows)
         self.waivers = tuple(review(waivers, rows, run["backends"], judging_day(run)))
@@ -126,7 +126,7 @@ class Digest:
     @cached_property
     def precision(self) -> pd.DataFrame:
         """Return precision per backend, operator, dtype and accumulation model."""
-        return tables.precision(read_rows(self.folder, [*_MODELS, *tables.PRECISION], tables.PLANNED), _MODELS)
+        return tables.precision(read_rows(self.folder, [*_MODELS, *tables.PRECISION], tables.COUNTED_CASES), _MODELS)
 
     @cached_property
     def models(self) -> pd.DataFrame:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from poolproof.references.summary import ULP_CLASSES
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.figures.tables import PLANNED, PRECISION, Record, precision, records
+from poolproof.reports.figures.tables import COUNTED_CASES, PRECISION, Record, precision, records
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -32,7 +32,7 @@ HISTOGRAM = tuple(zip(_ERRORS, ("0", "≤ ½", "≤ 1", "≤ 2", "≤ 4", "≤ 8
 
 _CLASSES = ("k_cells", "k_error", "k_bound")
 _COLUMNS = dict.fromkeys((*_GROUP, "case_id", "mere", "repeat_bitwise_equal", *_CLASSES, *PRECISION))
-HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & PLANNED
+HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & COUNTED_CASES
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.rows.checks import DIAGNOSIS, FURTHER_SEED
+from poolproof.reports.rows.checks import BESIDE_PLAN, DIAGNOSIS, FURTHER_SEED, SEARCH
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
@@ -48,11 +48,16 @@ DISJOINT = ("judged", "undocumented", "skipped", "suite_errors", "adapter_errors
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
 HAS_FAILED = having("verdict", FAILED)
-PLANNED = pc.coalesce(pc.field("aspect"), pc.scalar("")) != DIAGNOSIS
-"""Filter for all rows but those of further cases, which are in no plan."""
+_ASPECT, _BLOCK = (pc.coalesce(pc.field(name), pc.scalar("")) for name in ("aspect", "block"))
 
-FURTHER = pc.match_substring_regex(pc.coalesce(pc.field("block"), pc.scalar("")), FURTHER_SEED)
-"""Filter for the cases of further seeds, which no plan counts."""
+COUNTED_CASES = _ASPECT != DIAGNOSIS
+"""Filter for all rows but those of further cases, which say more about failures that others showed."""
+
+DRAWN_AGAIN = ~_ASPECT.isin(list(BESIDE_PLAN))
+"""Filter for the rows of cases that follow from plan and seed; of others each is known from its own line alone."""
+
+FURTHER = pc.match_substring_regex(_BLOCK, FURTHER_SEED) | (_ASPECT == SEARCH)
+"""Filter for the cases of further seeds and of the search, which no plan counts."""
 
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
 WAS_SKIPPED = having("verdict", SKIPPED)
@@ -190,7 +195,7 @@ def failures(
     (backend, id) of the cases to choose from, all unless given; further cases are left out.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
-    failed = with_violated(load(folder, wanted, HAS_FAILED & PLANNED))
+    failed = with_violated(load(folder, wanted, HAS_FAILED & COUNTED_CASES))
     if among is not None:
         failed = failed.loc[[each in among for each in zip(failed["backend"], failed["case_id"], strict=True)]].copy()
     key = ["backend", "aspect", "case_id"]

@@ -21,7 +21,7 @@ from poolproof.reports.figures.coverage import grids, group_text, meeting_lines,
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.precision import errors_by_dtype
 from poolproof.reports.figures.quantities import QUANTITIES
-from poolproof.reports.figures.tables import HAS_FAILED, PLANNED, Record, aspects_in_order, matrix_lines, records
+from poolproof.reports.figures.tables import COUNTED_CASES, HAS_FAILED, Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
@@ -76,7 +76,7 @@ def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
 
 def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
     """Count for each cluster the cases in each square; further cases lie in none."""
-    rows = read_rows(folder, [*GROUP, "case_id"], HAS_FAILED & PLANNED).to_pylist() if clusters else []
+    rows = read_rows(folder, [*GROUP, "case_id"], HAS_FAILED & COUNTED_CASES).to_pylist() if clusters else []
     cases = [(row["backend"], row["case_id"], tuple(str(row[name]) for name in GROUP)) for row in rows]
     return [
         Counter(square for backend, case, square in cases if backend == cluster.backend and case in cluster.cases)

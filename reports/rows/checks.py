@@ -13,8 +13,13 @@ NEIGHBOURS = "neighbours"
 """Aspect of auxiliary calls, which nobody planned: they were judged because another's failure may be due to them."""
 
 DIAGNOSIS = "diagnosis"
-"""Aspect of further cases, which nobody planned: at the end of a run they narrow down what is wrong with it.
-Their `block` says after the same word which aspect's claims they are held to."""
+"""Aspect of further cases, which nobody planned: at the end of a run they narrow down what is wrong with it."""
+
+SEARCH = "search"
+"""Aspect of the cases that Hypothesis searched beyond the plan."""
+
+BESIDE_PLAN = (DIAGNOSIS, SEARCH)
+"""Aspects of cases that no plan draws; after the same word their `block` names the aspect that they are held to."""
 
 FURTHER_SEED = r"\+(-?[0-9]{1,18})$"
 """End of the name of a block of a further seed, as a regular expression: no plan counts its cases."""
@@ -22,14 +27,14 @@ FURTHER_SEED = r"\+(-?[0-9]{1,18})$"
 MEMORY_UNTOUCHED, SANITIZER = "memory_untouched", "sanitizer"
 
 
-def diagnosis_block(aspect: str) -> str:
-    """Name the block of the further cases that are held to the claims of an aspect."""
-    return f"{DIAGNOSIS}-{aspect}"
+def block_beside_plan(aspect: str, claims: str) -> str:
+    """Name the block of cases that no plan draws, which are held to the claims of another aspect."""
+    return f"{aspect}-{claims}"
 
 
 def held_to(aspect: str, block: str) -> str:
     """Return the aspect whose claims a row's case is held to."""
-    return block.removeprefix(f"{DIAGNOSIS}-") if aspect == DIAGNOSIS else aspect
+    return block.removeprefix(f"{aspect}-") if aspect in BESIDE_PLAN else aspect
 
 
 CHECK_ORDER = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.products import Product
-from poolproof.reports.rows.checks import DIAGNOSIS, NEIGHBOURS, diagnosis_block, held_to
+from poolproof.reports.rows.checks import DIAGNOSIS, NEIGHBOURS, block_beside_plan, held_to
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
@@ -116,15 +116,19 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
     raise CaseError("a low-level call can only be put to a backend with a contract, such as aclnn")
 
 
-def further_question(case: Case, aspect: str) -> CaseQuestion:
-    """Make the question of a further case, with the claims of an aspect; KeyError for one that is not about cases."""
-    claims = CLAIMS[aspect]
-    return CaseQuestion(case, Aspect(DIAGNOSIS, claims.claim, claims.checks, claims.repeats), diagnosis_block(aspect))
+def further_question(case: Case, claims: str, aspect: str = DIAGNOSIS) -> CaseQuestion:
+    """Make the question of a case that no plan draws, of one of the aspects `BESIDE_PLAN`.
+
+    It is held to the ``claims`` of another aspect; KeyError for one that is not about cases.
+    """
+    held = CLAIMS[claims]
+    own = Aspect(aspect, held.claim, held.checks, held.repeats)
+    return CaseQuestion(case, own, block_beside_plan(aspect, claims))
 
 
 def further_question_of(row: Row) -> CaseQuestion:
-    """Return the question of a further case's row; `BadInput` if it has none."""
+    """Return the question of the row of a case that no plan draws; `BadInput` if it has none."""
     try:
-        return further_question(Case.from_json(row["case"]), held_to(DIAGNOSIS, row["block"]))
+        return further_question(Case.from_json(row["case"]), held_to(row["aspect"], row["block"]), row["aspect"])
     except (CaseError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(f"its case or its block is none: {error}") from error

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import PLANNED
+from poolproof.reports.figures.tables import DRAWN_AGAIN
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
@@ -42,8 +42,8 @@ def plan_problems(digest: Digest) -> Iterator[str]:
     for row in (row for batch in everything.select(_KNOWN).to_batches() for row in batch.to_pylist()):
         if problem := row_problem(row, digest.run):
             yield f"case {row['case_id']} on {row['backend']} {problem}"
-    yield from _further_problems(everything.filter(~PLANNED).to_pylist())
-    rows = everything.filter(~_AUXILIARY & PLANNED)
+    yield from _further_problems(everything.filter(~DRAWN_AGAIN).to_pylist())
+    rows = everything.filter(~_AUXILIARY & DRAWN_AGAIN)
     numbers = defaultdict[tuple[str, str], list[int]](list)
     for number, row in enumerate(rows.select(["backend", "block"]).to_pylist()):
         numbers[row["backend"], row["block"] or ""].append(number)

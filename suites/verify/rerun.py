@@ -32,7 +32,7 @@ from poolproof.backends.registry import is_installed
 from poolproof.reports.bundle.account import identity
 from poolproof.reports.bundle.unpacking import unpacked
 from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
-from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.checks import BESIDE_PLAN
 from poolproof.reports.rows.environment import library_contents
 from poolproof.reports.rows.failures import failure_text, replay_line
 from poolproof.reports.rows.records import first_difference
@@ -176,8 +176,8 @@ def _difference(before: Row, now: Row) -> str:
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
     """Return the questions of rows, in their order; planned ones are redrawn."""
     found: dict[tuple[str, ...], Question] = {}
-    found |= {_key(row): further_question_of(row) for row in rows if row["aspect"] == DIAGNOSIS}
-    planned = {(row["backend"], row["block"]) for row in rows if row["aspect"] != DIAGNOSIS}
+    found |= {_key(row): further_question_of(row) for row in rows if row["aspect"] in BESIDE_PLAN}
+    planned = {(row["backend"], row["block"]) for row in rows if row["aspect"] not in BESIDE_PLAN}
     for backend, block, questions in redraw_questions(run, planned):
         found |= {(backend, block, each.id): each for each in questions}
     for row in rows:
