@@ -1,8 +1,9 @@
 """A plugin by which a session is disturbed as the variable DISTURBANCE says: ``-p disturbing``.
 
-A clock that is set back; Ctrl-C behind the last case, or behind the whole session; a hook at its end that fails.
+A clock that is set back; a budget that is over before the N-th test (``leap N``); Ctrl-C behind the last case, or behind the whole session; a hook at its end that fails.
 """
 
+import itertools
 import os
 import signal
 import time
@@ -10,7 +11,10 @@ from collections.abc import Generator
 
 import pytest
 
-_REAL = time.time
+_REAL, _MONOTONIC = time.time, time.monotonic
+_LEAP = 3600.0
+
+_tests = itertools.count(1)
 
 
 def _disturb(*ways: str) -> None:
@@ -22,8 +26,11 @@ def _disturb(*ways: str) -> None:
 
 
 def pytest_runtest_setup() -> None:
-    if os.environ.get("DISTURBANCE") == "clock":
+    way = os.environ.get("DISTURBANCE", "")
+    if way == "clock":
         time.time = lambda: _REAL() - 7200.0
+    if way.startswith("leap ") and next(_tests) >= int(way.removeprefix("leap ")):
+        time.monotonic = lambda: _MONOTONIC() + _LEAP
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,4 +1,4 @@
-"""Copies of a correct backend that do not answer every call: they die, hang, are killed, raise, are lost, or slow.
+"""Copies of a correct backend that do not answer every call: they die, hang, are killed, raise, or are lost.
 
 Name them on a command line as ``dying_backends:crashing`` with this folder on PYTHONPATH.
 """
@@ -116,11 +116,6 @@ def loses_context_late(self, call, mode=""):
     self.told, self.lost = self.lost, self.lost or call.attributes.rounds_up
     return Outcome(Status.UNAVAILABLE, code=507053, message="lost") if self.told else Scatter.run(self, call, mode)
 
-
-@fault("unsupported", base=doing(lambda: time.sleep(0.02), lambda call: True, "slow"))
-def slow(self, operator, dtype, index_dtype):
-    """Takes its time for every call; int64 indices alone."""
-    return "int64 alone" if index_dtype != "int64" else Scatter.unsupported(self, operator, dtype, index_dtype)
 
 
 @fault("run")

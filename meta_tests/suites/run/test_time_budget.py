@@ -155,8 +155,8 @@ def test_the_first_case_of_a_block_is_none_that_shows_nothing() -> None:
 
 
 VALUES = ["--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--no-shrink", "--aspect", "values"]
-ASKED = [*VALUES, "--cases", "1600"]
-SLOW, HONEST = "dying_backends:slow", "scatter_backends:honest"
+ASKED = [*VALUES, "--cases", "800"]
+HONEST = "scatter_backends:honest"
 SMALL = [*VALUES, "--aspect", "targets", "--cases", "3"]
 
 
@@ -168,32 +168,39 @@ def recorded(folder: Path) -> Counter[str]:
     return Counter(block for block, _ in judged)
 
 
+LEAPING = ("-p", "disturbing")
+
+
+def leap(test: int) -> dict[str, str]:
+    """The clock leaps past the budget before so many tests have begun: no machine is too slow for this, or too fast."""
+    return {"DISTURBANCE": f"leap {test}"}
+
+
 @pytest.fixture(scope="module")
 def spent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose budget was too small for its plan: each of 1,600 cases takes 40 ms and more."""
+    """A run whose budget was over before the plan was: behind two rounds of its eight blocks and a part of the third."""
     folder = tmp_path_factory.mktemp("spent") / "run"
-    ended = run_session(folder, SLOW, "--budget", "40s", "-rs", asked=ASKED)
+    ended = run_session(folder, HONEST, "--budget", "10m", "-rs", *LEAPING, asked=ASKED, variables=leap(20))
     assert ended.status == Overall.CONFORMS, ended.output
-    assert "budget of 40 s used up" in ended.output.partition("short test summary")[2].partition("= poolproof")[0]
+    assert "budget of 10 min used up" in ended.output.partition("short test summary")[2].partition("= poolproof")[0]
     return folder
 
 
 def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
     counts, digest = recorded(spent), read_digest(spent)
     assert len(counts) == 8
-    assert all(4 <= count < 200 for count in counts.values())
-    assert max(counts.values()) - min(counts.values()) <= 25
+    assert sorted(counts.values()) == [29] * 5 + [54] * 3
     judged = counts.total()
     assert (digest.conclusion.missing, digest.conclusion.planned) == (0, 1600)
     assert f"narrowed: {judged:,} of " in digest.conclusion.narrowed
-    left = f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 40 s used up; continue with"
+    left = f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 10 min used up; continue with"
     assert left in digest.conclusion.narrowed
     assert left in (spent / "index.html").read_text(encoding="utf-8")
     assert set(read_run(spent)["budget"]) == {"seconds", "took", "until"}
 
 
 def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_path: Path) -> None:
-    assert "budget of 40 s used up" in verified(spent, tmp_path).verdict
+    assert "budget of 10 min used up" in verified(spent, tmp_path).verdict
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
     rewrite(folder, lambda rows: [row for number, row in enumerate(rows) if number != 2])
     package(folder, tmp_path / "another.zip")
@@ -203,17 +210,17 @@ def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_p
 
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
-    ended = run_session(folder, SLOW, "--budget", "40s", "--resume", asked=ASKED)
+    ended = run_session(folder, HONEST, "--budget", "10m", "--resume", *LEAPING, asked=ASKED, variables=leap(9))
     assert ended.status == Overall.CONFORMS, ended.output
     before, after = read_run(spent)["budget"], read_run(folder)["budget"]
-    assert (before["seconds"], after["seconds"]) == (40.0, 80.0)
+    assert (before["seconds"], after["seconds"]) == (600.0, 1200.0)
     assert after["took"] > before["took"]
     assert recorded(folder).total() > recorded(spent).total()
     verified(folder, tmp_path)
 
 
 def test_blocks_that_nothing_was_asked_of_make_a_run_incomplete(tmp_path: Path) -> None:
-    ended = run_session(tmp_path / "run", SLOW, "--budget", "1s", asked=SMALL)
+    ended = run_session(tmp_path / "run", HONEST, "--budget", "1s", *LEAPING, asked=SMALL, variables=leap(1))
     assert ended.status == Overall.INCOMPLETE, ended.output
     assert "budget of 1 s used up; continue with --resume --budget TIME" in " ".join(ended.output.split())
 
@@ -229,7 +236,7 @@ def test_a_clock_that_is_set_back_changes_no_budget(tmp_path: Path) -> None:
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that continued with further seeds."""
     folder = tmp_path_factory.mktemp("further") / "run"
-    ended = run_session(folder, HONEST, "--budget", "20s+", asked=SMALL)
+    ended = run_session(folder, HONEST, "--budget", "10m+", *LEAPING, asked=SMALL, variables=leap(16))
     assert ended.status == Overall.CONFORMS, ended.output
     return folder
 
