@@ -5,7 +5,7 @@ process and with any version of Hypothesis, so that another party can derive a p
 verdicts. As a strategy it is searched, made smaller and remembered by Hypothesis.
 
 A search steers what is drawn one by one: shapes, windows, layouts, recipes, and the gradients of
-`precision_search`. Data that a recipe makes of the seed of a case is a hash: no number near it gives data near it, so
+`literal_gradients`. Data that a recipe makes of the seed of a case is a hash: no number near it gives data near it, so
 the seed itself is no hill that could be climbed.
 """
 
