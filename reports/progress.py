@@ -10,6 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
+from poolproof.reports.rows.checks import SEARCH
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.text import duration
 
@@ -48,7 +49,7 @@ class Progress:
         if self._judging_since is None:
             self._judging_since = self._clock() - seconds
         self._judged.update(cases)
-        self.done += sum(cases.values())
+        self.done += sum(number for aspect, number in cases.items() if aspect != SEARCH)
         self.failed += failed
         if worker in self._workers and len(cases) == 1:
             ((aspect, number),) = cases.items()

@@ -127,6 +127,7 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             f"narrow down under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left)",
         ),
         "--keep-going": _flag(help="ask all cases, even if the first ten all end in the same error of the adapter"),
+        "--no-search": _flag(help="judge the plan alone: Hypothesis does not search for failures and errors beyond it"),
         "--no-shrink": _flag(help="do not look for a smaller case when one fails"),
     },
     "what is kept": {
@@ -134,6 +135,12 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             type=_named,
             metavar="DIR",
             help="folder for rows, evidence and page (default: poolproof-report, replaced by the next run)",
+        ),
+        "--hypothesis-database": _one(
+            type=Path,
+            metavar="DIR",
+            help="folder of the failures that searches found, which the next run judges first (default: "
+            ".hypothesis/examples beside the report)",
         ),
         "--resume": _flag(help="go on with the interrupted run in the --report folder"),
         "--waivers": _many(

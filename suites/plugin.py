@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports.progress import Progress
@@ -31,6 +32,7 @@ from poolproof.reports.recorder import FAILURES, Ending, Recorder, cases_of
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, environment_errors
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.text import safe, visible
 from poolproof.reports.rows.verdicts import FAILED, Overall
 from poolproof.suites.isolation.environment import set_kernels, set_libraries
@@ -44,8 +46,10 @@ from poolproof.suites.parts import part
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
+from poolproof.suites.plan.search import Search, searches
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts, put_off_interrupt
 from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
+from poolproof.suites.run.searching import Judging, Memory, prepared, register_profiles
 from poolproof.suites.run.time_budget import KEPT_BLOCKS, BlockPart, parts
 
 _MOST_KINDS = 6
@@ -60,6 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(lambda title: parser.getgroup(f"poolproof: {title}").addoption)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register what controls a conformance session, and what judges in this process."""
     if not _is_conformance_session(config):
@@ -69,6 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_interrupts()
     set_libraries(config.getoption("aclnn_library") or ())
     set_kernels(config.getoption("sources"), config.getoption("model"))
+    beside = (config.getoption("report") or DEFAULT_FOLDER).parent / ".hypothesis" / "examples"
+    register_profiles(config.getoption("hypothesis_database") or beside)
+    settings.load_profile(config.getoption("plan"))  # that of --hypothesis-profile is loaded behind it
     try:
         if worker is not None:
             _stay_with(*worker["poolproof_controller"])
@@ -152,6 +160,7 @@ class JudgingPlugin:
             "block": sorted(planned, key=lambda block: block.aspect.id),
             "single": [block for block in to_do if isinstance(block, SingleBlock)],
             "unsupported": selection.unsupported(),
+            "search": [each for each in searches(selection) if each.id not in session.done.blocks],
             "further_seed": (),
         }
         if session.budget is not None:
@@ -160,6 +169,11 @@ class JudgingPlugin:
             asked["further_seed"] = session.budget.further_seeds(selection.seed, cases, self._workers)
         for name in asked.keys() & metafunc.fixturenames:
             metafunc.parametrize(name, asked[name], ids=[getattr(each, "id", each) for each in asked[name]])
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave out the searches, which a fleet cannot judge: each case depends on the one before."""
+        left_out = self._config.getoption("no_search") or self._config.getoption("ray") is not None
+        return True if left_out and collection_path == Path(__file__).with_name("test_search.py") else None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
@@ -196,6 +210,22 @@ class JudgingPlugin:
     @pytest.fixture
     def judge(self, request: pytest.FixtureRequest) -> BlockTest:
         return BlockTest(self._session, self._runner, self._recorder, request.node, self._draw)
+
+    @pytest.fixture
+    def judge_case(self, request: pytest.FixtureRequest, search: Search) -> Iterator[Callable[[Case], Row]]:
+        """Return what judges a case that a search proposes; its cases follow from ``--seed`` and its name, unless Hypothesis has a seed."""
+        session = self._session
+        if session.budget is not None and session.budget.is_over:
+            pytest.skip(session.budget.reason)
+        if self._config.getoption("hypothesis_seed", None) is None:
+            request.node.obj = prepared(request.function, search, session.selection.seed)
+        judging = Judging(search, self._runner, session.done)
+        request.node.stash[_JUDGED] = judging.result
+        if settings.default is not None and isinstance(settings.default.database, Memory):
+            settings.default.database.judging = judging
+        yield judging.judge
+        judging.record()
+        self._recorder.rows.finish_block(search.id)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:

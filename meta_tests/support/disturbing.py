@@ -1,6 +1,7 @@
 """A plugin by which a session is disturbed as the variable DISTURBANCE says: ``-p disturbing``.
 
-A clock that is set back; a budget that is over before the N-th test (``leap N``); Ctrl-C behind the last case, or behind the whole session; a hook at its end that fails.
+A clock that is set back; a budget that is over before the N-th test (``leap N``); Ctrl-C behind the last case, or
+behind the whole session; a hook at its end that fails.
 """
 
 import itertools

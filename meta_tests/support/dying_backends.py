@@ -117,7 +117,6 @@ def loses_context_late(self, call, mode=""):
     return Outcome(Status.UNAVAILABLE, code=507053, message="lost") if self.told else Scatter.run(self, call, mode)
 
 
-
 @fault("run")
 def environment(self, call, mode=""):
     """Kernel binaries are not installed."""

@@ -42,8 +42,9 @@ def command(
 
 
 def words(*arguments: object, suite: Sequence[str] = (str(ROOT / "suites"),)) -> list[str]:
-    """The words of a session; further cases are asked where its arguments say so."""
-    quick = ("-q", "-p", "no:cacheprovider", "--diagnose", "0")
+    """The words of a session; further cases are asked, and searched, where its arguments say so."""
+    quick = ("-q", "-p", "no:cacheprovider", "--diagnose", "0", *["--no-search"] * ("--search" not in arguments))
+    arguments = tuple(each for each in arguments if each != "--search")
     return [sys.executable, "-m", "pytest", *suite, *quick, *map(str, arguments)]
 
 

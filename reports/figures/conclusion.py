@@ -152,7 +152,7 @@ def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0, beyond: int
     if unasked:
         part += f", not judged: {unasked:,} of {count_of(planned, 'planned case')}, {used_up(run)}"
     if beyond:
-        part += f"{', and ' if part else ''}{count_of(beyond, 'case')} of further seeds"
+        part += f"{', and ' if part else ''}{count_of(beyond, 'case')} beyond the plan"
     return part + shard
 
 

@@ -151,6 +151,7 @@ COLUMNS = (
     Column("k_bound", _REALS, "largest admissible |y - S| in each of these classes", "ulp of max(P, N)"),
     Column("output_digest", _TEXT, "BLAKE2b of grad_input's elements in logical order: equal for equal bits"),
     Column("repeat_n", _COUNT, "repetitions of the call that were made", combines="sum"),
+    Column("failed_before", _FLAG, "it failed in an earlier run, and passes now: a search remembered it"),
     Column("repeat_bitwise_equal", _FLAG, "all repetitions gave the first call's bits"),
     Column(
         "repeat_max_ulp_spread",

@@ -164,7 +164,7 @@ class Runner:
                 if row["verdict"] in FAILED and self._failures.is_new(row, (other for _, other in waiting)):
                     waiting.append((question, row))
                 else:
-                    self._keep(row)
+                    self.keep(row)
             judged.close()
             while waiting:
                 question, row = waiting[0]
@@ -184,7 +184,17 @@ class Runner:
         ((question, row, others),) = self._rows(backend, [question])
         if repeats and row["verdict"] in FAILED:
             self._failures.repeat(question, row)
-        self._keep(row)
+        self.keep(row)
+        return row, *others
+
+    def ask(self, question: Question, backend: str, block: Block) -> tuple[Row, ...]:
+        """Judge a question of no plan, as `judge_one` does, and leave it to the caller to `keep` its row.
+
+        A new failure is repeated, and made smaller as those of ``block`` are.
+        """
+        ((question, row, others),) = self._rows(backend, [question])
+        if row["verdict"] in FAILED and self._failures.is_new(row, ()):
+            self._failures.examine(block, question, row)
         return row, *others
 
     def close(self) -> None:
@@ -214,7 +224,7 @@ class Runner:
                 self._recorded_unplanned.add(key)
         return rows
 
-    def _keep(self, row: Row) -> None:
+    def keep(self, row: Row) -> None:
         """Record a row; `CannotGoOn` at so many of adapters that raise in one place, and none of another end."""
         self.record(row)
         if self.keeps_going or row["verdict"] in (Verdict.NOT_RUN, Verdict.NOT_SUPPORTED):

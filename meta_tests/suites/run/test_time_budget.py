@@ -178,7 +178,7 @@ def leap(test: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def spent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose budget was over before the plan was: behind two rounds of its eight blocks and a part of the third."""
+    """A run whose budget ends in the third round of its eight blocks."""
     folder = tmp_path_factory.mktemp("spent") / "run"
     ended = run_session(folder, HONEST, "--budget", "10m", "-rs", *LEAPING, asked=ASKED, variables=leap(20))
     assert ended.status == Overall.CONFORMS, ended.output

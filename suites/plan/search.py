@@ -1,0 +1,109 @@
+"""What Hypothesis searches beyond a plan: one search for each subject and aspect, and short ones for large errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from poolproof.reports.rows.checks import SEARCH
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.generation import generate
+from poolproof.suites.cases.gradients import TERMS, literal_gradients
+from poolproof.suites.cases.strategies import cases
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.blocks import CaseAspect, CaseBlock, has_call
+from poolproof.suites.plan.lines import further_question
+from poolproof.suites.plan.plans import Subject
+from poolproof.suites.plan.selection import Selection
+
+if TYPE_CHECKING:
+    from hypothesis import strategies as st
+
+EXAMPLES = {"smoke": 5, "acceptance": 100, "soak": 1000}
+"""Cases of each search but those of precision, by plan."""
+
+PRECISION_EXAMPLES = 200
+"""Cases of each search of precision. A thousand find hardly more: many short searches beat a long one."""
+
+PRECISION = "precision"
+"""The aspect whose cases are searched for large errors."""
+
+_LEAST_WEIGHT = 0.25
+"""Aspects of a smaller weight are not searched: a case of theirs costs as much as ten of others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """A search among the cases of an aspect and subject, or with ``terms`` for the largest error of so many addends."""
+
+    subject: Subject
+    aspect: CaseAspect
+    terms: int = 0
+
+    def __repr__(self) -> str:
+        return self.id
+
+    @property
+    def id(self) -> str:
+        terms = f"-{self.terms}" if self.terms else ""
+        return f"{self.subject.id}-{SEARCH}-{self.aspect.id}{terms}"
+
+    @property
+    def examples(self) -> int:
+        """Return how many cases it has; 0 for as many as the profile says."""
+        return PRECISION_EXAMPLES if self.terms else 0
+
+    @property
+    def cases(self) -> st.SearchStrategy[Case]:
+        """Return the strategy of its cases."""
+        subject = self.subject
+        drawn = subject.operator, subject.dtype, subject.index_dtype
+        if self.terms:
+            return literal_gradients(*drawn, self.terms)
+        return cases(*drawn, self.aspect.profile.within(subject.abilities))
+
+    @property
+    def block(self) -> CaseBlock:
+        """Return a block of the plan that has such cases: it knows how to make a failing one smaller."""
+        return CaseBlock(self.subject, self.aspect, 0)
+
+    def question(self, case: Case) -> CaseQuestion:
+        return further_question(case, self.aspect.id, SEARCH)
+
+
+def searches(selection: Selection) -> list[Search]:
+    """List the searches of a selection; a shard has every N-th of them."""
+    found = list(_searches(selection))
+    shard = selection.shard
+    return found if shard is None else found[shard.number - 1 :: shard.of]
+
+
+def _searches(selection: Selection) -> Iterator[Search]:
+    aspects = [CASE_ASPECTS[name] for name in selection.aspects if name in CASE_ASPECTS]
+    dealt = Counter[tuple[str, str]]()
+    for subject in selection.subjects():
+        for aspect in aspects:
+            if aspect.weight < _LEAST_WEIGHT or not aspect.covers(subject):
+                continue
+            if aspect.id != PRECISION:
+                yield Search(subject, aspect)
+            elif _takes_literals(subject):
+                for terms in _terms(selection.plan.name, dealt[subject.backend, subject.dtype]):
+                    yield Search(subject, aspect, terms)
+                dealt[subject.backend, subject.dtype] += 1
+
+
+def _terms(plan: str, number: int) -> tuple[int, ...]:
+    """Return the numbers of terms that are searched for the ``number``-th subject of a dtype."""
+    if plan != "smoke":
+        return TERMS
+    return () if number % 2 else (TERMS[-1 - number // 2 % len(TERMS)],)
+
+
+def _takes_literals(subject: Subject) -> bool:
+    """Tell whether the backend has calls of one window per cell along an axis, and several windows on one cell."""
+    make = literal_gradients.make(subject.operator, subject.dtype, subject.index_dtype, TERMS[0])
+    return has_call(subject, *generate(make, 1, 0))
