@@ -18,7 +18,7 @@ LINES = {
     "backends": 5_500,
     "suites": 15_500,
     "reports": 10_000,
-    "meta_tests": 21_500,
+    "meta_tests": 22_000,
     "studies": 2_000,
 }
 """Lines of Python of each room: the next 500 above the count, so that a small addition needs no new budget."""
