@@ -96,7 +96,7 @@ def test_seeds_depend_on_every_part() -> None:
 
 
 def test_shrinking_ends_at_the_smallest_failing_case_and_at_once_where_none_fails_again() -> None:
-    make = cases(OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", CASE_ASPECTS["values"].profile)
+    make = cases.make(OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64", CASE_ASPECTS["values"].profile)
     drawn = generate(make, 100, 9)
     failing = next(case for case in drawn if case.attributes.ceil_mode and case.planes >= 3 and case.plane_size > 6)
     small = smaller_case(failing, {}, lambda case: case.attributes.ceil_mode and case.planes >= 2, 20.0)
