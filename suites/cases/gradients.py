@@ -11,21 +11,26 @@ from poolproof.suites.cases.generation import Draws, composite
 TERMS = (2, 3, 5, 9, 17, 33)
 """Gradients that meet in one cell: the fewest of each class of a row's ``k_error``, from the second on."""
 
+_STEPS = 10
+"""Bits of a drawn gradient. A longer significand has them at both ends, or its sums would be exact."""
+
 
 @composite
 def literal_gradients(draw: Draws, operator: Operator, dtype: str, index_dtype: str, terms: int) -> Case:
     """Draw a case of a backward in which ``terms`` windows along one axis send their gradients to one cell.
 
-    Each gradient is a number in [1, 2) with all bits of ``dtype``, drawn as one integer. Some cases have gradients of
-    both signs, which may cancel. Some have a scale at which what is left of them is subnormal. ``self`` has one
-    maximum, so the indices follow from it, and the case suits implementations that find them themselves.
+    Each gradient is drawn as one integer, which a search can raise step by step: a number in [1, 2) without rounding.
+    Half of the cases have positive gradients only. In the others some may cancel, in half of these to subnormal
+    numbers. ``self`` has one maximum, so the indices follow from it, and the case suits implementations that find them
+    themselves.
     """
     fmt = FORMATS[dtype]
     axis = operator.spatial_rank - 1 - draw(operator.spatial_rank)
-    deterministic, is_signed = draw.flip(), draw.flip()
-    scale = draw.choose((0, fmt.min_exponent))
-    numbers = 1 << (fmt.precision - 1)
-    drawn = [draw(numbers << is_signed) for _ in range(terms)]
+    deterministic = draw.flip()
+    signs, scale = draw.choose(((1, 0), (1, 0), (2, 0), (2, fmt.min_exponent)))
+    bits = min(_STEPS, fmt.precision - 1)
+    drawn = [divmod(draw(signs << bits), 1 << bits) for _ in range(terms)]
+    ends = 2.0**-bits + (2.0 ** (1 - fmt.precision) if bits < fmt.precision - 1 else 0.0)
     beside, windows = _MEETING[operator.windows](_along(axis, terms, operator.spatial_rank), terms)
     return Case(
         operator=operator.name,
@@ -36,7 +41,7 @@ def literal_gradients(draw: Draws, operator: Operator, dtype: str, index_dtype: 
         scale=scale,
         deterministic=deterministic,
         literals=(
-            ("grad_output", tuple((1 + number % numbers / numbers) * (-1) ** (number // numbers) for number in drawn)),
+            ("grad_output", tuple((-1) ** sign * (1.0 + number * ends) for sign, number in drawn)),
             ("self", (*(0,) * beside, 1, *(0,) * beside)),
         ),
     )
