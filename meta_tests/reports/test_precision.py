@@ -19,6 +19,7 @@ from poolproof.reports.figures.precision import (
     backend_comparisons,
     errors_by_dtype,
     precision_by_model,
+    worst_searched,
 )
 from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import Record
@@ -26,6 +27,7 @@ from poolproof.reports.pages import publishing
 from poolproof.reports.pages.precision import error_over_multiplicity, logarithmic_width, write_precision_page
 from poolproof.reports.pages.publishing import PAGES, publish
 from poolproof.reports.pages.run import write_run_page
+from poolproof.reports.rows.checks import BESIDE_PLAN, SEARCH, block_beside_plan
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, having, read_rows, write_run
 from poolproof.reports.rows.text import percent
@@ -98,14 +100,44 @@ def test_a_truncating_kernel_has_wrong_rows_and_a_correct_one_none(groups: Group
     assert all(OPERATOR in row["case"] for row in worst)
 
 
-def test_further_cases_are_none_of_them(run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("aspect", BESIDE_PLAN)
+def test_cases_beside_the_plan_are_none_of_them(run: Path, tmp_path: Path, aspect: str) -> None:
     more = Path(shutil.copytree(run, tmp_path / "run"))
-    further = {"aspect": "diagnosis", "block": "diagnosis-precision"}
+    further = {"aspect": aspect, "block": block_beside_plan(aspect, "precision")}
     rewrite(more, lambda rows: rows + [row | further | {"case_id": "f" + row["case_id"]} for row in rows[:40]])
     for figures in (precision_by_model, agreements, backend_comparisons):
         assert figures(more) == figures(run)
     told, planned = (read_digest(folder).precision for folder in (more, run))
     assert told.equals(planned)
+
+
+def test_the_worst_case_of_a_search_stands_beside_the_plan(run: Path, groups: Groups, tmp_path: Path) -> None:
+    further = {"aspect": SEARCH, "block": block_beside_plan(SEARCH, "precision")}
+    errors = {"a": 1.5, "b": 3.5, "c": 3.5, "d": None}
+
+    def searched(rows: list[Row]) -> list[Row]:
+        alike = [row for row in rows if (row["backend"], row["dtype"]) == ("native", "float16")]
+        right = next(row for row in alike if row["verdict"] == "conforms")
+        classes = {"k_cells": [5, 0, 1], "k_bound": [0.0, 0.0, 4.0]}
+        of_search = [
+            right | further | classes | {"case_id": case_id, "k_error": [0.0, 0.0, error]}
+            for case_id, error in errors.items()
+        ]
+        return [*rows, *of_search, of_search[0] | {"case_id": "e", "verdict": "violates", "k_error": [0.0, 0.0, 9.0]}]
+
+    more = Path(shutil.copytree(run, tmp_path / "run"))
+    rewrite(more, searched)
+    found = precision_by_model(more)
+    ((backend, (line,)),) = worst_searched(more, found).items()
+    (planned,) = (one.error for one in groups["native", "float16"]["multiplicities"] if one.most == 4)
+    names = ("dtype", "model", "label", "planned", "error", "bound", "case_id")
+    assert (backend, *(line[name] for name in names)) == ("native", "float16", "native", "3-4", planned, 3.5, 4.0, "b")
+    assert worst_searched(run, found) == {}
+    text = write_precision_page(read_digest(more), tmp_path / "precision.html").read_text(encoding="utf-8")
+    assert (
+        f'<td class="number">{planned:.3g}</td><td class="number">3.5</td><td class="number">4</td><td>b</td>' in text
+    )
+    assert 'href="#search"' in text
 
 
 def test_errors_stay_below_their_bounds_in_every_class_and_are_together_by_dtype(groups: Groups) -> None:

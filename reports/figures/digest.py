@@ -126,7 +126,7 @@ class Digest:
     @cached_property
     def precision(self) -> pd.DataFrame:
         """Return precision per backend, operator, dtype and accumulation model."""
-        return tables.precision(read_rows(self.folder, [*_MODELS, *tables.PRECISION], tables.COUNTED_CASES), _MODELS)
+        return tables.precision(read_rows(self.folder, [*_MODELS, *tables.PRECISION], tables.DRAWN_AGAIN), _MODELS)
 
     @cached_property
     def models(self) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Precision of a run's results: per operator, dtype and model, beside the standards of others, and backend by backend.
 
-Only rows with statistics count, those of backwards that ran, and none of further cases. A row is *right* if it
+Only rows with statistics count, those of backwards that ran, and none of cases beside the plan. A row is *right* if it
 conforms, *wrong* if an element lies outside its interval; one that breaks another claim is neither.
 """
 
@@ -10,7 +10,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from poolproof.references.summary import ULP_CLASSES
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.figures.tables import COUNTED_CASES, PRECISION, Record, precision, records
+from poolproof.reports.figures.tables import CONFORMS, DRAWN_AGAIN, PRECISION, SEARCHED, Record, precision, records
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -32,7 +33,8 @@ HISTOGRAM = tuple(zip(_ERRORS, ("0", "≤ ½", "≤ 1", "≤ 2", "≤ 4", "≤ 8
 
 _CLASSES = ("k_cells", "k_error", "k_bound")
 _COLUMNS = dict.fromkeys((*_GROUP, "case_id", "mere", "repeat_bitwise_equal", *_CLASSES, *PRECISION))
-HAS_STATISTICS = (pc.field("n") > 0) & pc.field("k_cells").is_valid() & COUNTED_CASES
+_IS_MEASURED = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
+HAS_STATISTICS = _IS_MEASURED & DRAWN_AGAIN
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
@@ -96,6 +98,34 @@ def errors_by_dtype(found: Sequence[Record]) -> dict[str, list[Errors]]:
         classes = parts[backend, dtype, model]
         backends[backend].append((dtype, model, tuple(classes[most] for most in sorted(classes))))
     return backends
+
+
+def worst_searched(folder: Path, found: Sequence[Record]) -> dict[str, list[Record]]:
+    """Return for each backend the largest error that a search found, per dtype, model and class of `Multiplicity`.
+
+    ``error`` and ``bound`` are of one correct case, in ulps. ``planned`` is the largest error of ``found``, which
+    `precision_by_model` made, None if the plan has no such cell.
+    """
+    columns = ["backend", "dtype", "model", "case_id", *_CLASSES]
+    rows = read_rows(folder, columns, _IS_MEASURED & SEARCHED & CONFORMS).to_pandas().explode(list(_CLASSES))
+    classes = rows.assign(number=rows.groupby(level=0).cumcount())
+    classes = classes[(classes["k_cells"] > 0) & (classes["number"] > 0)].dropna(subset=["k_error"])
+    kind = ["backend", "dtype", "model", "number"]
+    worst = classes.sort_values(["k_error", "case_id"], ascending=[False, True]).drop_duplicates(kind)
+    lines = records(worst.rename(columns={"k_error": "error", "k_bound": "bound"}))
+    planned = {
+        (backend, dtype, model, one.most): one.error
+        for backend, errors in errors_by_dtype(found).items()
+        for dtype, model, multiplicities in errors
+        for one in multiplicities
+    }
+    for line in lines:
+        about = Multiplicity(2 ** line["number"], 0, line["error"], line["bound"])
+        key = (line["backend"], line["dtype"], line["model"], about.most)
+        line |= {"label": about.label, "planned": planned.get(key)}
+    _add_calls(folder, lines)
+    lines.sort(key=lambda line: (line["backend"], DTYPES.index(line["dtype"]), line["model"], line["number"]))
+    return {backend: list(own) for backend, own in groupby(lines, itemgetter("backend"))}
 
 
 def _precision(rows: pd.DataFrame) -> Record:

@@ -11,7 +11,14 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.precision import DTYPES, HISTOGRAM, Multiplicity, agreements, backend_comparisons
+from poolproof.reports.figures.precision import (
+    DTYPES,
+    HISTOGRAM,
+    Multiplicity,
+    agreements,
+    backend_comparisons,
+    worst_searched,
+)
 from poolproof.reports.figures.tables import Record
 from poolproof.reports.pages.charts import drawing, text
 from poolproof.reports.pages.render import write_page
@@ -31,6 +38,7 @@ def write_precision_page(digest: Digest, path: Path) -> Path:
         backends=backends,
         standards={backend: _standards(list(lines)) for backend, lines in groupby(agreed, itemgetter("backend"))},
         backend_comparisons=backend_comparisons(digest.folder),
+        searched=worst_searched(digest.folder, digest.precision_details),
         probes=digest.run.get("probes", {}),
         percent=percent,
     )
