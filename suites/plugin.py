@@ -35,6 +35,7 @@ from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
 from poolproof.reports.rows.text import safe, visible
 from poolproof.reports.rows.verdicts import FAILED, Overall
+from poolproof.suites.cases.case import Case
 from poolproof.suites.isolation.environment import set_kernels, set_libraries
 from poolproof.suites.isolation.guardian import die_with
 from poolproof.suites.isolation.worker import Worker
@@ -213,12 +214,12 @@ class JudgingPlugin:
 
     @pytest.fixture
     def judge_case(self, request: pytest.FixtureRequest, search: Search) -> Iterator[Callable[[Case], Row]]:
-        """Return what judges a case that a search proposes; its cases follow from ``--seed`` and its name, unless Hypothesis has a seed."""
+        """Return what judges the cases of a search, which follow from ``--seed`` unless Hypothesis has a seed."""
         session = self._session
         if session.budget is not None and session.budget.is_over:
             pytest.skip(session.budget.reason)
-        if self._config.getoption("hypothesis_seed", None) is None:
-            request.node.obj = prepared(request.function, search, session.selection.seed)
+        is_seeded = self._config.getoption("hypothesis_seed", None) is not None
+        request.node.obj = prepared(request.function, search, None if is_seeded else session.selection.seed)
         judging = Judging(search, self._runner, session.done)
         request.node.stash[_JUDGED] = judging.result
         if settings.default is not None and isinstance(settings.default.database, Memory):

@@ -39,15 +39,16 @@ def register_profiles(database: Path) -> None:
         )
 
 
-def prepared(test: Callable[..., None], search: Search, seed_of_run: int) -> Callable[..., None]:
-    """Return a test of Hypothesis for one search, whose cases follow from the seed of the run and its own name.
+def prepared(test: Callable[..., None], search: Search, seed_of_run: int | None) -> Callable[..., None]:
+    """Return a test of Hypothesis for one search, whose cases follow from its own name and a seed, if there is one.
 
-    It is made anew of the function inside: a seed turns the database off, which only new settings turn on again.
+    It is made anew of the function inside: a seed turns the database off, and new settings turn it on again.
     """
     own = given(data=st.data())(test.hypothesis.inner_test)  # type: ignore[attr-defined]
     usual = settings.get_profile(settings.get_current_profile_name())
-    seeded = seed(derive_seed(seed_of_run, search.id))(own)
-    return settings(usual, max_examples=search.examples or usual.max_examples, database=usual.database)(seeded)
+    if seed_of_run is not None:
+        own = seed(derive_seed(seed_of_run, search.id))(own)
+    return settings(usual, max_examples=search.examples or usual.max_examples, database=usual.database)(own)
 
 
 class Memory(ExampleDatabase):
