@@ -256,7 +256,7 @@ def test_a_requirement_is_met_by_the_whole_of_a_plan_alone(run: Path) -> None:
     assert unmet(digest, "conforms") == f"its verdict is: conforms in part; {left}"
     assert not unmet(digest, "conforms-in-part")
     digest.waivers = ()
-    for whole in ("", "40 cases of further seeds"):
+    for whole in ("", "40 cases beyond the plan"):
         digest.conclusion = replace(digest.conclusion, narrowed=whole)
         assert not any(unmet(digest, each) for each in ("plan=smoke", "conforms", "conforms-in-part", "no-waivers"))
 

@@ -182,7 +182,7 @@ def _narrowed(folder: Path, run: Mapping[str, Any]) -> str:
 
 def _cases(folder: Path) -> pd.DataFrame:
     columns = [*GROUP, "case_id", "verdict", "call_seconds"]
-    cases = tables.load(folder, columns, (pc.field("aspect") != "") & tables.COUNTED_CASES).drop_duplicates(list(KEY))
+    cases = tables.load(folder, columns, (pc.field("aspect") != "") & tables.DRAWN_AGAIN).drop_duplicates(list(KEY))
     return cases.rename(columns={"verdict": "state"}).replace({"state": _STATES})
 
 

@@ -247,7 +247,7 @@ def test_cases_of_further_seeds_are_not_counted_in_the_plan(extended: Path) -> N
     assert [counts[each] for each in (name, f"{name}+1", f"{name}+2")] == [3, 3, 3]
     beyond = sum(count for block, count in counts.items() if "+" in block)
     assert conclusion.judged == conclusion.planned == counts.total() - beyond
-    assert f"{beyond:,} cases of further seeds" in conclusion.narrowed
+    assert f"{beyond:,} cases beyond the plan" in conclusion.narrowed
 
 
 def test_a_run_with_further_seeds_is_drawn_again_merged_and_resumed(extended: Path, tmp_path: Path) -> None:
