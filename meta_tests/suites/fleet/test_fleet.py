@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holding import holding
 from places import SUPPORT
 from poolproof.backends.base import BackendUnavailable
 from poolproof.reports.rows.schema import Row
@@ -23,7 +24,6 @@ from poolproof.suites.fleet.ray_pool import resource_of
 from poolproof.suites.fleet.session import MOST_DEATHS, Recording, Work, judge_all, judge_further, works_of
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.options import check_fleet
-from poolproof.suites.plan.aspects import EVERYTHING
 from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import PLANS, Plan
 from poolproof.suites.plan.selection import Selection
@@ -231,7 +231,7 @@ class Together:
 
 ASKED = ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32", "--aspect", "values", "--cases", "12")
 CASE = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 4, 4), kernel_size=(2,), gradient="ones")
-QUESTION = CaseQuestion(CASE, EVERYTHING, "diagnosis-1")
+QUESTION = CaseQuestion(CASE, holding("interval"), "diagnosis-1")
 MAKE = partial(Runner, waive=lambda row: row, timeout=60.0, shrinks=False, most_evidence=50)
 BACKEND = "scatter_backends:lost"
 
