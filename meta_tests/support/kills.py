@@ -25,7 +25,7 @@ from sessions import surroundings
 
 ASKED = [
     *("--backend", "plugged_backends:dies_of_threes", "--operator", "MaxPool2dWithIndicesBackward"),
-    *("--dtype", "float16", "--aspect", "values", "--aspect", "state", "--cases", "40", "--no-shrink"),
+    *("--dtype", "float16", "--aspect", "values", "--aspect", "state", "--cases", "20", "--no-shrink"),
     *("--diagnose", "0", "-n", "2"),
 ]
 

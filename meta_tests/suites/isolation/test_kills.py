@@ -17,7 +17,7 @@ from sessions import command, surroundings, wait_until
 
 KILLS = [
     Kill(role, rows)
-    for role, rows in (("judging process", 5), ("server", 15), ("guardian", 25), ("xdist worker", 35), ("session", 50))
+    for role, rows in (("judging process", 3), ("server", 8), ("guardian", 14), ("xdist worker", 20), ("session", 27))
 ]
 
 
