@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,11 @@ def repeated_twice(question: CaseQuestion) -> CaseQuestion:
 
 
 def test_an_honest_implementation_is_never_accused_and_its_rows_describe_themselves() -> None:
-    rows = [repeated_twice(question).judge(Scatter()) for question in questions()]
+    asked = [each for _, block in groupby(questions(), lambda each: each.block) for each in [*block][::2]]
+    rows = [repeated_twice(question).judge(Scatter()) for question in asked]
     accused = [row["reason"] for row in rows if row["verdict"] == Verdict.VIOLATES]
     assert {row["verdict"] for row in rows} == {Verdict.CONFORMS, Verdict.REFUSED}, accused[:1]
-    assert to_table(rows[::40]).schema.names == SCHEMA.names
+    assert to_table(rows[::20]).schema.names == SCHEMA.names
     for row in rows:
         assert Case.from_json(row["case"]).id == row["case_id"]
         assert row["operator"] in OPERATORS
