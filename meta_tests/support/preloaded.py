@@ -1,6 +1,7 @@
 """What commands import, compile and plan late, done once in the fork server; sandboxes are forked from its children.
 
-Every session on the emulator counts the cases of the whole plan, most of whose time goes into the contract of all APIs.
+Every session counts the cases of the whole plan. Most of that time goes into stored lists, and on the emulator into the
+contract of all APIs.
 """
 
 import gc
@@ -17,6 +18,9 @@ from poolproof.reports.pages.render import read_template
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.suites.cases.calls import call_parts
 from poolproof.suites.isolation import supervision
+from poolproof.suites.plan.aspects import ASPECTS
+from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from scatter_backends import honest
 
 _LATE = (
     *("scatter_backends", "dying_backends", "hypothesis.internal.observability", "pandas", "pyarrow.acero"),
@@ -35,6 +39,8 @@ compile_all()
 suite_identity()
 for _api in SIGNATURES:
     list(call_parts(PRODUCTS["A2"], _api, cases=1, seed=0))
+for _block in blocks(subjects("honest", honest()), ASPECTS.values(), PLANS["smoke"], 0):
+    _block.groups()
 for _template in files("poolproof.reports.pages").iterdir():
     if _template.name.endswith(".j2"):
         read_template(_template.name)

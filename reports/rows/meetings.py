@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import accumulate, pairwise, permutations
+from functools import cache, cached_property, reduce
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +65,23 @@ def met_in(calls: Iterable[Sequence[int] | Calls], size: int) -> Flags:
     lines, columns = np.nonzero(numbers >= 0)
     has[lines, (numbers + _OFFSETS)[lines, columns]] = 1
     found = np.zeros((len(PLACES),) * size, np.bool_)
-    for place in np.flatnonzero(has.any(axis=0)):
-        own = has[(has[:, place] > 0) & ((has[:, _EMPTY] == 0) | (place == _EMPTY))]
-        found[place] = (own.T @ own if size == max(TOGETHER) else own.sum(axis=0)) > 0
-    ordered = np.logical_or.reduce([found.transpose(order) for order in permutations(range(size))])
-    for before, after in pairwise(np.ogrid[(slice(len(PLACES)),) * size]):
-        ordered &= before < after
-    return ordered
+    places = np.flatnonzero(has.any(axis=0))
+    for place in places:
+        later = places if place == _EMPTY else places[places > place]
+        own = has[(has[:, place] > 0) & ((has[:, _EMPTY] == 0) | (place == _EMPTY))][:, later]
+        met = (own.T @ own if size == max(TOGETHER) else own.sum(axis=0)) > 0
+        found[np.ix_([place], *[later] * (size - 1))] = met
+    for axis in range(1, size):  # the emptiness comes where its place in the order is
+        others: list[Any] = [slice(_EMPTY)] * axis + [slice(_EMPTY + 1, None)] * (size - 1 - axis)
+        found[(*others[:axis], _EMPTY, *others[axis:])] |= found[(_EMPTY, *others)]
+    return found & _in_order(size)
+
+
+@cache
+def _in_order(size: int) -> Flags:
+    """Flag the combinations of different classes in the order of `PLACES`."""
+    axes = np.ogrid[(slice(len(PLACES)),) * size]
+    return reduce(np.logical_and, (before < after for before, after in pairwise(axes)))
 
 
 def choose(calls: Mapping[int, Calls], left: Flags) -> list[int]:
