@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from poolproof.references.summary import ULP_CLASSES
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.figures.tables import CONFORMS, DRAWN_AGAIN, PRECISION, SEARCHED, Record, precision, records
+from poolproof.reports.figures.tables import CONFORMS, DRAWN_AGAIN, PRECISION, Record, precision, records
+from poolproof.reports.rows.checks import SEARCH, block_beside_plan
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -34,6 +35,9 @@ HISTOGRAM = tuple(zip(_ERRORS, ("0", "≤ ½", "≤ 1", "≤ 2", "≤ 4", "≤ 8
 _CLASSES = ("k_cells", "k_error", "k_bound")
 _COLUMNS = dict.fromkeys((*_GROUP, "case_id", "mere", "repeat_bitwise_equal", *_CLASSES, *PRECISION))
 _IS_MEASURED = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
+_IS_STEERED = pc.field("block") == block_beside_plan(SEARCH, "precision")
+"""Filter for the cases of searches for large errors; other searches do not look for them."""
+
 HAS_STATISTICS = _IS_MEASURED & DRAWN_AGAIN
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
@@ -107,7 +111,7 @@ def worst_searched(folder: Path, found: Sequence[Record]) -> dict[str, list[Reco
     `precision_by_model` made, None if the plan has no such cell.
     """
     columns = ["backend", "dtype", "model", "case_id", *_CLASSES]
-    rows = read_rows(folder, columns, _IS_MEASURED & SEARCHED & CONFORMS).to_pandas().explode(list(_CLASSES))
+    rows = read_rows(folder, columns, _IS_MEASURED & _IS_STEERED & CONFORMS).to_pandas().explode(list(_CLASSES))
     classes = rows.assign(number=rows.groupby(level=0).cumcount())
     classes = classes[(classes["k_cells"] > 0) & (classes["number"] > 0)].dropna(subset=["k_error"])
     kind = ["backend", "dtype", "model", "number"]

@@ -56,8 +56,7 @@ COUNTED_CASES = _ASPECT != DIAGNOSIS
 DRAWN_AGAIN = ~_ASPECT.isin(list(BESIDE_PLAN))
 """Filter for the rows of cases that follow from plan and seed; of others each is known from its own line alone."""
 
-SEARCHED = _ASPECT == SEARCH
-FURTHER = pc.match_substring_regex(_BLOCK, FURTHER_SEED) | SEARCHED
+FURTHER = pc.match_substring_regex(_BLOCK, FURTHER_SEED) | (_ASPECT == SEARCH)
 """Filter for the cases of further seeds and of the search, which no plan counts."""
 
 CONFORMS = pc.field("verdict") == str(Verdict.CONFORMS)
