@@ -21,6 +21,8 @@ class Abilities:
 
     padding, dilation, ceil_mode
         Windows with padding, with dilation, and with a last window that extends past the end.
+    unequal_axes
+        Windows whose kernel, stride, padding, dilation or output_size differs between axes. False: square windows only.
     unbatched, empty_batch
         Tensors without a batch axis, and with one of length 0.
     layouts
@@ -38,6 +40,7 @@ class Abilities:
     empty_batch: bool = True
     layouts: tuple[str, ...] | None = None
     indices: bool = True
+    unequal_axes: bool = True
 
     def have(self, windows: Windows) -> bool:
         return self._without(_needed_by(windows)) is None
@@ -77,13 +80,15 @@ class Abilities:
 
 
 def _needed_by(windows: Windows) -> dict[str, bool]:
-    return {"padding": windows.is_padded, "dilation": windows.is_dilated, "ceil_mode": windows.rounds_up}
+    needed = {"padding": windows.is_padded, "dilation": windows.is_dilated, "ceil_mode": windows.rounds_up}
+    return needed | {"unequal_axes": windows.differs_by_axis}
 
 
 _WITHOUT = {
     "padding": "the implementation has no padding",
     "dilation": "the implementation has no dilation",
     "ceil_mode": "the implementation has no ceil_mode",
+    "unequal_axes": "the implementation has no windows that differ between axes",
     "unbatched": "the implementation takes no tensor without a batch axis",
     "empty_batch": "the implementation takes no empty batch",
 }

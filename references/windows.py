@@ -109,6 +109,11 @@ class WindowKind(ABC):
         """Whether a last window that does not fit whole may be added."""
         return False
 
+    @property
+    def differs_by_axis(self) -> bool:
+        """Whether a list of theirs holds more than one value."""
+        return any(len(set(getattr(self, each.name))) > 1 for each in self.attributes() if not each.is_flag)
+
     def has_own_stride(self, spatial_rank: int) -> bool:  # noqa: ARG002
         """Check whether windows lie nearer or farther apart than side by side."""
         return False

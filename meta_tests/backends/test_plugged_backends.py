@@ -99,7 +99,7 @@ def test_an_outcome_that_is_none_is_the_adapters_and_a_device_that_is_lost_no_re
 # An implementation is asked for the calls that it says it has, and what it says is told.
 
 
-LACKS = ("padding", "dilation", "ceil_mode", "unbatched", "empty_batch")
+LACKS = ("padding", "dilation", "ceil_mode", "unbatched", "empty_batch", "unequal_axes")
 
 
 @cache
@@ -115,7 +115,8 @@ def test_no_call_is_asked_that_the_implementation_does_not_have(lack: str) -> No
     abilities = Abilities(**{lack: False})
     assert [case for case in drawn(ALL) if abilities.lacking(case.api, case.shape, case.attributes)]
     assert not [case for case in drawn(abilities) if abilities.lacking(case.api, case.shape, case.attributes)]
-    assert len(drawn(abilities)) > 0.9 * len(drawn(ALL))
+    share = 0.7 if lack == "unequal_axes" else 0.9  # most stored pairs differ by axis
+    assert len(drawn(abilities)) > share * len(drawn(ALL))
 
 
 def test_the_budget_goes_to_calls_that_reach_the_implementation() -> None:

@@ -411,7 +411,7 @@ class Plain(Able):
     """Declares away whatever can be, but its own indices, and cannot go on where it is asked for that all the same."""
 
     def __init__(self) -> None:
-        lacks = ("padding", "dilation", "ceil_mode", "unbatched", "empty_batch")
+        lacks = ("padding", "dilation", "ceil_mode", "unbatched", "empty_batch", "unequal_axes")
         super().__init__(Abilities(**dict.fromkeys(lacks, False), layouts=()))
 
     def run(self, call: Call, mode: str = "") -> Outcome:

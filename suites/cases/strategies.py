@@ -193,7 +193,7 @@ def _divisors(number: int) -> tuple[int, ...]:
 def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windows]:
     if profile.huge:
         wanted = [draw.between(30, 60) for _ in range(2)]
-        return _huge_plane(draw, rank), Adaptive((*(1,) * (rank - 2), *wanted))
+        return _huge_plane(draw, rank), Adaptive(_possible((*(1,) * (rank - 2), *wanted), profile.abilities))
     sizes, outputs, windows = list[int](), list[int](), 4 * remaining
     for _ in range(rank):
         size = draw.choose(_up_to(remaining, profile.lengths))
@@ -201,7 +201,12 @@ def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         sizes.append(size)
         outputs.append(output)
         remaining, windows = max(remaining // size, 1), max(windows // output, 1)
-    return tuple(sizes), Adaptive(tuple(outputs))
+    return tuple(sizes), Adaptive(_possible(tuple(outputs), profile.abilities))
+
+
+def _possible(lengths: Lengths, abilities: Abilities) -> Lengths:
+    """Take the smallest length for all axes if an implementation has equal ones only."""
+    return lengths if abilities.unequal_axes else (min(lengths),) * len(lengths)
 
 
 def _adaptive_output(draw: Draws, size: int) -> int:
@@ -219,17 +224,18 @@ def _adaptive_output(draw: Draws, size: int) -> int:
 
 
 def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile) -> tuple[Lengths, Windows]:
+    able = profile.abilities
     if profile.huge:
         kernel, stride = draw.between(2, 7), draw.between(100, 200)
-        return _huge_plane(draw, rank), Windowed((*(1,) * (rank - 2), kernel, kernel), (stride,), (0,), (1,))
-    able = profile.abilities
+        kernels = _possible((*(1,) * (rank - 2), kernel, kernel), able)
+        return _huge_plane(draw, rank), Windowed(kernels, (stride,), (0,), (1,))
     if profile.known_geometries:
         fitting = (known for known in known_geometries(rank) if prod(known.spatial) <= remaining)
         known = [(spatial, windows.passed()) for _, spatial, windows in fitting if able.have(windows.passed())]
         if known and draw.between(0, 3) == 3:
             return draw.choose(known)
     ceil_mode = draw.flip() and able.ceil_mode
-    isotropic = draw.flip()
+    isotropic = draw.flip() or not able.unequal_axes
     axes: list[_WindowedAxis] = []
     empty = draw.between(0, rank - 1) if profile.empty_windows else None
     for number in range(rank):
@@ -242,8 +248,10 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
         legal = _legal_axis(pattern.size or size, pattern, ceil_mode)
         axes.append(_with_an_empty_window(draw) if number == empty else legal)
         remaining = max(remaining // axes[-1].size, 1)
+    if empty is not None and not able.unequal_axes:
+        axes = [axes[empty]] * rank
     sizes, kernels, strides, paddings, dilations = zip(*axes, strict=True)
-    windows = Windowed(kernels, strides, paddings, dilations, ceil_mode)
+    windows = Windowed(kernels, strides, paddings, _possible(dilations, able), ceil_mode)
     return sizes, shortened(windows) if draw.flip() else windows
 
 

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from poolproof.backends.abilities import Abilities
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FORMATS, FloatFormat
 from poolproof.references.forward import window_cells
 from poolproof.references.geometry import windowed_axis
@@ -53,6 +54,15 @@ def test_every_draw_is_legal(operator: Operator, aspect: CaseAspect) -> None:
         if aspect.profile.budgets[-1] <= 4096:
             assert case.planes * case.plane_size <= 40_000
             assert case.planes * case.plane_windows <= 40_000
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+@pytest.mark.parametrize("aspect", ["values", "huge", "empty_windows"])
+def test_square_windows_are_legal(operator: Operator, aspect: str) -> None:
+    profile = CASE_ASPECTS[aspect].profile.within(Abilities(unequal_axes=False))
+    for case in generate(cases.make(operator, "float16", operator.indices.dtypes[-1], profile), 60, seed=3):
+        assert Case.from_json(case.to_json()) == case and not case.attributes.differs_by_axis
+        assert case.has_empty_window == (profile.empty_windows and operator.windows.can_miss_input)
 
 
 def layouts_of(operator: Operator, tensor: str) -> set[str]:
