@@ -1,18 +1,22 @@
 """The suite as a library: strategies under Hypothesis' own engine, the judge as a function, a run as frames."""
 
+import importlib
 import runpy
+import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings, target
 
 from places import ROOT
 from poolproof import reports
 from poolproof.reports.rows.schema import COLUMNS
-from poolproof.suites.api import Case, cases, failure_text, judge
+from poolproof.suites.api import Case, cases, failure_text, judge, scores
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from scatter import Scatter
+from sessions import replay
 
 EXAMPLES = ROOT / "examples" / "library"
 OPERATOR = "MaxPool2dWithIndicesBackward"
@@ -46,6 +50,88 @@ def test_one_function_judges_a_backend_or_its_name_and_tells_what_is_wrong() -> 
     assert "poolproof replay --backend scatter_backends:lost" in failure_text(row)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"operator": "MaxPool4d"}, "unknown operator 'MaxPool4d'; known are MaxPool3d"),
+        ({"dtype": "fp32"}, "unknown dtype 'fp32'; known are float64, float32, float16, bfloat16"),
+        ({"index_dtype": "int8"}, "unknown index_dtype 'int8'; known are int32, int64"),
+        ({"aspect": "value"}, "unknown aspect 'value'; known are values, precision"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_those_that_there_are(wrong: dict[str, str], told: str) -> None:
+    with pytest.raises(KeyError, match=told):
+        cases(**{"operator": OPERATOR} | wrong)
+    with pytest.raises(ValueError, match="MaxPool2dWithIndices takes no gradients"):
+        cases("MaxPool2dWithIndices", terms=17)
+    if "aspect" in wrong:
+        with pytest.raises(KeyError, match=told):
+            judge(LINE, Scatter(), **wrong)
+
+
+LOSES = """
+import numpy as np
+from poolproof.backends.frameworks.copying import CopyingBackend
+class Loses(CopyingBackend):
+    def unsupported(self, operator, dtype, index_dtype):
+        return None if operator.name == "MaxPool2dWithIndicesBackward" else "only the 2-D backward"
+    def backward(self, call):
+        return self.invoke(lambda gradient, values: np.zeros_like(values), call.gradient, call.values)
+"""
+
+
+def test_the_printed_lines_show_the_failure_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command in another folder and environment, of a module in a package; the line above a test."""
+    mine, elsewhere = tmp_path / "mine", tmp_path / "elsewhere"
+    mine.mkdir()
+    elsewhere.mkdir()
+    (mine / "__init__.py").touch()
+    (mine / "kernel.py").write_text(LOSES)
+    monkeypatch.syspath_prepend(tmp_path)
+    backend = importlib.import_module("mine.kernel").Loses()
+    *_, command, line = map(str.strip, failure_text(judge(LINE, backend)).splitlines())
+    assert f"--backend mine.kernel:Loses --pythonpath {tmp_path} " in command
+    again = replay(command, elsewhere)
+    assert (again.returncode, again.stdout.partition(":")[0]) == (1, "violates"), again.stdout + again.stderr
+    pasted = []
+
+    @given(case=cases(OPERATOR))
+    @settings(phases=[Phase.explicit])
+    def test(case: Case) -> None:
+        pasted.append(case)
+
+    eval(line.removeprefix("@"), {"example": example, "Case": Case})(test)()
+    assert pasted == [Case.from_json(LINE)]
+    assert "--pythonpath" not in failure_text(judge(LINE, "torch-cpu")), "everybody has it"
+
+
+def test_a_program_is_named_after_its_file(tmp_path: Path) -> None:
+    program = tmp_path / "mine.py"
+    told = "from poolproof.suites.api import failure_text, judge\nif __name__ == '__main__':\n"
+    program.write_text(f"{LOSES}{told}    print(failure_text(judge({LINE!r}, Loses())))\n")
+    said = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout
+    assert f"--backend mine:Loses --pythonpath {tmp_path} " in said
+
+
+def test_errors_are_raised_by_gradients_drawn_one_by_one() -> None:
+    """With target, sums of seventeen in float16 take a larger share of their bound than without."""
+
+    def largest(*phases: Phase) -> float:
+        shares = [0.0]
+
+        @given(case=cases(OPERATOR, "float16", terms=17))
+        @settings(max_examples=100, deadline=None, database=None, derandomize=True, phases=[Phase.generate, *phases])
+        def search(case: Case) -> None:
+            found = scores(judge(case, "torch-cpu", "precision"))
+            shares.append(found["share"])
+            target(found["share"])
+
+        search()
+        return max(shares)
+
+    assert largest(Phase.target) > largest() > 0
+
+
 def test_a_run_is_read_as_frames(run: Path) -> None:
     frames = reports.load(str(run))
     assert (frames.overall, frames.exit_status, bool(frames.reasons)) == ("violates", 1, True)
@@ -72,16 +158,19 @@ def test_the_examples_judge_and_read(run: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_example_that_tests_a_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It passes, and fails of a kernel that loses a gradient."""
+    """It passes, fails of a kernel that loses a gradient, and Hypothesis tells no lines of poolproof."""
     monkeypatch.chdir(tmp_path)  # where Hypothesis keeps its database
     example = runpy.run_path(str(EXAMPLES / "test_my_kernel.py"))
     example["test_my_kernel"]()
+    example["test_rounding"]()
 
     def loses(gradient, indices, shape):
-        gradient[..., -1] = 0
+        gradient[..., 1:] = 0  # the example that is given passes: only then would lines be told
         return kernel(gradient, indices, shape)
 
     kernel = example["my_kernel"]
     monkeypatch.setitem(example["MyKernel"].backward.__globals__, "my_kernel", loses)
-    with pytest.raises(AssertionError, match="violates: "):
-        example["test_my_kernel"]()
+    for test in ("test_my_kernel", "test_rounding"):
+        with pytest.raises(AssertionError, match="violates: ") as raised:
+            example[test]()
+        assert "Explanation:" not in "".join(traceback.format_exception(raised.value))
