@@ -5,6 +5,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from forging import rewrite
@@ -12,9 +13,11 @@ from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.figures.tables import with_violated
 from poolproof.reports.pages.run import write_run_page, write_run_summary
+from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.failures import KIND, kind_of, replay_line, what_failed
+from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import BY_GRAVITY, FAILED, SKIPPED, Overall, Verdict, gravest
-from reports_made_up import Recipe, made_up_record, make_run, shown
+from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, shown, write_rows
 from sessions import poolproof
 
 CELL = ("MaxPool2dWithIndicesBackward", "float32", "values")
@@ -48,6 +51,27 @@ def test_one_case_decides_and_show_says_it(tmp_path: Path, recipe: Recipe, overa
     result = poolproof("show", tmp_path)
     assert result.exit_code == overall
     assert f"{overall.word.upper()} (exit status {int(overall)})" in result.output
+
+
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        ([], ""),
+        (["a"], "1 case failed in an earlier run and passes now: a"),
+        (["b", "a"], "2 cases failed in an earlier run and pass now: a, b"),
+        ([*"abcdefg"], "7 cases failed in an earlier run and pass now: a, b, c, d, e and 2 more"),
+    ],
+)
+def test_cases_that_an_earlier_run_failed_are_told(tmp_path: Path, ids: list[str], told: str) -> None:
+    row = made_up_rows(Recipe(cases=1)).slice(0, 1).to_pylist()[0] | {"aspect": "search"}
+    mended = [row | {"case_id": name, "failed_before": True} for name in ids]
+    write_rows(tmp_path, pa.Table.from_pylist([row, *mended], schema=SCHEMA))
+    write_run(tmp_path, made_up_record(Recipe()))
+    digest = read_digest(tmp_path)
+    assert digest.conclusion.mended_text == told
+    page, summary = write_run_page(digest, tmp_path / "run.html"), write_run_summary(digest, tmp_path / "run.md")
+    for text in (page.read_text(), summary.read_text(), shown(digest, width=1000)):
+        assert told in text and ("earlier run" in text) == bool(told)
 
 
 def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:

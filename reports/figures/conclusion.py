@@ -38,6 +38,8 @@ class Conclusion:
     beyond: int = 0
     unasked: int = 0
     """Cases of the plan that a budget left out."""
+    mended: tuple[str, ...] = ()
+    """Ids of the cases that failed in an earlier run, and pass in this one."""
 
     @property
     def shown(self) -> tuple[str, Overall]:
@@ -65,6 +67,13 @@ class Conclusion:
     def further_text(self) -> str:
         return f"{count_of(self.further, 'further case')} asked to narrow down what is wrong" if self.further else ""
 
+    @property
+    def mended_text(self) -> str:
+        count, more = len(self.mended), len(self.mended) - _MOST_MENDED
+        ids = ", ".join(self.mended[:_MOST_MENDED]) + (f" and {more} more" if more > 0 else "")
+        passing = "passes" if count == 1 else "pass"
+        return f"{count_of(count, 'case')} failed in an earlier run and {passing} now: {ids}" if count else ""
+
     def to_record(self) -> dict[str, Any]:
         """Return the JSON object of the bundle."""
         numbers = {name: getattr(self, name) for name in ("planned", "missing", "narrowed", "further")}
@@ -80,6 +89,7 @@ def conclude(
     run: Mapping[str, Any],
     further: int = 0,
     beyond: int = 0,
+    mended: Sequence[str] = (),
 ) -> Conclusion:
     """Derive the conclusion from verdict counts, coverage, what was only refused and the waivers' states.
 
@@ -94,7 +104,8 @@ def conclude(
     overall = gravest({Overall.VIOLATES: deviations, Overall.INCOMPLETE: gaps})
     unasked = int(coverage["unasked"].sum())
     left = narrowed(run, planned, unasked, beyond)
-    return Conclusion(overall, (*deviations, *gaps), totals, planned, missing, left, further, used, beyond, unasked)
+    counted = totals, planned, missing, left, further, used, beyond, unasked
+    return Conclusion(overall, (*deviations, *gaps), *counted, tuple(mended))
 
 
 def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) -> Iterator[str]:
@@ -157,6 +168,8 @@ def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0, beyond: int
 
 
 _MOST_OPTIONS = 6
+_MOST_MENDED = 5
+"""How many ids of mended cases are named."""
 
 
 def _options(run: Mapping[str, Any]) -> list[str]:

@@ -48,7 +48,10 @@ class Digest:
         self.waivers = tuple(review(waivers, rows, run["backends"], judging_day(run)))
         further = everything.num_rows - rows.num_rows
         beyond = rows.filter(tables.FURTHER & having("verdict", JUDGED)).num_rows
-        self.conclusion = conclude(self.counts, self.coverage, self.never_run, self.waivers, run, further, beyond)
+        mended = sorted(set(read_rows(folder, ["case_id"], pc.field("failed_before"))["case_id"].to_pylist()))
+        self.conclusion = conclude(
+            self.counts, self.coverage, self.never_run, self.waivers, run, further, beyond, mended
+        )
         self.skips, self.checks = tables.skip_reasons(rows), tables.check_counts(rows)
         self.products = tables.products(rows)
 

@@ -132,7 +132,7 @@ def _conclusion(conclusion: Conclusion, wrong: str, status: int) -> Text:
         notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
     if totals["waived"] and conclusion.reasons:
         notes.append(f"{totals['waived']:,} waived")
-    notes += filter(None, [conclusion.narrowed, conclusion.further_text])
+    notes += filter(None, [conclusion.narrowed, conclusion.further_text, conclusion.mended_text])
     if status != conclusion.overall:
         notes.append(f"{status} is pytest's own status, of an interrupt or of other tests")
     return ending(*conclusion.shown, "; ".join(notes), status)
