@@ -52,7 +52,7 @@ STANDS_FOR = {
     "EXPORT": f"export {SMALL} --format json",
     "COVERAGE": f"coverage {SMALL}",
     "WHY": "--reason known --owner us --expires 2026-12-29",
-    "SESSION": f"run -q -p no:cacheprovider --diagnose=0 --no-shrink --ci=none {SMALL}",
+    "SESSION": f"run -q -p no:cacheprovider --no-search --diagnose=0 --no-shrink --ci=none {SMALL}",
 }
 """Words of the tables, and what they are short for. ``ID`` is a case that the run violates."""
 

@@ -1,4 +1,4 @@
-"""Copies of a correct backend that do not answer every call: they die, hang, are killed, raise, or are lost.
+"""Copies of a correct backend that do not answer every call: they die, hang, are killed, raise, are lost, or slow.
 
 Name them on a command line as ``dying_backends:crashing`` with this folder on PYTHONPATH.
 """
@@ -115,6 +115,9 @@ def loses_context_late(self, call, mode=""):
     """A call with ceil_mode succeeds, and those after it find no device."""
     self.told, self.lost = self.lost, self.lost or call.attributes.rounds_up
     return Outcome(Status.UNAVAILABLE, code=507053, message="lost") if self.told else Scatter.run(self, call, mode)
+
+
+slow = doing(lambda: time.sleep(0.02), lambda call: True, "slow")
 
 
 @fault("run")

@@ -112,7 +112,7 @@ class Session:
         self._folder, word = folder, uuid4().hex
         self._mark = f"KILLS={word}".encode()
         resume = ["--resume"] if (folder / "run.json").exists() else []
-        command = [sys.executable, "-m", "pytest", "suites", "-q", "-p", "no:cacheprovider", *ASKED]
+        command = [sys.executable, "-m", "pytest", "suites", "-q", "-p", "no:cacheprovider", "--no-search", *ASKED]
         with folder.with_suffix(".txt").open("ab") as output:
             self._process = subprocess.Popen(
                 [*command, "--report", str(folder), *resume],

@@ -32,7 +32,7 @@ def test_a_run_whose_processes_are_killed_has_the_same_rows(tmp_path: Path) -> N
 
 def undisturbed(folder: Path) -> Result:
     """Of forked processes, and without workers: nothing is killed, and it takes a tenth of the time."""
-    arguments = ["suites", "-q", "-p", "no:cacheprovider", *ASKED, "-n", "0", "--report", str(folder)]
+    arguments = ["suites", "-q", "-p", "no:cacheprovider", "--no-search", *ASKED, "-n", "0", "--report", str(folder)]
     return result_of(forked.run(forked.Command("pytest", arguments, ROOT, surroundings())).returncode, folder)
 
 
