@@ -60,7 +60,7 @@ def test_a_rerun_agrees_with_the_defect_alone(real: RealRun, run_of: RunOf, monk
     assert without.output.count("poolproof replay --backend") >= failed, "what fails on one side alone has its line"
     for name, value in variables(real).items():
         monkeypatch.setenv(name, value)
-    same = poolproof("rerun", bundle, "--sample", 10_000, "--timeout", 3 if real.kind == "hang" else 60)
+    same = poolproof("rerun", bundle, "--sample", 10_000, "--timeout", 2 if real.kind == "hang" else 60)
     assert same.exit_code == 0, same.output
     assert "0 with another verdict" in same.output and "was given" not in same.output
 

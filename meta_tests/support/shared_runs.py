@@ -130,7 +130,7 @@ FAILING = (
     RealRun("null_executor_accepted", "phases", _drawn(ADAPTIVE_2D, "phases", 1), "phase_status"),
     RealRun("result_dtype_unchecked", "contract", CLAUSES, "status"),
     RealRun("crash_on_uneven_cores", "crash", _planar("float32", 49), "survival"),
-    RealRun("hang_on_idle_core", "hang", (*_planar("float16", 1), "--case-timeout", "3"), "survival"),
+    RealRun("hang_on_idle_core", "hang", (*_planar("float16", 1), "--case-timeout", "2"), "survival"),
     RealRun("", "flaky", REPEATED, "repeat", "scatter_backends:unrepeatable"),
 )
 """At least one of every kind of failure."""
