@@ -69,6 +69,7 @@ def test_products(product: str, soc: str) -> None:
     [
         ("PRODUCT", "A4", "none of A2"),
         ("DEVICES", "x", "positive whole number"),
+        ("VERSION", "9.0", "no version such as 9.0.0"),
         ("DEFECTS", "nonsense", "unknown defect nonsense"),
     ],
 )

@@ -18,7 +18,7 @@ LINES = {
     "backends": 5_500,
     "suites": 16_000,
     "reports": 10_000,
-    "meta_tests": 22_500,
+    "meta_tests": 23_000,
     "studies": 2_000,
 }
 """Lines of Python of each room: the next 500 above the count, so that a small addition needs no new budget."""

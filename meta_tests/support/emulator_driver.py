@@ -115,8 +115,9 @@ class Emulator:
             raise AssertionError(f"{name} returned {status}: {self.message()}")
 
     def read_settings(self) -> None:
-        """Make the library read its whole environment now: the product, the memory's size, the cache's limit."""
+        """Make the library read its environment now: product and version, the memory's size, the cache's limit."""
         self.shared_object.aclrtGetSocName()
+        self.shared_object.aclsysGetVersionNum(b"", byref(c_int32()))
         self.free_memory()
         self.phase_one("aclnnAdaptiveMaxPool3dBackward", [None] * len(BACKWARD), c_uint64(), c_void_p())
 

@@ -87,6 +87,15 @@ enum aclCannAttr : int32_t {
     ACL_CANN_ATTR_JIT_COMPILE = 2,
 };
 
+enum aclDeviceInfo : int32_t { ACL_DEVICE_INFO_AI_CORE_NUM = 0, ACL_DEVICE_INFO_VECTOR_CORE_NUM = 1 };
+
+enum aclrtEventRecordedStatus : int32_t {
+    ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
+    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1,
+};
+enum aclrtEventWaitStatus : int32_t { ACL_EVENT_WAIT_STATUS_COMPLETE = 0, ACL_EVENT_WAIT_STATUS_NOT_READY = 1 };
+enum aclrtStreamStatus : int32_t { ACL_STREAM_STATUS_COMPLETE = 0, ACL_STREAM_STATUS_NOT_READY = 1 };
+
 enum aclrtRunMode : int32_t { ACL_DEVICE = 0, ACL_HOST = 1 };
 
 enum aclrtDevAttr : int32_t {
@@ -96,6 +105,14 @@ enum aclrtDevAttr : int32_t {
     ACL_DEV_ATTR_VECTOR_CORE_NUM = 201,
     ACL_DEV_ATTR_UBUF_PER_VECTOR_CORE = 204,
     ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE = 301,
+};
+
+struct aclrtUtilizationInfo {
+    int32_t cubeUtilization;
+    int32_t vectorUtilization;
+    int32_t aicpuUtilization;
+    int32_t memoryUtilization;
+    void* utilizationExtend;
 };
 
 struct aclCANNPackageVersion {

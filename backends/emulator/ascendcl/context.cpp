@@ -1,5 +1,7 @@
 #include "context.h"
 
+#include <algorithm>
+
 #include "census.h"
 #include "environment.h"
 #include "errors.h"
@@ -118,8 +120,16 @@ void Context::abandon_streams() {
     for (const auto& stream : all_streams()) stream->abandon();
 }
 
-void Context::synchronize() {
-    for (const auto& stream : all_streams()) stream->synchronize(-1);
+bool Context::synchronize(const std::optional<std::chrono::steady_clock::time_point>& deadline) {
+    for (const auto& stream : all_streams()) {
+        int left = -1;
+        if (deadline) {
+            const auto rest = *deadline - std::chrono::steady_clock::now();
+            left = std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(rest).count()));
+        }
+        if (stream->synchronize(left) == status::kRtStreamSyncTimeout) return false;
+    }
+    return true;
 }
 
 std::shared_ptr<Context> current_context() { return current.lock(); }
@@ -131,7 +141,9 @@ int require_context(std::shared_ptr<Context>* context) {
     return fault == status::kSuccess ? fault : fail(fault, "an earlier exception has poisoned this context");
 }
 
-int synchronize_device(int device) {
+int synchronize_device(int device, int milliseconds) {
+    std::optional<std::chrono::steady_clock::time_point> deadline;
+    if (milliseconds >= 0) deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     std::vector<std::shared_ptr<Context>> contexts;
     {
         const std::lock_guard lock(registry().mutex);
@@ -141,7 +153,7 @@ int synchronize_device(int device) {
     }
     int result = status::kSuccess;
     for (const auto& context : contexts) {
-        context->synchronize();
+        if (!context->synchronize(deadline)) return status::kRtStreamSyncTimeout;
         if (result == status::kSuccess) result = context->fault();
     }
     return result;
@@ -172,7 +184,7 @@ extern "C" aclError aclrtResetDeviceForce(int32_t device) { return reset_device(
 extern "C" aclError aclrtGetDevice(int32_t* device) {
     if (device == nullptr) return fail(status::kInvalidParam, "aclrtGetDevice: deviceId is null");
     const std::shared_ptr<Context> context = current_context();
-    if (context == nullptr) return fail(status::kRtNoContext, "aclrtGetDevice: this thread has no context");
+    if (context == nullptr) return status::kRtNoContext;  // an answer, no error: neither a text nor a last error
     *device = context->device();
     return status::kSuccess;
 }
@@ -219,5 +231,14 @@ extern "C" aclError aclrtSetCurrentContext(aclrtContext handle) {
 extern "C" aclError aclrtGetCurrentContext(aclrtContext* handle) {
     if (handle == nullptr) return fail(status::kInvalidParam, "aclrtGetCurrentContext: context is null");
     *handle = current_context().get();
-    return *handle == nullptr ? fail(status::kRtNoContext, "this thread has no context") : status::kSuccess;
+    return *handle == nullptr ? status::kRtNoContext : status::kSuccess;  // as aclrtGetDevice
+}
+
+extern "C" aclError aclrtGetPrimaryCtxState(int32_t device, uint32_t* flags, int32_t* active) {
+    if (active == nullptr) return fail(status::kInvalidParam, "aclrtGetPrimaryCtxState: active is null");
+    if (flags != nullptr) return fail(status::kInvalidParam, "aclrtGetPrimaryCtxState: flags is reserved, not null");
+    if (!is_device(device)) return no_such_device(device);
+    const std::lock_guard lock(registry().mutex);
+    *active = registry().defaults[device].references > 0 ? 1 : 0;
+    return status::kSuccess;
 }

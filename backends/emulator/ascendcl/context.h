@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "options.h"
@@ -28,8 +30,8 @@ class Context {
     bool destroy_stream(aclrtStream handle, bool force);
     // Lets every stream forget what it has not started, so that a hanging task cannot hold up the destruction.
     void abandon_streams();
-    // Waits for every stream in turn.
-    void synchronize();
+    // Waits for every stream in turn, until `deadline`, for ever where there is none; whether all are done.
+    bool synchronize(const std::optional<std::chrono::steady_clock::time_point>& deadline);
 
   private:
     std::vector<std::shared_ptr<Stream>> all_streams();
@@ -48,8 +50,9 @@ std::shared_ptr<Context> current_context();
 // Success with `context` set, or why no device work is possible: no context, or a poisoned one.
 int require_context(std::shared_ptr<Context>* context);
 
-// Waits for every stream of every context of the device; the first exception among them, or success.
-int synchronize_device(int device);
+// Waits for every stream of every context of the device, at most that long, for ever where `milliseconds` is negative;
+// the first exception among them, or success.
+int synchronize_device(int device, int milliseconds);
 
 int device_count();
 

@@ -15,6 +15,29 @@ constexpr size_t kLongestText = 16384;
 thread_local std::string recent;
 thread_local int last_error = status::kSuccess;
 
+// Who decides on a status. Only the runtime proper remembers what it answers (GetRtExtErrCodeAndSetGlobalErr in its
+// sources); the layer above it checks parameters and counts users, and remembers nothing.
+struct Origin {
+    int first;
+    int last;
+    bool sets_last_error;
+};
+
+constexpr Origin kOrigins[] = {
+    {100000, 106999, false},  // parameters and life cycle, checked above the runtime
+    {107000, 199999, true},   // misuse that the runtime finds
+    {200000, 206999, false},  // host resources, above the runtime
+    {207000, 299999, true},   // device resources
+    {500000, 599999, true},   // the device itself
+};
+
+bool sets_last_error(int code) {
+    for (const Origin& origin : kOrigins) {
+        if (code >= origin.first && code <= origin.last) return origin.sets_last_error;
+    }
+    return false;
+}
+
 }  // namespace
 
 void report(const std::string& why) {
@@ -23,7 +46,7 @@ void report(const std::string& why) {
 }
 
 int fail(int code, const std::string& why) {
-    last_error = code;
+    if (sets_last_error(code)) last_error = code;
     report(text("E", code, ": ", why));
     return code;
 }
@@ -54,3 +77,6 @@ extern "C" aclError aclrtGetLastError(int level) {
     last_error = status::kSuccess;
     return error;
 }
+
+// A line for the log files of the real runtime, of which there are none here.
+extern "C" void aclAppLog(int, const char*, const char*, uint32_t, const char*, ...) {}

@@ -11,7 +11,7 @@ namespace emulator {
 // Puts `why` in front of this thread's error text.
 void report(const std::string& why);
 
-// Remembers `code` as the runtime's last error of this thread and returns it.
+// Reports and returns `code`. Where the runtime proper decides on it, it becomes this thread's last error.
 int fail(int code, const std::string& why);
 
 // For misuse that no status can report, such as a malformed environment variable: says so and aborts.

@@ -1,5 +1,6 @@
 // Events: marks in a stream, with the time at which the stream passed them.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 
@@ -18,7 +19,10 @@ struct Event {
     std::condition_variable passed;
     uint64_t recorded = 0;
     uint64_t reached = 0;
+    uint64_t forgotten = 0;         // the latest record when it was reset
+    bool is_passed_before = false;  // what a query answers where there is no record
     Clock::time_point time;
+    std::atomic<int> waits{0};  // that streams have not carried out
 };
 
 struct Events {
@@ -61,6 +65,29 @@ void wait_for(Event& event, uint64_t record) {
     event.passed.wait(lock, [&] { return event.reached >= record; });
 }
 
+// A wait that a stream has been given. It is over when the stream lets go of it, as a mark.
+class Wait {
+  public:
+    explicit Wait(std::shared_ptr<Event> event) : event_(std::move(event)) { ++event_->waits; }
+    ~Wait() { --event_->waits; }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+  private:
+    std::shared_ptr<Event> event_;
+};
+
+aclError create(aclrtEvent* handle, bool is_passed_before) {
+    if (handle == nullptr) return fail(status::kInvalidParam, "aclrtCreateEvent: event is null");
+    const auto event = std::make_shared<Event>();
+    event->is_passed_before = is_passed_before;
+    const std::lock_guard lock(events().mutex);
+    events().living[event.get()] = event;
+    *handle = event.get();
+    born(Kind::kEvent);
+    return status::kSuccess;
+}
+
 int not_an_event() { return fail(status::kRtInvalidHandle, "no such event"); }
 
 int find_stream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
@@ -77,17 +104,12 @@ int find_stream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
 
 using namespace emulator;
 
-extern "C" aclError aclrtCreateEventWithFlag(aclrtEvent* handle, uint32_t) {
-    if (handle == nullptr) return fail(status::kInvalidParam, "aclrtCreateEvent: event is null");
-    const auto event = std::make_shared<Event>();
-    const std::lock_guard lock(events().mutex);
-    events().living[event.get()] = event;
-    *handle = event.get();
-    born(Kind::kEvent);
-    return status::kSuccess;
-}
+extern "C" aclError aclrtCreateEvent(aclrtEvent* handle) { return create(handle, false); }
 
-extern "C" aclError aclrtCreateEvent(aclrtEvent* handle) { return aclrtCreateEventWithFlag(handle, 0); }
+extern "C" aclError aclrtCreateEventWithFlag(aclrtEvent* handle, uint32_t) { return create(handle, false); }
+
+// The newer kind of event, which counts as passed before its first record.
+extern "C" aclError aclrtCreateEventExWithFlag(aclrtEvent* handle, uint32_t) { return create(handle, true); }
 
 extern "C" aclError aclrtDestroyEvent(aclrtEvent handle) {
     const std::lock_guard lock(events().mutex);
@@ -124,7 +146,7 @@ extern "C" aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent h
         const std::lock_guard lock(event->mutex);
         record = seeded(Defect::event_wait_ignored) ? 0 : event->recorded;
     }
-    stream->enqueue([event, record] {
+    stream->enqueue([event, record, wait = std::make_shared<Wait>(event)] {
         wait_for(*event, record);
         return status::kSuccess;
     });
@@ -136,6 +158,40 @@ extern "C" aclError aclrtSynchronizeEvent(aclrtEvent handle) {
     if (event == nullptr) return not_an_event();
     std::unique_lock lock(event->mutex);
     event->passed.wait(lock, [&] { return event->reached >= event->recorded; });
+    return status::kSuccess;
+}
+
+extern "C" aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* result) {
+    if (handle == nullptr || result == nullptr) return fail(status::kInvalidParam, "query event: an argument is null");
+    const std::shared_ptr<Event> event = find(handle);
+    if (event == nullptr) return not_an_event();
+    const std::lock_guard lock(event->mutex);
+    const bool has_record = event->recorded > event->forgotten;
+    const bool is_passed = has_record ? event->reached >= event->recorded : event->is_passed_before;
+    *result = is_passed ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+    return status::kSuccess;
+}
+
+extern "C" aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* result) {
+    if (handle == nullptr || result == nullptr) return fail(status::kInvalidParam, "query event: an argument is null");
+    const std::shared_ptr<Event> event = find(handle);
+    if (event == nullptr) return not_an_event();
+    *result = event->waits == 0 ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
+    return status::kSuccess;
+}
+
+extern "C" aclError aclrtResetEvent(aclrtEvent handle, aclrtStream stream_handle) {
+    if (handle == nullptr) return fail(status::kInvalidParam, "aclrtResetEvent: event is null");
+    const std::shared_ptr<Event> event = find(handle);
+    if (event == nullptr) return not_an_event();
+    std::shared_ptr<Stream> stream;
+    const int status = find_stream(stream_handle, &stream);
+    if (status != status::kSuccess) return status;
+    stream->enqueue([event] {
+        const std::lock_guard lock(event->mutex);
+        event->forgotten = event->reached;
+        return status::kSuccess;
+    });
     return status::kSuccess;
 }
 

@@ -29,6 +29,9 @@ class Stream {
     // Forgets the tasks that have not started and does not wait for the one that has.
     void abandon();
 
+    // What callers set last; no kernel looks at it.
+    std::atomic<uint32_t> overflow_switch{0};
+
     // For seeded defects, called by a task: has this done when the queue is empty, after tasks that follow at once.
     static void finish_late(std::function<void()> rest);
 
