@@ -7,11 +7,13 @@ of one cell, and every kernel of the 910) is not published: on A2 and A3 the emu
 and 310P the kernel counts as not installed.
 
 Folders are the libraries of the real thing: ``ascendcl`` the runtime, ``nnopbase`` tensors and executors, ``opapi``
-the operators. Read once by a loaded library:
+the operators. ``opapi_math`` (copies and casts) and ``op_compiler`` (options, and stubs that abort with their name)
+are for torch_npu, and are built for ``poolproof emulator env`` only. Read once by a loaded library:
 
 POOLPROOF_EMULATOR_PRODUCT    A2 (default), A3, 950; 910, 310P and 310B refuse what they refuse
 POOLPROOF_EMULATOR_MEMORY     bytes of device memory, per device (8 GiB)
 POOLPROOF_EMULATOR_DEVICES    number of devices (1)
+POOLPROOF_EMULATOR_VERSION    version of CANN to report (9.0.0)
 POOLPROOF_EMULATOR_DEFECTS    seeded defects, ids separated by commas (none); ``ascendcl/seeds.def`` lists them
 POOLPROOF_EMULATOR_SYSTEM_WORKSPACE    bytes of every workspace that the runtime of the 950 keeps for itself (16 MiB)
 DISABLE_L2_CACHE, ACLNN_CACHE_LIMIT    as the real library has them

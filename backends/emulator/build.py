@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 from poolproof.backends import building
 from poolproof.backends.building import BuildFailed, Tell
 
-Layout = Literal["single", "split", "monolithic"]
+Layout = Literal["single", "split", "monolithic", "cann"]
 Sanitizer = Literal["address", "thread"]
 
 SINGLE_NAME = "libpoolproof_emulator.so"
@@ -25,12 +25,30 @@ LIBRARY_FOLDER = "lib64"
 _SOURCES = Path(__file__).parent
 _COMPONENTS = ("ascendcl", "nnopbase", "opapi")
 
+_CLIENT_COMPONENTS = ("opapi_math", "op_compiler")
+"""What torch_npu needs beside the operators: compiled for the layout ``cann`` alone."""
+
+_SPLIT: dict[str, tuple[str, ...]] = {
+    "libascendcl.so": ("ascendcl",),
+    "libnnopbase.so": ("nnopbase",),
+    "libopapi_nn.so": ("opapi",),
+}
+
 _LAYOUTS: dict[Layout, dict[str, tuple[str, ...]]] = {
     "single": {SINGLE_NAME: _COMPONENTS},
-    "split": {"libascendcl.so": ("ascendcl",), "libnnopbase.so": ("nnopbase",), "libopapi_nn.so": ("opapi",)},
+    "split": _SPLIT,
     "monolithic": {"libascendcl.so": ("ascendcl",), "libopapi.so": ("nnopbase", "opapi")},
+    "cann": {
+        **_SPLIT,
+        "libopapi_math.so": ("opapi_math",),
+        "libacl_op_compiler.so": ("op_compiler",),
+        **{f"lib{name}.so": () for name in ("hccl", "ge_runner", "graph", "acl_tdt_channel")},
+    },
 }
 """Libraries of each layout, in link order: each may need those before it; and their folders of sources."""
+
+_FOLDERS = ("runtime", "opp", "compiler")
+"""Folders of the layout ``cann`` that torch_npu looks for; they are empty."""
 
 _FLAGS = (
     "-std=c++17",
@@ -43,7 +61,7 @@ _FLAGS = (
     "-Wextra",
 )
 
-_EXPORTS = "{ global: acl*; Acl*; poolproof_emulator_*; _Z*8emulator*; local: *; };"
+_EXPORTS = "{ global: acl*; Acl*; rt*; Msprof*; poolproof_emulator_*; _Z*8emulator*; local: *; };"
 """Exports of one of several libraries: the ABI, and the emulator's own names for its sister libraries."""
 
 _ABI_ONLY = "{ global: acl*; Acl*; poolproof_emulator_*; local: *; };"
@@ -52,8 +70,8 @@ _MAX_PER_UNIT = 16
 """Sources that are compiled as one, so that the standard library's headers are read once. Names, also those in unnamed
 namespaces, are therefore unique in a component; the compiler rejects duplicates."""
 
-_CPU_SECONDS = 20
-"""Time of compiling on one idle core (measured: 18, by g++ on x86)."""
+_CPU_SECONDS = {_COMPONENTS: 20, _CLIENT_COMPONENTS: 5}
+"""Time of compiling on one idle core (measured: 18 and 4, by g++ on x86)."""
 
 
 def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell: Tell = lambda _: None) -> Path:
@@ -92,7 +110,11 @@ def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Pa
     build = building.cache_folder("emulator") / _fingerprint(flags)
     if not (build / layout).exists():
         with building.alone(build, "the emulator", tell):
-            objects = building.once(build / "objects", lambda folder: _compile(folder, flags, tell))
+            parts = {"objects": _COMPONENTS, **({"client": _CLIENT_COMPONENTS} if layout == "cann" else {})}
+            objects = [
+                building.once(build / name, partial(_compile, flags=flags, tell=tell, components=components))
+                for name, components in parts.items()
+            ]
             building.once(build / layout, lambda folder: _link(folder, layout, objects, flags))
     return build / layout
 
@@ -102,36 +124,44 @@ def _fingerprint(flags: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for text in (*building.compiler_identity(), repr(flags), _EXPORTS, _ABI_ONLY, repr(_LAYOUTS)):
         digest.update(text.encode())
-    for source in sorted(path for component in _COMPONENTS for path in (_SOURCES / component).iterdir()):
+    for source in sorted(
+        path for component in (*_COMPONENTS, *_CLIENT_COMPONENTS) for path in (_SOURCES / component).iterdir()
+    ):
         digest.update(f"{source.parent.name}/{source.name}\0".encode() + source.read_bytes())
     return digest.hexdigest()[:24]
 
 
-def _compile(folder: Path, flags: Sequence[str], tell: Tell) -> None:
-    texts = {name: "".join(f'#include "{path}"\n' for path in sources) for name, sources in _units().items()}
+def _compile(folder: Path, flags: Sequence[str], tell: Tell, components: tuple[str, ...]) -> None:
+    units = _units(components)
+    texts = {name: "".join(f'#include "{path}"\n' for path in sources) for name, sources in units.items()}
     jobs = [partial(building.compile_unit, folder / f"{name}.o", flags, text) for name, text in texts.items()]
-    building.side_by_side(jobs, "the emulator", _CPU_SECONDS, tell)
+    building.side_by_side(jobs, "the emulator", _CPU_SECONDS[components], tell)
 
 
-def _units() -> dict[str, list[Path]]:
+def _units(components: tuple[str, ...] = _COMPONENTS) -> dict[str, list[Path]]:
     """List sources of one component that are compiled together, by the name of their object file."""
     units: dict[str, list[Path]] = {}
-    for component in _COMPONENTS:
+    for component in components:
         sources = sorted((_SOURCES / component).glob("*.cpp"))
         count = math.ceil(len(sources) / _MAX_PER_UNIT)
         units |= {f"{component}.{number}": sources[number::count] for number in range(count)}
     return units
 
 
-def _link(folder: Path, layout: Layout, objects: Path, flags: Sequence[str]) -> None:
+def _link(folder: Path, layout: Layout, objects: Sequence[Path], flags: Sequence[str]) -> None:
     libraries = folder / LIBRARY_FOLDER
     libraries.mkdir()
+    for name in _FOLDERS if layout == "cann" else ():
+        (folder / name).mkdir()
     exports = folder / "exports.map"
     exports.write_text(_ABI_ONLY if layout == "single" else _EXPORTS)
     earlier: list[str] = []
     for name, components in _LAYOUTS[layout].items():
-        inputs = [str(path) for component in components for path in sorted(objects.glob(f"{component}.*.o"))]
+        found = (path for component in components for made in objects for path in made.glob(f"{component}.*.o"))
+        inputs = sorted(map(str, found))
         linking = ["-shared", "-pthread", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN"]
+        if layout == "cann":
+            linking.append("-Wl,--no-as-needed")  # clients look functions of one up through another
         exported = f"-Wl,--version-script,{exports}"
         building.run_compiler([*flags, *linking, exported, "-o", str(libraries / name), *inputs, *earlier])
         earlier.append(str(libraries / name))
