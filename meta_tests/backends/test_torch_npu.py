@@ -1,0 +1,139 @@
+"""torch_npu's own wheel takes the emulated NPU for a card; skipped where it is not installed."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from places import SUPPORT
+from poolproof.references.contract.call import ContractCall, TensorArgument
+from poolproof.references.contract.expectation import expectations
+from poolproof.references.products import PRODUCTS
+
+WHEEL = find_spec("torch_npu")
+pytestmark = pytest.mark.skipif(WHEEL is None, reason="torch_npu is not installed")
+
+SCRIPT = """
+environment=$("$PYTHON" -c 'from poolproof.suites.cli import main; main()' emulator env --product "$1") || exit
+eval "$environment"
+shift
+exec "$PYTHON" "$@"
+"""
+
+
+def found(product: str, *words: str, calls: object = None, **settings: str) -> Any:
+    """Run the program on the NPU that the command makes."""
+    command = ["bash", "-c", SCRIPT, "bash", product, str(SUPPORT / "npu_program.py"), *words]
+    assert WHEEL and WHEEL.origin
+    variables = {**os.environ, "PYTHONPATH": str(Path(WHEEL.origin).parents[1]), "PYTHON": sys.executable, **settings}
+    done = subprocess.run(
+        command, input=json.dumps(calls), env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+INDICES = {"A2": ["int8", "int32", "int64", "int32"], "950": ["int32", "int32", "int64", "int64"]}
+"""Of the four pools of torch."""
+
+
+@pytest.mark.parametrize("product", ["A2", "A3", "950", "A2 compatible"])
+def test_pools_give_what_torch_gives_on_the_cpu(product: str) -> None:
+    name, _, compatible = product.partition(" ")
+    dtypes = ["float32"] if compatible else ["float32", "float16"]  # aclnnMaxPool2dWithIndicesBackward of A2
+    told = found(name, "pools", *dtypes, TORCH_NPU_USE_COMPATIBLE_IMPL=str(len(compatible) and 1))
+    indices = INDICES["950" if name == "950" else "A2"]
+    indices = ["int32", *indices[1:]] if compatible else indices
+    assert [row["indices"] for row in told["pools"]] == [each for each in indices for _ in dtypes]
+    assert all(row["same"] for row in told["pools"])
+    assert all([told["copy"], told["spread"], *told["casts"], *told["queries"]])
+    assert told["bool"] == [True, False]
+    assert told["gates"] == [1, 1, 0]
+
+
+TAGS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
+VOLUME, PLANE = (1, 2, 6, 6, 6), (1, 2, 6, 6)
+WINDOWS = {"kernelSize": (2,), "stride": (2,), "padding": (0,), "dilation": (1,)}
+
+
+def backward(rank: int, index: str, grad: tuple[int, ...] = (), indices: tuple[int, ...] = ()) -> dict[str, Any]:
+    """The tensors of a backward whose windows are two cells wide, in place of a shape the one given."""
+    pooled = (1, 2, *(3,) * rank)
+    own = (1, 2, *(6,) * rank)
+    return {
+        "gradOutput": (grad or pooled, "float32"), "self": (own, "float32"), "indices": (indices or pooled, index),
+        "gradInput": (own, "float32"),
+    }  # fmt: skip
+
+
+def forward(rank: int, index: str, dtype: str = "float32") -> dict[str, Any]:
+    pooled = (1, 2, *(3,) * rank)
+    return {"self": ((1, 2, *(6,) * rank), dtype), "out": (pooled, dtype), "indices": (pooled, index)}
+
+
+REFUSED = {
+    "3-D forward, int8": ("MaxPool3dWithArgmax", forward(3, "int8")),
+    "3-D forward, int64": ("MaxPool3dWithArgmax", forward(3, "int64")),
+    "3-D forward, float64": ("MaxPool3dWithArgmax", forward(3, "int32", "float64")),
+    "2-D forward, int32": ("MaxPool2dWithIndices", forward(2, "int32")),
+    "3-D, int8": ("MaxPool3dWithArgmaxBackward", backward(3, "int8")),
+    "3-D, int64": ("MaxPool3dWithArgmaxBackward", backward(3, "int64")),
+    "3-D, shape of the indices": ("MaxPool3dWithArgmaxBackward", backward(3, "int32", indices=(1, 2, 3, 3, 2))),
+    "3-D, pooled size": ("MaxPool3dWithArgmaxBackward", backward(3, "int32", (1, 2, 3, 3, 2), (1, 2, 3, 3, 2))),
+    "2-D, rank": ("MaxPool2dWithIndicesBackward", backward(2, "int32", (2, 3, 3), (2, 3, 3))),
+    "adaptive 3-D, int8": ("AdaptiveMaxPool3dBackward", backward(3, "int8")),
+    "adaptive 3-D, int64": ("AdaptiveMaxPool3dBackward", backward(3, "int64")),
+    "adaptive 2-D, int8": ("AdaptiveMaxPool2dBackward", backward(2, "int8")),
+}
+"""The aclnn function, and the tensors that it gets."""
+
+ATEN = {
+    "MaxPool3dWithArgmax": "max_pool3d_with_indices",
+    "MaxPool2dWithIndices": "max_pool2d_with_indices",
+    "AdaptiveMaxPool3d": "adaptive_max_pool3d",
+    "AdaptiveMaxPool2d": "adaptive_max_pool2d",
+}
+
+
+def torch_call(api: str, tensors: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
+    """As torch makes it: its function, arguments and named ones."""
+    function, is_adaptive = ATEN[api.removesuffix("Backward")], api.startswith("Adaptive")
+    given = {name: {"shape": shape, "dtype": dtype} for name, (shape, dtype) in tensors.items()}
+    rank = len(tensors["self"][0]) - 2
+    lists = [] if is_adaptive else [[2] * rank, [2] * rank, [0] * rank, [1] * rank, False]
+    if not api.endswith("Backward"):
+        return f"{function}.out", [given["self"], *lists], {name: given[name] for name in ("out", "indices")}
+    return f"{function}_backward", [given["gradOutput"], given["self"], *lists, given["indices"]], {}
+
+
+def contract_call(api: str, tensors: dict[str, Any]) -> ContractCall:
+    names = {"float32": "FLOAT", "float64": "DOUBLE"}
+    given = {
+        name: TensorArgument.contiguous(shape, names.get(dtype, dtype.upper()), TAGS[len(shape)])
+        for name, (shape, dtype) in tensors.items()
+    }
+    rank, is_windowed = len(tensors["self"][0]) - 2, not api.startswith("Adaptive")
+    lists = {name: value * rank for name, value in WINDOWS.items()} if is_windowed else {}
+    return ContractCall(f"aclnn{api}", given, lists, False if is_windowed else None)
+
+
+def test_the_status_that_reaches_the_user_is_that_of_the_contract() -> None:
+    calls = [torch_call(*call) for call in REFUSED.values()]
+    _, arguments, _ = torch_call(*REFUSED["3-D, int8"])
+    shifted = {"grad_input": {"shape": VOLUME, "dtype": "float32"}}
+    calls.append(("max_pool3d_with_indices_backward.grad_input", arguments, shifted))
+    for product, refused in {"A2": 13, "A3": 13, "950": 9}.items():
+        expected = []
+        for api, tensors in REFUSED.values():
+            called = api if product == "950" else api.replace("2dWithIndices", "2dWithMask")
+            expected.append(int(expectations(PRODUCTS[product], contract_call(called, tensors)).code.status))
+        told = found(product, "codes", calls=calls, ASCEND_LAUNCH_BLOCKING="1")
+        expected.append(161001)  # torch_npu 2.13 leaves `indices` out of this call
+        names = (*REFUSED, "3-D, grad_input=")
+        assert dict(zip(names, told, strict=True)) == dict(zip(names, expected, strict=True))
+        assert sum(map(bool, told)) == refused
