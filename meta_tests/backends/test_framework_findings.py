@@ -17,6 +17,7 @@ MODULES = {
     "PaddlePaddle": "paddle",
     "TensorFlow": "tensorflow",
     "mlx": "mlx",
+    "numpy 2.4.6": "numpy",
     "onnx": "onnx",
     "tinygrad": "tinygrad",
 }
