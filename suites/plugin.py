@@ -59,6 +59,7 @@ _MOST_KINDS = 6
 _STOPPED = "the session cannot go on"
 _OUTPUT = "poolproof_fault"
 _JUDGED = pytest.StashKey[BlockResult]()
+_ENDED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -220,13 +221,14 @@ class JudgingPlugin:
             pytest.skip(session.budget.reason)
         is_seeded = self._config.getoption("hypothesis_seed", None) is not None
         request.node.obj = prepared(request.function, search, None if is_seeded else session.selection.seed)
-        judging = Judging(search, self._runner, session.done)
+        judging = Judging(search, self._runner, session.done, session.budget.reason if session.budget else "")
         request.node.stash[_JUDGED] = judging.result
         if settings.default is not None and isinstance(settings.default.database, Memory):
             settings.default.database.judging = judging
         yield judging.judge
         judging.record()
-        self._recorder.rows.finish_block(search.id)
+        if _ENDED in request.node.stash:  # else it was interrupted, or cut off by the budget
+            self._recorder.rows.finish_block(search.id)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
@@ -235,6 +237,8 @@ class JudgingPlugin:
         if isinstance(error, CannotGoOn):
             self._recorder.note(error)
             report.longrepr = _STOPPED
+        if report.when == "call" and isinstance(error, pytest.fail.Exception | None):
+            item.stash[_ENDED] = True
         if report.when == "call" and (result := item.stash.get(_JUDGED, None)) is not None:
             report.judged = result.progress
         return report

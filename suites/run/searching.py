@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
@@ -82,6 +84,8 @@ class Judging:
     search: Search
     runner: Runner
     done: Done
+    over: str = ""
+    """Why it is skipped behind the deadline of the runner."""
     result: BlockResult = field(default_factory=BlockResult)
     has_failed: bool = False
     _known: dict[str, Row] = field(default_factory=dict)
@@ -95,6 +99,8 @@ class Judging:
         """Return the row of a case; a failing one is repeated and made smaller, as those of a plan are."""
         if self._fault is not None:  # Hypothesis tries again what has raised
             raise self._fault
+        if time.monotonic() >= self.runner.until:
+            pytest.skip(self.over)
         try:
             with environment_errors():
                 if case.id not in self._known:

@@ -1,17 +1,26 @@
 """Searches beyond the plan: they find, remember and report failures, and leave the plan as it is."""
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from forging import rewrite
 from poolproof.backends.emulator.defects import VARIABLE
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.bundle.packing import package
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cases.case import Case
+from poolproof.suites.plan.aspects import CASE_ASPECTS
+from poolproof.suites.plan.plans import Subject
+from poolproof.suites.plan.search import Search
+from poolproof.suites.run.runner import Runner
+from poolproof.suites.run.searching import Judging
 from poolproof.suites.verify.verification import verify
 from sessions import Ended, run_session
 from shared_runs import verified
@@ -21,6 +30,8 @@ SMALL = ["--operator", OPERATOR, "--dtype", "float16", "--aspect", "values", "--
 PRECISE = [*SMALL, "--aspect", "precision"]
 FAILING = {VARIABLE: "assign_not_accumulate"}
 HONEST = "scatter_backends:honest"
+SUBJECT = Subject(HONEST, OPERATORS[OPERATOR], "float16", "int32")
+CASE = Case.of(OPERATOR, shape=(1, 1, 2, 2, 2), kernel_size=(2,))
 
 
 def searched(folder: Path) -> list[Row]:
@@ -123,6 +134,15 @@ def test_a_search_ends_with_the_budget(tmp_path: Path) -> None:
     ended = run_session(tmp_path / "run", HONEST, *given, asked=SMALL, variables={"DISTURBANCE": "leap 3"})
     assert not searched(tmp_path / "run")
     assert "budget of 10 min used up" in ended.output
+
+
+def test_a_search_that_has_begun_ends_at_the_deadline(tmp_path: Path) -> None:
+    asked: list[Row] = []
+    with closing(Runner(tmp_path, "main", lambda row: row, asked.append, 20.0, shrinks=False, until=0.0)) as runner:
+        judging = Judging(Search(SUBJECT, CASE_ASPECTS["values"]), runner, Done(), "used up")
+        with pytest.raises(pytest.skip.Exception, match="used up"):
+            judging.judge(CASE)
+    assert not asked
 
 
 def test_an_adapter_that_does_nothing_but_raise_ends_a_search(tmp_path: Path) -> None:
