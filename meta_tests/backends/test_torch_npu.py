@@ -51,7 +51,7 @@ def test_pools_give_what_torch_gives_on_the_cpu(product: str) -> None:
     indices = ["int32", *indices[1:]] if compatible else indices
     assert [row["indices"] for row in told["pools"]] == [each for each in indices for _ in dtypes]
     assert all(row["same"] for row in told["pools"])
-    assert all([told["copy"], told["spread"], *told["casts"], *told["queries"]])
+    assert all([told["copy"], told["narrow"], told["spread"], *told["casts"], *told["queries"]])
     assert told["bool"] == [True, False]
     assert told["gates"] == [1, 1, 0]
 

@@ -47,12 +47,17 @@ def surroundings() -> dict[str, Any]:
     """What is called beside the pools: copies, casts, zeros, queries, gates of versions."""
     zeros, strided = torch.zeros(3, 4, device="npu"), torch.arange(12.0).reshape(4, 3)
     zeros.t().copy_(strided.npu())
+    integers = torch.arange(12).reshape(2, 6)
+    narrow = [integers.to(each).npu() for each in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)]
+    for each in narrow:
+        each[0].copy_(each[1])
     casts = torch.tensor([-2.5, 0.0, 65519.0, 65520.0, 1e-8, 6e-8, 1.0009765625, float("inf"), float("nan")])
     event = torch.npu.Event()
     event.record()
     event.synchronize()
     return {
         "copy": torch.equal(zeros.cpu(), strided.t()),
+        "narrow": all(torch.equal(each.cpu().long(), integers[[1, 1]]) for each in narrow),
         "spread": torch.equal(torch.zeros(2, 3).npu().copy_(torch.ones(3).npu()).cpu(), torch.ones(2, 3)),
         "casts": [str(casts.npu().to(half).cpu()) == str(casts.to(half)) for half in (torch.half, torch.bfloat16)],
         "bool": casts[:2].npu().bool().cpu().tolist(),

@@ -78,9 +78,12 @@ int64_t shape_size(const std::vector<int64_t>& shape) {
 
 int64_t item_size(aclDataType dtype) {
     switch (dtype) {
-        case ACL_INT8: return 1;
+        case ACL_BOOL:
+        case ACL_INT8:
+        case ACL_UINT8: return 1;
+        case ACL_BF16:
         case ACL_FLOAT16:
-        case ACL_BF16: return 2;
+        case ACL_INT16: return 2;
         case ACL_FLOAT:
         case ACL_INT32: return 4;
         default: return 8;
