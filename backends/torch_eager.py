@@ -102,7 +102,7 @@ class TorchEager(Backend):
         if self.module is None:
             return super().run_sequence(actions, calls)
         placed = [PlacedTensors(self, call) for call in calls]
-        interpreter = torch_streams.TorchInterpreter(self.module, placed, self._delay_block)
+        interpreter = torch_streams.TorchInterpreter(self.module, placed, self._delay)
         refusal, _ = self.perform(lambda: interpreter.perform_all(actions))
         if refusal:
             return SequenceResult((*(0,) * interpreter.performed, -1), refusal.message)
@@ -112,8 +112,9 @@ class TorchEager(Backend):
         return SequenceResult((0,) * len(actions), computed=tuple(sorted(interpreter.computed)))
 
     @cached_property
-    def _delay_block(self) -> torch.Tensor:
-        return self.torch.empty((2, torch_streams.BLOCK), dtype=self.torch.uint8, device=self.device)
+    def _delay(self) -> Callable[[], None]:
+        memory = self.torch.empty((2, torch_streams.BLOCK), dtype=self.torch.uint8, device=self.device)
+        return torch_streams.measured_delay(memory, self._synchronize)
 
     def perform(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
         """Queue ``work`` on an idle device and wait for it; return torch's refusal, if any, and the seconds it took."""

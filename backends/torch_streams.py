@@ -5,7 +5,10 @@ Torch has no executors, and owns its workspaces, so that two calls cannot be mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any, Protocol
 
 from poolproof.backends.base import Call
@@ -16,11 +19,30 @@ if TYPE_CHECKING:
 
 ACTIONS = ("prepare", "run", "fill", "copy", "erase", "hold_up", "record", "wait", "synchronise")
 
-BLOCK = 1 << 26
+BLOCK = 1 << 24
 """Bytes of one copy of a delay."""
 
-_COPIES = 32
-"""Copies of one delay: a millisecond or more on any device."""
+_SECONDS = 2e-3
+"""Length of a delay: many times what the host takes to queue a call."""
+
+_MEASURED, _MOST_COPIES = 4, 128
+"""Copies that are timed together, and the most of one delay."""
+
+
+def _copy(memory: torch.Tensor, count: int) -> None:
+    for _ in range(count):
+        memory[0].copy_(memory[1])
+
+
+def measured_delay(memory: torch.Tensor, synchronize: Callable[[], None]) -> Callable[[], None]:
+    """Return what queues a delay: as many copies between the halves of ``memory`` as last `_SECONDS`."""
+    _copy(memory, 1)  # which warms up
+    synchronize()
+    started = time.perf_counter()
+    _copy(memory, _MEASURED)
+    synchronize()
+    seconds = (time.perf_counter() - started) / _MEASURED
+    return partial(_copy, memory, min(_MOST_COPIES, ceil(_SECONDS / seconds)))
 
 
 class Placed(Protocol):
@@ -33,13 +55,10 @@ class Placed(Protocol):
 
 
 class TorchInterpreter:
-    """One sequence on calls that are placed on the device; each method does the action of its name.
+    """One sequence on calls that are placed on the device; each method does the action of its name."""
 
-    ``block`` is memory for its delays: two halves of `BLOCK` bytes.
-    """
-
-    def __init__(self, module: Any, placed: Sequence[Placed], block: torch.Tensor) -> None:
-        self._module, self._placed, self._block = module, placed, block
+    def __init__(self, module: Any, placed: Sequence[Placed], delay: Callable[[], None]) -> None:
+        self._module, self._placed, self._delay = module, placed, delay
         self._streams: dict[int, Any] = {}
         self._event = module.Event()
         self._executors: dict[int, int] = {}
@@ -96,8 +115,7 @@ class TorchInterpreter:
             yield placed.buffers[name]
 
     def hold_up(self, _: Action) -> None:
-        for _copy in range(_COPIES):
-            self._block[0].copy_(self._block[1])
+        self._delay()
 
     def record(self, _: Action) -> None:
         self._event.record()
