@@ -234,6 +234,8 @@ class Backend(ABC):
         A process that has created the backend may be forked; a device context, for one, does not survive that. A dead
         implementation is then replaced by a fork. Each worker of a session loads the backend itself; one that shares
         out devices sees that worker's number (`WORKER_VARIABLE`).
+    opens_late
+        It may be forked until `open` or a call: each process that makes calls is forked first, and opens it then.
     modes
         Names of ways to execute a call, besides the plain one, that must not change its result.
     variants
@@ -255,6 +257,7 @@ class Backend(ABC):
     product: Product | None = None
     interface: str = ""
     survives_fork: bool = False
+    opens_late: bool = False
     modes: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -265,6 +268,12 @@ class Backend(ABC):
         """Return the reason why no call of that operator and dtypes can be made here, or None.
 
         What a contract forbids need not be named: the judge looks that up.
+        """
+
+    def open(self) -> None:  # noqa: B027  (most have nothing to open)
+        """Open what a fork does not survive, such as a device, before anything but `__init__` is called.
+
+        `BackendUnavailable` if it is missing.
         """
 
     def abilities(self, operator: Operator) -> Abilities:

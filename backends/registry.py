@@ -64,10 +64,13 @@ BUILT_IN = frozenset({*_SHORT, *_FAMILIES} - {"ascendc", "emulator", "torch"})
 """Names of the suite's own backends; no package can take them."""
 
 
+_FLAG = (lambda value: isinstance(value, bool), "True or False")
+
 ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "product": (lambda value: value is None or isinstance(value, Product), "a Product or None"),
     "interface": (lambda value: isinstance(value, str), "a text"),
-    "survives_fork": (lambda value: isinstance(value, bool), "True or False"),
+    "survives_fork": _FLAG,
+    "opens_late": _FLAG,
 } | dict.fromkeys(
     ("modes", "variants", "tags", "actions"),
     (lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value), "a tuple of texts"),

@@ -40,14 +40,20 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 class TorchEager(Backend):
     """One torch device. BackendUnavailable when torch or the device is missing."""
 
+    survives_fork = True
+
     def __init__(self, device: str) -> None:
         self.torch = import_torch(device)
         self.device = device
-        self.module = None if device == "cpu" else getattr(self.torch, device)
+        self.module: Any = None if device == "cpu" else getattr(self.torch, device)
         self.interface = f"torch-{device}"
-        self.survives_fork = self.module is None
+        self.opens_late = self.module is not None
         if self.module is not None:
             self.actions = torch_streams.ACTIONS
+
+    def open(self) -> None:
+        if self.module is not None and not self.module.is_available():
+            raise BackendUnavailable(f"torch {self.torch.__version__} finds no {self.device} device here")
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if operator.aten is None:
@@ -238,6 +244,4 @@ def import_torch(device: str) -> Any:
             raise BackendUnavailable(
                 "torch_npu is not installed: install the one that matches CANN and torch"
             ) from error
-    if device != "cpu" and not getattr(torch, device).is_available():
-        raise BackendUnavailable(f"torch {torch.__version__} finds no {device} device here")
     return torch

@@ -74,6 +74,8 @@ def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
     judged = Case.from_json(case) if isinstance(case, str) else case
     asked = CASE_ASPECTS[aspect] if aspect else EVERYTHING
     made = create(backend) if isinstance(backend, str) else backend
+    if made is not backend:
+        made.open()
     name = backend if isinstance(backend, str) else _name(made)
     row = answer(CaseQuestion(judged, asked), made)
     given = replay_arguments(name, os.environ, () if is_installed(name) else _import_folders(name.partition(":")[0]))

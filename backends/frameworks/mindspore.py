@@ -36,7 +36,7 @@ except ImportError as error:
 class MindSpore(CopyingBackend):
     packages = (mindspore,)
     variants = (VALUES_ALONE,)
-    survives_fork = False  # it has threads of its own
+    survives_fork = opens_late = True  # the first operation starts threads
     without = Abilities(empty_batch=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:

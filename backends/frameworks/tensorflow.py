@@ -30,6 +30,7 @@ _EAGER = "eager execution"
 
 class TensorFlow(CopyingBackend):
     packages = (tf,)
+    survives_fork = opens_late = True  # the first operation starts threads
     variants = (VALUES_ALONE, _EAGER)
     index_base = IndexBase.CHANNELS_LAST
     without = Abilities(padding=False, dilation=False, ceil_mode=False, empty_batch=False)

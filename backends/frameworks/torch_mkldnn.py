@@ -23,13 +23,13 @@ from poolproof.references.windows import Windowed
 class TorchMkldnn(TorchRoute):
     """`BackendUnavailable` when torch, or its oneDNN, is missing."""
 
+    survives_fork = True
     without = Abilities(dilation=False, indices=False)
 
     def __init__(self) -> None:
         super().__init__("cpu")
         if not self.torch.backends.mkldnn.is_available():
             raise BackendUnavailable("this torch was built without oneDNN")
-        self.survives_fork = True
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if not (operator.is_backward and operator.windows is Windowed and operator.aten):

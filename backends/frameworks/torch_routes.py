@@ -35,7 +35,10 @@ class TorchRoute(CopyingBackend):
     def __init__(self, device: str) -> None:
         self._eager = TorchEager(device)
         self.torch = self._eager.torch
-        self.interface = self._eager.interface
+        self.interface, self.opens_late = self._eager.interface, self._eager.opens_late
+
+    def open(self) -> None:
+        self._eager.open()
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return self._eager.unsupported(operator, dtype, index_dtype)
@@ -89,11 +92,8 @@ class TorchRoute(CopyingBackend):
 class TorchAutograd(TorchRoute):
     """`torch.nn.functional` and its gradient, whose saved indices are those of the call."""
 
+    survives_fork = True
     variants = (CHANNELS_LAST, VALUES_ALONE)
-
-    def __init__(self, device: str) -> None:
-        super().__init__(device)
-        self.survives_fork = device == "cpu"
 
     def backward(self, call: ArrayCall) -> NDArray:
         values = self.tensor(call.values, call).requires_grad_()

@@ -244,6 +244,7 @@ class Description:
     product: Product | None = None
     interface: str = ""
     survives_fork: bool = False
+    opens_late: bool = False
     modes: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()

@@ -58,6 +58,7 @@ class RequestServer:
         self.start = self.memory.ctypes.data
         self.requests: dict[str, Callable[[Record], Record]] = {
             "describe": self.describe,
+            "open": self.open,
             "run": self.run,
             "declare": lambda request: {"declared": self.declared(protocol.read_call(request["call"], self.memory)[0])},
             "attempt": self.attempt,
@@ -90,12 +91,21 @@ class RequestServer:
             return {"raised": protocol.write_flat(Raised.of(error))}
 
     def describe(self, request: Record) -> Record:
-        before = mapped_libraries()
-        self.backend = create(request["backend"])
-        record = protocol.write_flat(describe(request["backend"], self.backend, mapped_libraries() - before))
-        self.state = ProcessState()
-        gc.freeze()  # the garbage collector then leaves the pages that forks share alone
+        """Load the backend; describe it, unless it is to be opened in a fork, where `open` describes it."""
+        self.name, self.libraries = request["backend"], mapped_libraries()
+        self.backend = create(self.name)
         gc.set_threshold(_GARBAGE)
+        if not (self.backend.survives_fork and self.backend.opens_late):
+            record = self.open(request)
+        else:
+            record = protocol.write_flat(Description(survives_fork=True, opens_late=True))
+        gc.freeze()  # the garbage collector then leaves the pages that forks share alone
+        return record
+
+    def open(self, _: Record) -> Record:
+        self.backend.open()
+        record = protocol.write_flat(describe(self.name, self.backend, mapped_libraries() - self.libraries))
+        self.state = ProcessState()
         return record
 
     def run(self, request: Record) -> Record:

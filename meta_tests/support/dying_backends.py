@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from poolproof.backends.base import Call, Outcome, Status
+from poolproof.backends.base import BackendUnavailable, Call, Outcome, Status
 from poolproof.suites.cases.memory import GUARD_BYTES
 from scatter import Scatter, fault
 
@@ -65,6 +65,10 @@ def _kill_judge() -> None:
 
 def _raise() -> None:
     raise ValueError("no stream")
+
+
+def _find_nothing(self: Scatter) -> None:
+    raise BackendUnavailable("there is no device")
 
 
 def never_loaded() -> None:
@@ -144,6 +148,26 @@ class stubborn(Scatter):  # noqa: N801  (named as the others are)
         time.sleep(60)
 
 
+class late(crashing):  # type: ignore[valid-type, misc]  # noqa: N801
+    """Opens a device, which takes as long as its first call in each process; a file tells of both."""
+
+    opens_late = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._note("loaded")
+
+    def open(self) -> None:
+        self._note("opened")
+        self.tags = ("NHWC",)
+
+    def _note(self, what: str) -> None:
+        with Path(os.environ["LATE"]).open("a") as file:
+            file.write(f"{what} {os.getpid()}\n")
+
+
+late_and_missing = doing(_crash, _rounds_up, "late_and_missing", opens_late=True, open=_find_nothing)
+late_and_dead = doing(_crash, _rounds_up, "late_and_dead", opens_late=True, open=lambda self: _crash())
 stubborn_in_c = type("stubborn_in_c", (stubborn,), {"stay": lambda self: re.match("(a+)+$", "a" * 64 + "b")})
 """In a loop in C that never lets go of the interpreter's lock."""
 stubborn_unforkable = type("stubborn_unforkable", (stubborn,), {"survives_fork": False})

@@ -95,6 +95,9 @@ class Worker:
         try:
             with _noticed(f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"):
                 self.description = self._read_description(self._host.description())
+                if self.description.opens_late:
+                    self.description = self._open_fork()
+                    self._host.end_worker()
         except HostDied as death:
             how = f"{death.reason} while it was loaded{death.last_words}"
             raise BackendUnavailable(f"backend {self.backend} {how}") from None
@@ -118,6 +121,17 @@ class Worker:
             case {"done": record}:
                 return read_description(record)
         raise ProtocolError(f"it says {reply!r:.300}")
+
+    def _open_fork(self) -> Description:
+        """Fork a process and open the backend there, which takes as long as loading it at most."""
+        self._host.fork()
+        self._host.allow(START_SECONDS)
+        return self._read_description(self._host.ask({"do": "open"}))
+
+    @property
+    def starts_cold(self) -> bool:
+        """Tell whether a fresh process has made no calls, of which the first may take longer."""
+        return not self.remote.survives_fork or self.description.opens_late
 
     def build(self, dtype: str) -> None:
         """Build the backend for a dtype, where that is needed: it takes longer than calls may."""
@@ -185,11 +199,14 @@ class Worker:
         """Start a process; where the backend survives forks, it has loaded what calls need.
 
         The first fork makes calls that load it, to try. If it survives them, the zygote makes them before the next
-        fork. A backend that dies of them starts without: that costs cases, not the run. Without forks the first launch
-        is that of a case, and judged.
+        fork. A backend that dies of them starts without: that costs cases, not the run. Without forks, or where each
+        fork opens the backend, the first launch is that of a case, and judged.
         """
-        if not self.remote.survives_fork:
-            self._host.serve_unforked()
+        if self.starts_cold:
+            if self.description.opens_late:
+                self._open_fork()
+            else:
+                self._host.serve_unforked()
             self.remote.renew()
             return
         if self._survives_first_calls and not self._zygote_is_warm:

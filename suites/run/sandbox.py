@@ -162,7 +162,7 @@ class Sandbox:
         worker = self.worker
         worker.make_ready()
         slowness = 4.0 if worker.backend.startswith(KERNELS) else 1.0  # a model runs all cores of a kernel on one
-        is_first_launch = worker.state is WorkerState.FRESH and not worker.remote.survives_fork
+        is_first_launch = worker.state is WorkerState.FRESH and worker.starts_cold
         warm_up = self._warm_up_seconds if is_first_launch else 0.0
         seconds = self._timeout * question.timeout_scale * slowness + warm_up
         share = (self._until - time.monotonic()) / (_SHARE_LATER if self._has_hung else _SHARE)

@@ -339,6 +339,31 @@ def test_a_device_that_is_not_there_is_named(tmp_path: Path) -> None:
         Sandbox("torch-cuda", tmp_path, "sandbox", 1.0).start()
 
 
+@pytest.mark.parametrize(
+    ("backend", "words"), [("late_and_missing", "there is no device"), ("late_and_dead", "SIGSEGV while it was loaded")]
+)
+def test_a_device_that_cannot_be_opened_is_named(tmp_path: Path, backend: str, words: str) -> None:
+    with pytest.raises(BackendUnavailable, match=words), opened(f"dying_backends:{backend}", tmp_path) as sandbox:
+        sandbox.start()
+
+
+def test_what_opens_late_is_loaded_once_and_opened_in_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATE", str(tmp_path / "late"))
+    with opened("dying_backends:late", tmp_path) as sandbox:
+        found = sandbox.start()
+        rows = list(sandbox.judge(QUESTIONS))
+        assert sandbox.worker.starts_cold
+        alone = sandbox.judge_alone(QUESTIONS[0])
+    lost_alone(rows, Verdict.CRASHED)
+    assert (alone["verdict"], found.subjects[0].tags) == (Verdict.CONFORMS, ("NHWC",))
+    loaded, *others = (tmp_path / "late").read_text().splitlines()
+    assert loaded.startswith("loaded") and {line.split()[0] for line in others} == {"opened"}
+    processes = [line.split()[1] for line in (loaded, *others)]
+    assert len({*processes}) == len(processes) >= 1 + 1 + 4 + 1, "survey, after each death, alone"
+
+
 def test_a_host_that_is_dead_before_it_is_asked_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     launched = supervision.launched
 
