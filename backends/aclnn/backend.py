@@ -11,7 +11,7 @@ from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import TwoPhase, attempt, execute
 from poolproof.backends.aclnn.libraries import load
 from poolproof.backends.aclnn.sequences import ACTIONS, SET_ADDRESS, run_sequence
-from poolproof.backends.aclnn.status import PROVES_NOTHING, AclError
+from poolproof.backends.aclnn.status import AclError
 from poolproof.backends.base import (
     WORKER_VARIABLE,
     Attempt,
@@ -24,6 +24,7 @@ from poolproof.backends.base import (
 )
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.contract.call import ContractCall
+from poolproof.references.contract.statuses import PROVES_NOTHING
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import PRODUCTS, Product, product_of
 from poolproof.references.sequences import Actions

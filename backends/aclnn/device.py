@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from poolproof.backends.aclnn import prototypes
 from poolproof.backends.aclnn.libraries import AclnnLibraries
-from poolproof.backends.aclnn.status import LOSES_THE_CONTEXT, SUCCESS, AclError, describe
+from poolproof.backends.aclnn.status import SUCCESS, AclError, describe
 from poolproof.backends.base import BackendUnavailable
+from poolproof.references.contract.statuses import LOSES_THE_CONTEXT
 
 _ALREADY_INITIALISED = 100002
 _STUB = 100039

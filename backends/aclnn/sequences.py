@@ -17,8 +17,9 @@ from poolproof.backends.aclnn import execution
 from poolproof.backends.aclnn.calls import contract_call, uncached
 from poolproof.backends.aclnn.device import Device
 from poolproof.backends.aclnn.execution import GuardedWorkspace, Objects, TwoPhase
-from poolproof.backends.aclnn.status import PROVES_NOTHING, SUCCESS, AclError
+from poolproof.backends.aclnn.status import SUCCESS, AclError
 from poolproof.backends.base import Call, SequenceResult
+from poolproof.references.contract.statuses import PROVES_NOTHING
 from poolproof.references.contract.vocabulary import SIGNATURES, Role
 from poolproof.references.sequences import DEFAULT_STREAM, MANNERS, VERBS, Action, Actions
 
