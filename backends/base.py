@@ -244,11 +244,11 @@ class Backend(ABC):
     tags
         Format tags, besides the usual one, under which operators that list one for channels last take their tensors.
     product
-        The one that it runs on, None for an interface without a contract; a backend with one overrides `attempt`.
+        The one that it runs on, None for an interface without a contract. Its contract says what may be refused.
     interface
-        The interface that it implements, where its documentation says which calls may be refused
-        (`poolproof.references.refusals`). Without contract and interface a refusal accuses nobody and leaves a run
-        incomplete.
+        The interface that it implements, if that is not aclnn itself. Its documentation says which calls may be refused
+        (`poolproof.references.refusals`), unless they reach aclnn on a product. Without contract and interface a
+        refusal accuses nobody and leaves a run incomplete.
     actions
         What `run_sequence` can do: verbs of `poolproof.references.sequences`, besides "workspace" where calls can be
         given each other's, and "thread".
@@ -288,7 +288,10 @@ class Backend(ABC):
         """
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
-        """Make a low-level call that may be illegal in any way; phase two only if it ``runs``."""
+        """Make a low-level call that may be illegal in any way; phase two only if it ``runs``.
+
+        Only of a backend with a ``product`` and the action "destroy", which has aclnn's two phases.
+        """
         raise NotImplementedError
 
     def run_all(self, calls: Sequence[Call]) -> list[Outcome]:

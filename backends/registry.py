@@ -33,7 +33,7 @@ _FAMILIES = {
     "openvino": "poolproof.backends.frameworks.openvino:OpenVino",
     "paddle": "poolproof.backends.frameworks.paddle:Paddle",
     "tensorflow": "poolproof.backends.frameworks.tensorflow:TensorFlow",
-    "torch": "poolproof.backends.torch_eager:TorchEager",
+    "torch": "poolproof.backends.torch_npu:on_device",
     "torch-autograd": "poolproof.backends.frameworks.torch_routes:TorchAutograd",
     "torch-compile": "poolproof.backends.frameworks.torch_routes:TorchCompile",
     "torch-mkldnn": "poolproof.backends.frameworks.torch_mkldnn:TorchMkldnn",

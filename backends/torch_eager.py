@@ -1,4 +1,4 @@
-"""Torch in eager mode through its aten operators, on any device torch has: ``cpu``, ``cuda`` or ``npu``.
+"""Torch in eager mode through its aten operators, on ``cpu`` or ``cuda``; `torch_npu` adds ``npu``.
 
 Only the ``out=`` overloads let the caller own, poison and guard the output. An operator may give its output tensor
 object other strides; the caller reads through that object.
@@ -131,12 +131,19 @@ class TorchEager(Backend):
             self._synchronize()
             return None, time.perf_counter() - started
         except (RuntimeError, IndexError, ValueError) as error:
-            return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0]), 0.0
+            return self.refused(error), 0.0
+
+    def refused(self, error: Exception) -> Outcome:
+        return Outcome(Status.REFUSED, message=str(error).strip().splitlines()[0])
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
         """Queue the operator on the current stream."""
+        self.call_aten(str(call.operator.aten), call, views)
+
+    def call_aten(self, name: str, call: Call, views: Mapping[str, torch.Tensor]) -> None:
+        """Call the overload of an aten operator that writes into the caller's tensors."""
         operator = call.operator
-        function, passed = getattr(self.torch.ops.aten, str(operator.aten)), operator.passed(call.attributes)
+        function, passed = getattr(self.torch.ops.aten, name), operator.passed(call.attributes)
         if operator.is_backward:
             gradient, values, indices, out = (views[name] for name in operator.tensors)
             function.grad_input(gradient, values, *passed, indices, grad_input=out)

@@ -22,13 +22,10 @@ class RefusalCondition(Enum):
 ANY_INTERFACE = ""
 """The name of every interface that has no row of its own."""
 
-_NOT_DETERMINISTIC = "torch lists {{operator}} on {device} as not deterministic"
-
 REFUSALS: Mapping[str, Mapping[RefusalCondition, str]] = {
     "torch-cpu": {},
     # torch.use_deterministic_algorithms, list of operations that throw
-    "torch-cuda": {RefusalCondition.DETERMINISTIC_BACKWARD: _NOT_DETERMINISTIC.format(device="cuda")},
-    "torch-npu": {RefusalCondition.DETERMINISTIC_BACKWARD: _NOT_DETERMINISTIC.format(device="npu")},
+    "torch-cuda": {RefusalCondition.DETERMINISTIC_BACKWARD: "torch lists {operator} on cuda as not deterministic"},
     # the claim of the aspect empty_windows: no document says what such a window gives
     ANY_INTERFACE: {RefusalCondition.EMPTY_WINDOW: "windows without a cell are refused"},
 }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Call
 from poolproof.backends.frameworks.copying import VALUES_ALONE, ArrayCall, CopyingBackend
-from poolproof.backends.torch_eager import TorchEager
+from poolproof.backends.torch_npu import on_device
 from poolproof.references.accumulation import AccumulationModel
 from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
 from poolproof.references.geometry import expand
@@ -33,12 +33,13 @@ class TorchRoute(CopyingBackend):
     """One route on one torch device. BackendUnavailable when torch or the device is missing."""
 
     def __init__(self, device: str) -> None:
-        self._eager = TorchEager(device)
+        self._eager = on_device(device)
         self.torch = self._eager.torch
         self.interface, self.opens_late = self._eager.interface, self._eager.opens_late
 
     def open(self) -> None:
         self._eager.open()
+        self.product = self._eager.product
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         return self._eager.unsupported(operator, dtype, index_dtype)

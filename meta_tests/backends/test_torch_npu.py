@@ -26,9 +26,9 @@ exec "$PYTHON" "$@"
 """
 
 
-def found(product: str, *words: str, calls: object = None, **settings: str) -> Any:
+def found(product: str, *words: str, calls: object = None, program: str = "npu_program.py", **settings: str) -> Any:
     """Run the program on the NPU that the command makes."""
-    command = ["bash", "-c", SCRIPT, "bash", product, str(SUPPORT / "npu_program.py"), *words]
+    command = ["bash", "-c", SCRIPT, "bash", product, str(SUPPORT / program), *words]
     assert WHEEL and WHEEL.origin
     variables = {**os.environ, "PYTHONPATH": str(Path(WHEEL.origin).parents[1]), "PYTHON": sys.executable, **settings}
     done = subprocess.run(
@@ -137,3 +137,46 @@ def test_the_status_that_reaches_the_user_is_that_of_the_contract() -> None:
         names = (*REFUSED, "3-D, grad_input=")
         assert dict(zip(names, told, strict=True)) == dict(zip(names, expected, strict=True))
         assert sum(map(bool, told)) == refused
+
+
+def case(operator: str, shape: tuple[int, ...], index_dtype: str, **more: Any) -> dict[str, Any]:
+    windows = (
+        {"output_size": (2, 2, 2)[: 2 + ("3d" in operator)]}
+        if operator.startswith("Adaptive")
+        else {"kernel_size": [2]}
+    )
+    return {"operator": operator, "shape": shape, "index_dtype": index_dtype, **windows, **more}
+
+
+def judged(product: str, *cases: dict[str, Any], **settings: str) -> list[dict[str, Any]]:
+    told = found(product, calls=cases, program="npu_judge.py", **settings)
+    assert told["loaded"] == 1, "torch is loaded once, whatever becomes of its calls"
+    return list(told["rows"])
+
+
+@pytest.mark.parametrize("product", ["A2", "950"])
+def test_the_backend_judges_every_operator_and_accuses_nobody(product: str) -> None:
+    flat, of_2d = ("int32", "MaxPool2dWithIndices") if product == "950" else ("int8", "MaxPool2dWithMask")
+    ways = {of_2d: (PLANE, flat), "MaxPool3dWithArgmax": (VOLUME, "int32"), "AdaptiveMaxPool3d": (VOLUME, "int32")}
+    ways |= {"AdaptiveMaxPool2d": (PLANE, "int64")}
+    cases = [case(f"{name}{end}", *way) for name, way in ways.items() for end in ("", "Backward")]
+    dilated = case(of_2d, PLANE, flat, dilation=[2])
+    wide = [case(name, *ways[name], dtype="float64") for name in ("AdaptiveMaxPool3d", "MaxPool3dWithArgmax")]
+    half = case("AdaptiveMaxPool3dBackward", VOLUME, "int32", dtype="float16")
+    *rows, refused, on_cpu, unlisted, narrow = judged(product, *cases, dilated, *wide, half)
+    assert [(row["verdict"], row["product"]) for row in (*rows, narrow)] == [("conforms", product)] * 9
+    assert refused["verdict"] == ("conforms" if product == "950" else "refused as documented")
+    assert on_cpu["reason"] == "torch_npu computes adaptive_max_pool3d of float64 on the CPU"
+    assert [row["verdict"] for row in (on_cpu, unlisted)] == ["not supported"] * 2
+    assert narrow["model"] == ("native" if product == "950" else "acc32"), "as the aclnn function adds"
+
+
+def test_a_refusal_a_wrong_result_and_a_crash_load_torch_once() -> None:
+    wrong = case("AdaptiveMaxPool2dBackward", PLANE, "int64")
+    dies = case("AdaptiveMaxPool2dBackward", (1, 65, 6, 6), "int64")
+    refused = case("AdaptiveMaxPool2dBackward", (2, 6, 6), "int64")
+    defects = "unbatched_refused,plane_offset_dropped,crash_on_uneven_cores"
+    rows = judged("950", refused, wrong, dies, refused, POOLPROOF_EMULATOR_DEFECTS=defects)
+    assert [row["verdict"] for row in rows] == ["violates", "violates", "crashed", "violates"]
+    assert "a legal call was refused: E161002: aclnnAdaptiveMaxPool2dBackward" in rows[0]["reason"]
+    assert "interval" in rows[1]["checks_violated"]

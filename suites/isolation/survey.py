@@ -58,7 +58,7 @@ def survey_of(worker: Worker) -> Survey:
     said = worker.description
     found = subjects(worker.backend, worker.remote)
     limited = [subject for subject in found if subject.abilities != ALL]
-    if limited and said.product:
+    if limited and said.product and not said.interface:
         declares = f"declares abilities, but it runs on {said.product}, whose contract says which it must have"
         raise UnknownBackend(f"backend {worker.backend!r} {declares}")
     environment = {visible(name): visible(text) for name, text in said.environment.items()}

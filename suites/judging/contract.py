@@ -51,8 +51,9 @@ class ContractQuestion(Question):
         return self.aspect.checks
 
     def judge(self, backend: Backend) -> Row:
-        if backend.product != self.product:
-            reason = f"a call of the contract of {self.product}, and the backend has {backend.product or 'none'}"
+        if backend.product != self.product or backend.interface:
+            has = backend.interface or backend.product or "none"
+            reason = f"a call of the contract of {self.product}, and the backend has {has}"
             return self.describe() | verdict(Verdict.NOT_SUPPORTED, reason)
         operator = OPERATORS[self.call.api.removeprefix("aclnn")]
         reasons = [backend.unsupported(operator, *pair) for pair in product(FORMATS, operator.indices.dtypes)]

@@ -55,9 +55,7 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
 def missing(backend: Backend, case: Case) -> str | None:
     """Say why the case is none of the calls that the backend, or its contract, has; None if it is one."""
     reason = unsupported(backend, case.api, case.dtype, case.index_dtype)
-    if reason is None and backend.product is None:
-        return backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
-    return reason
+    return reason or backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
 
 
 def is_reached_by(able: Abilities, case: Case) -> bool:

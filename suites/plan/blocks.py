@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Self, cast
 
 from poolproof.backends.abilities import ALL
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.vocabulary import SIGNATURES
 from poolproof.references.layouts import CONTIGUOUS, LAYOUTS, TAGS
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
@@ -276,7 +275,7 @@ class ContractAspect(Aspect):
     """
 
     def covers(self, subject: Subject) -> bool:
-        return subject.is_whole and subject.product is not None and f"aclnn{subject.operator.name}" in SIGNATURES
+        return subject.is_whole and subject.product is not None and "destroy" in subject.actions
 
     def blocks(self, subject: Subject, plan: Plan, seed: int) -> Iterator[ContractBlock]:
         assert subject.product is not None

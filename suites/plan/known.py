@@ -19,11 +19,12 @@ from poolproof.backends.aclnn.sequences import ACTIONS as ACLNN_ACTIONS
 from poolproof.backends.base import Backend, Call, Tensor
 from poolproof.backends.registry import BUILT_IN, KERNELS, canonical
 from poolproof.backends.torch_eager import TorchEager
+from poolproof.backends.torch_npu import TorchNpu
 from poolproof.backends.torch_streams import ACTIONS as TORCH_ACTIONS
 from poolproof.references.accumulation import NATIVE
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS, find_operator
-from poolproof.references.products import PRODUCTS, product_of
+from poolproof.references.products import PRODUCTS, Product, product_of
 from poolproof.references.refusals import REFUSALS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -36,6 +37,7 @@ from poolproof.suites.plan.selection import Selection
 
 _EMULATED = {f"emulator-{product.name.lower()}": product for product in PRODUCTS.values()}
 _TORCH = {f"torch-{device}": device for device in ("cpu", "cuda", "npu")}
+_ON_PRODUCTS = ("aclnn", "torch-npu")
 _NATIVE = "POOLPROOF_EMULATOR_ACCUMULATION=native"
 
 
@@ -109,7 +111,7 @@ def _typed(option: str, arguments: Sequence[str]) -> Iterator[str]:
 
 def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
     """Hold what a backend is recorded to be against its name, its product's contract and the family of operators."""
-    is_without = (name in BUILT_IN and name != "aclnn") or name.startswith(KERNELS)
+    is_without = (name in BUILT_IN and name not in _ON_PRODUCTS) or name.startswith(KERNELS)
     product = _EMULATED.get(name, None if is_without else survey.product)
     if product != survey.product:
         yield f"{name} is recorded to be product {survey.product_name or 'none'}, and it is {product or 'none'}"
@@ -141,7 +143,10 @@ def _stand_in(name: str, survey: Survey) -> Backend:
         unsupported=lambda operator, *pair: said.get((operator.name, *pair)),
     )
     if name in _TORCH:
-        return _torch(name)
+        eager = _torch(name, survey.product)
+        if isinstance(eager, TorchNpu):  # what else reaches it follows from the product
+            eager.is_compatible = said.get(("MaxPool2dWithMask", "float32", "int8")) is not None
+        return eager
     if name in _EMULATED or name == "aclnn":
         assert survey.product is not None
         not_exported = {operator: f"symbol aclnn{operator} is not exported" for operator in OPERATORS}
@@ -154,10 +159,11 @@ def _stand_in(name: str, survey: Survey) -> Backend:
     return cast(Backend, made)
 
 
-def _torch(name: str) -> TorchEager:
+def _torch(name: str, product: Product | None) -> TorchEager:
     """Make what declares like torch on a device, which need not be here: it is asked nothing."""
-    eager = TorchEager.__new__(TorchEager)
-    eager.device, eager.interface = _TORCH[name], name
+    kind = TorchEager if product is None else TorchNpu
+    eager = kind.__new__(kind)
+    eager.device, eager.interface, eager.product = _TORCH[name], name, product
     if name != "torch-cpu":
         eager.actions = TORCH_ACTIONS
     return eager
@@ -183,7 +189,7 @@ def _model(name: str, row: Row, environment: Mapping[str, str]) -> str | None:
         return str(FAMILY_RULE) if name in {*_TORCH, *_EMULATED, "aclnn"} else None
     if name in _TORCH:
         call = SimpleNamespace(dtype=row["dtype"], operator=OPERATORS[row["operator"]])
-        return str(_torch(name).accumulation(cast(Call, call)))
+        return str(_torch(name, PRODUCTS.get(environment.get("product", ""))).accumulation(cast(Call, call)))
     product = _EMULATED.get(name) or (PRODUCTS.get(environment.get("product", "")) if name == "aclnn" else None)
     if product is None:
         return None

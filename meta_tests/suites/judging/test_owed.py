@@ -44,6 +44,7 @@ class Stubborn(Backend):
         return Outcome(self.status, message="no")
 
 
+UNLISTED = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 4, 4), kernel_size=(2, 2), deterministic=True)
 LISTED = "torch lists max_pool2d_with_indices_backward on {} as not deterministic"
 BY_CLAUSE = "161002 in phase 1 by 2d-bwd.dilation.one: Every value of dilation is 1."
 NO_DOCUMENT = "refused, and no document is known that says so: no"
@@ -60,7 +61,8 @@ NO_DOCUMENT = "refused, and no document is known that says so: no"
         (LEGAL, "", "torch-cpu", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
         (LEGAL, "", "torch-cuda", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
         (DETERMINISTIC, "", "torch-cuda", Status.REFUSED, Verdict.REFUSED, LISTED.format("cuda")),
-        (DETERMINISTIC, "", "torch-npu", Status.REFUSED, Verdict.REFUSED, LISTED.format("npu")),
+        (UNLISTED, "A2", "torch-npu", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
+        (DILATED, "A2", "torch-npu", Status.REFUSED, Verdict.REFUSED, BY_CLAUSE),
         (DETERMINISTIC, "", "torch-cpu", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
         (NO_WINDOW, "", "torch-cpu", Status.REFUSED, Verdict.VIOLATES, "a legal call was refused: no"),
         (NO_WINDOW, "", "", Status.REFUSED, Verdict.REFUSED, "windows without a cell are refused"),
