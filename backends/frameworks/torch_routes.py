@@ -36,6 +36,8 @@ class TorchRoute(CopyingBackend):
         self._eager = on_device(device)
         self.torch = self._eager.torch
         self.interface, self.opens_late = self._eager.interface, self._eager.opens_late
+        if device == "npu":  # torch_npu refuses `Tensor.to` with channels last
+            self.variants = tuple(variant for variant in self.variants if variant != CHANNELS_LAST)
 
     def open(self) -> None:
         self._eager.open()
