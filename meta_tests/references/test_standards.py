@@ -42,7 +42,8 @@ PINNED: dict[str, dict[str, Any]] = {
     "commercial-l2": {"limits": {"mare_ratio": 2, "mere_ratio": 1.2, "rmse_ratio": 1.2}},
     "ttk-close": {"rtol": TTK, "atol": table(0.00000001, 0.00000001, 0.00000001), "free": TTK},
     "msprobe-binary": {},
-    "msprobe-benchmark": {},
+    "msprobe-benchmark": {"level": "L0"},
+    "msprobe-acc-check": {},
 }
 """The fields of every standard but for its words."""
 
@@ -59,7 +60,16 @@ CONSTANTS: dict[str, Any] = {
     "msprobe.EPSILON": table("0x1p-23", "0x1p-8", "0x1p-52"),
     "msprobe.BENCHMARK_ATOL": table(1e-16, 1e-16, "0x1p-30"),
     "msprobe.BENCHMARK_LEAST": table("0x1p-11", "0x1p-8", "0x1p-14"),
-    "msprobe.BENCHMARK_RATIOS": {"small_ratio": 2, "rmse_ratio": 2, "max_rel_ratio": 10, "mean_rel_ratio": 2},
+    "msprobe.BENCHMARK_RATIOS": {
+        "L0": {"small_ratio": 2, "rmse_ratio": 2, "max_rel_ratio": 10, "mean_rel_ratio": 2},
+        "L1": {"small_ratio": 2, "rmse_ratio": 1.5, "max_rel_ratio": 5, "mean_rel_ratio": 1.5},
+        "L2": {"small_ratio": 2, "rmse_ratio": 1.2, "max_rel_ratio": 2, "mean_rel_ratio": 1.2},
+    },
+    "msprobe.LEAST_COSINE": 0.99,
+    "msprobe.ALL_ZERO": p("0x1p-52"),
+    "msprobe.ABSOLUTE_ERROR": 0.001,
+    "msprobe.ERROR_BELOW": table(0.01, 0.01, 0.001),
+    "msprobe.WARNING_BELOW": table(0.001, 0.001, 0.0001),
 }
 
 
@@ -141,6 +151,24 @@ EXAMPLES: list[tuple[str, FloatFormat, list[float], list[float], bool | None]] =
     ("msprobe-binary", FLOAT16, [1 + ULP16], [1.0], False),
     ("msprobe-binary", FLOAT16, [np.nan], [np.nan], False),
     ("ecosystem-2026-09", FLOAT16, [1.0], [np.inf], False),
+    # Any error below 0.001 passes, if the direction is right: a cosine of 0.988 is too little, one of 0.992 enough.
+    ("msprobe-acc-check", FLOAT32, [1e-4, 1e-4], [1e-4, 1.3e-4], True),
+    ("msprobe-acc-check", FLOAT32, [1e-4, 1e-4], [1e-4, 1.37e-4], False),
+    ("msprobe-acc-check", FLOAT32, [1e-4, 0.0], [0.0, 1e-4], False),
+    # Zeros on one side, up to 2**-52, have no direction; on both sides, and in one cell, none is needed.
+    ("msprobe-acc-check", FLOAT32, [2.0**-52, 0.0], [2.0**-51, 0.0], False),
+    ("msprobe-acc-check", FLOAT32, [2.0**-52, 0.0], [0.0, 2.0**-52], True),
+    ("msprobe-acc-check", FLOAT32, [-1e-4], [1e-4], True),
+    # More than 99.9 % of the cells within 0.1 % are no error in float32, but a warning; in float16 they pass.
+    ("msprobe-acc-check", FLOAT32, [*[1.0005] * 1998, 1.0015], ones(1999), None),
+    ("msprobe-acc-check", FLOAT32, ones(999, at0=1.0015), ones(999), False),
+    ("msprobe-acc-check", FLOAT16, ones(1001, at0=1.0015), ones(1001), True),
+    ("msprobe-acc-check", FLOAT16, ones(999, at0=1.0015), ones(999), None),
+    ("msprobe-acc-check", FLOAT16, ones(99, at0=1.02), ones(99), False),
+    # What is not finite is no cell within, though a NaN is owed; it leaves the direction open.
+    ("msprobe-acc-check", FLOAT32, ones(99, at0=np.nan), ones(99, at0=np.nan), False),
+    ("msprobe-acc-check", FLOAT16, ones(101, at0=np.inf), ones(101, at0=np.inf), None),
+    ("msprobe-acc-check", FLOAT64, [1.0], [1.0], None),
 ]
 
 

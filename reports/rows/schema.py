@@ -162,7 +162,7 @@ COLUMNS = (
     Column("decoded_faults", _TEXT, "JSON list of the windows whose coded gradients went astray, and how"),
     # Standards of others.
     Column(
-        "standards_passed", _WORDS, "standards of others that pass the output; those that do not apply are in neither"
+        "standards_passed", _WORDS, "standards of others that pass the output; in neither column: not applied, or open"
     ),
     Column("standards_failed", _WORDS, "standards of others that fail the output"),
     # Case lists.
