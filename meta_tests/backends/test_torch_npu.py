@@ -180,3 +180,10 @@ def test_a_refusal_a_wrong_result_and_a_crash_load_torch_once() -> None:
     assert [row["verdict"] for row in rows] == ["violates", "violates", "crashed", "violates"]
     assert "a legal call was refused: E161002: aclnnAdaptiveMaxPool2dBackward" in rows[0]["reason"]
     assert "interval" in rows[1]["checks_violated"]
+
+
+@pytest.mark.parametrize("defect", ["extents_exchanged", "gradient_of_first_plane"])
+def test_a_seeded_defect_is_found_on_a2(defect: str) -> None:
+    wrong = case("AdaptiveMaxPool2dBackward", (1, 4, 6, 8), "int64")
+    (row,) = judged("A2", wrong, POOLPROOF_EMULATOR_DEFECTS=defect)
+    assert "interval" in row["checks_violated"]
