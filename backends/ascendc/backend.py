@@ -44,7 +44,8 @@ class _Buffer(ctypes.Structure):
 class _Launch(ctypes.Structure):
     _fields_ = (
         *(("blocks", c_uint32), ("order", ctypes.POINTER(c_uint32)), ("thread_seed", c_uint64)),
-        *(("tiling_key", c_uint64), ("ub_bytes", c_uint64), ("poison", c_uint32)),
+        *(("tiling_key", c_uint64), ("ub_bytes", c_uint64)),
+        *(("poison", c_uint32), ("auto_sync", c_uint32)),
         *(("buffer_count", c_uint32), ("buffers", ctypes.POINTER(_Buffer))),
     )
 
@@ -182,10 +183,18 @@ class AscendC(Backend):
             buffers[number] = _Buffer(name.encode(), array.ctypes.data, array.nbytes, size, role)
         order = random.Random(seed).sample(range(tiling.blocks), tiling.blocks)
         numbers = (c_uint32 * tiling.blocks)(*order) if seed else None
-        given = tiling.blocks, numbers, seed, tiling.key, self.kernel.ub_bytes, poison, len(buffers)
+        orders = tiling.blocks, numbers, seed
+        given = *orders, tiling.key, self.kernel.ub_bytes, poison, self.manifest.auto_sync, len(buffers)
+        return self._launch_on_model(program, _Launch(*given, buffers))
+
+    def _launch_on_model(self, program: Path, launch: _Launch) -> list[Any]:
         library = ctypes.CDLL(str(program))
         library.ascendc_findings.restype = c_char_p
-        if library.ascendc_launch(ctypes.byref(_Launch(*given, buffers))) == _GIVEN_UP:
+        before = [(name, library.ascendc_assume(name.encode(), is_on)) for name, is_on in self.manifest.assume.items()]
+        result = library.ascendc_launch(ctypes.byref(launch))
+        for name, was_on in before:  # another manifest may have the same library
+            library.ascendc_assume(name.encode(), was_on)
+        if result == _GIVEN_UP:
             raise MemoryError("the model has no memory for what it keeps of so many operations")
         return json.loads(library.ascendc_findings())
 

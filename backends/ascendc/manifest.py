@@ -20,6 +20,16 @@ from poolproof.references.products import PRODUCTS
 _BUILT_IN = {"ops-nn": Path(__file__).with_name("ops_nn")}
 """Folders of the manifests that come along, by the name before the slash."""
 
+Assumption = Literal[
+    "vector_pipe_in_order",
+    "scalar_wait_holds_issue",
+    "registers_keep_order",
+    "infinities_saturate",
+    "integers_saturate",
+    "maximum_is_ieee",
+]
+"""What the model assumes where no document decides: the table in model/watch.cpp."""
+
 Tensor = Literal["grad_output", "self", "indices", "grad_input", "out", "workspace", "tiling"]
 
 
@@ -59,6 +69,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blocks: int | None = None
     ub_bytes: int | None = None
     architecture: Literal[220, 310] | None = None
+    auto_sync: bool = True
+    assume: dict[Assumption, bool] = {}
     accumulation: str = ""
     forward_rule: str = ""
     deterministic: Literal["always", "asked", "never"] = "asked"

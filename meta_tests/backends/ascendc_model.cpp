@@ -38,6 +38,7 @@ struct Case {
     std::function<void(uint8_t**)> kernel;
     std::function<std::string(void* input, const void* output)> prepare, judge;
     uint32_t blocks, itemsize;
+    bool auto_sync = true;
 };
 std::map<std::string, Case> cases;
 const Case* chosen = nullptr;
@@ -92,6 +93,7 @@ void fault(const char* name, uint32_t blocks, Body body) {
     cases[name] = {kernel, nothing, nothing, blocks, 4};
 }
 
+#define FAULT_UNSYNCED(name, call, ...) FAULT(name, call, __VA_ARGS__) cases[name].auto_sync = false;
 #define LIST(...) {__VA_ARGS__}
 #define NAMES [[maybe_unused]] auto& [pipe, gx, gy, gw, x, z, y, bits, tiling, bad] = kernel
 #define VALUES(name, X, Y, given, expected, ...) \
@@ -429,6 +431,14 @@ void races() {
           if (!GetBlockIdx()) gw.SetValue(0, 1);
           if (!bad) SyncAll(); gw.GetValue(0);)
     FAULT_OF_CORES("racecheck: atomic addition and store of two cores, no SyncAll between", "DataCopy",
+    FAULT_UNSYNCED("racecheck: load by S is not ordered after the store by V, and the compiler adds no flags", "GetValue",
+          Duplicate(x, 1.0f, 8);
+          if (!bad) SetFlag<HardEvent::V_S>(0), WaitFlag<HardEvent::V_S>(0);
+          x.GetValue(0);)
+    FAULT_UNSYNCED("racecheck: store by MTE2 is not ordered after the store by S, and the compiler adds no flags", "DataCopy",
+          x.SetValue(0, 1);
+          if (!bad) SetFlag<HardEvent::S_MTE2>(0), WaitFlag<HardEvent::S_MTE2>(0);
+          DataCopy(x, gx, 8);)
           Duplicate(x, 1.0f, 8); all();
           if (!GetBlockIdx()) DataCopy(gw, x, 8);
           if (!bad) SyncAll(); PipeBarrier<PIPE_MTE3>(); SetAtomicAdd<float>(); DataCopy(gw, x, 8);)
@@ -500,6 +510,6 @@ extern "C" const char* run(const char* name, int bad) {
                                      {"y", memory[1], 1024, size, model::output},
                                      {"workspace", memory[2], 1024, size, model::workspace},
                                      {"tiling", reinterpret_cast<uint8_t*>(tiling), 32, 8, model::tiling}};
-    const model::Launch launch{chosen->blocks, nullptr, 0, 7, ub_bytes, 0xa5, 4, buffers};
+    const model::Launch launch{chosen->blocks, nullptr, 0, 7, ub_bytes, 0xa5, chosen->auto_sync, 4, buffers};
     return (wrong = ascendc_launch(&launch) ? "threads ran unwatched" : chosen->judge(nullptr, memory[1])).c_str();
 }

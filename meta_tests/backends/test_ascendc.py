@@ -118,6 +118,29 @@ def test_a_call_that_the_model_has_no_memory_for_is_not_run(kernel: Path) -> Non
     assert judged(backend)["verdict"] == Verdict.CONFORMS
 
 
+CLEAR = "AscendC::Duplicate(y, static_cast<DTYPE_Y>(0), cells);"
+UNORDERED = {
+    "auto_sync = false": (("Await<AscendC::HardEvent::V_S>();", ""), "the compiler adds no flags (auto_sync is off)"),
+    "assume = { vector_pipe_in_order = false }": (
+        (CLEAR, f"{CLEAR} AscendC::Adds(y, y, 0.0f, cells);"),
+        "no PipeBarrier between (assumption vector_pipe_in_order is off)",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", UNORDERED)
+def test_a_manifest_says_what_is_ordered_without_the_kernel(said: str, kernel: Path) -> None:
+    """A kernel with all flags conforms either way; one without conforms until its manifest says that it needs them."""
+    change, found = UNORDERED[said]
+    changed(kernel / "scatter.toml", ("[tiling]", f"{said}\n[tiling]"))
+    assert not judged(create("ascendc:scatter.toml"))["checks_violated"]
+    changed(kernel / "scatter.cpp", change)
+    row = judged(create("ascendc:scatter.toml"))
+    assert row["checks_violated"] == ["sanitizer"] and found in row["reason"], row["reason"]
+    changed(kernel / "scatter.toml", (f"{said}\n", ""))
+    assert not judged(create("ascendc:scatter.toml"))["checks_violated"]
+
+
 def test_repeated_calls_and_modes_run_cores_in_other_orders(kernel: Path) -> None:
     """A sum that hangs on the order of cores is told apart by repetitions, unless the manifest says that it may be."""
     changed(
@@ -247,6 +270,7 @@ SAID: Mapping[str, tuple[tuple[str, str], str]] = {
     "an unknown operator": (("MaxPool3d", "MinPool3d"), "MinPool3dWithArgmaxBackward"),
     "an unknown tensor": (('"grad_input"', '"dx"'), "Invalid enum value 'dx'"),
     "an unknown ability": (("[tiling]", 'without = ["wings"]\n[tiling]'), "wings"),
+    "an unknown assumption": (("[tiling]", "assume = { x = true }\n[tiling]"), "Invalid enum value 'x'"),
     "no accumulation": (("[tiling]", 'accumulation = "acc7"\n[tiling]'), "acc7"),
     "two tilings": (("[tiling]", '[tiling]\ncases = "x"'), "needs exactly one of python, cases, host and cann"),
     "a missing source": (("scatter.cpp", "gather.cpp"), "there is no gather.cpp in "),

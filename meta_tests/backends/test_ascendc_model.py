@@ -6,11 +6,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from places import ROOT
+from poolproof.backends.ascendc.manifest import Assumption
 from shared_runs import made_once
 
 MODEL = ROOT / "backends" / "ascendc" / "model"
@@ -79,6 +80,12 @@ ASSUMED = [
     ("maximum_is_ieee", False, "ReduceMax: the first NaN"),
     ("vector_pipe_in_order", False, "all lanes are loaded before the first is stored"),
 ]
+
+
+def test_a_manifest_can_name_every_assumption(kernels: ctypes.CDLL) -> None:
+    known = re.findall(r'^    \{"(\w+)", (?:true|false)\},$', (MODEL / "watch.cpp").read_text(), re.MULTILINE)
+    assert [*get_args(Assumption)] == known
+    assert all(kernels.ascendc_assume(name.encode(), kernels.ascendc_assume(name.encode(), 1)) == 1 for name in known)
 
 
 @pytest.mark.parametrize(("assumption", "switched", "name"), ASSUMED, ids=[row[0] for row in ASSUMED])

@@ -20,6 +20,7 @@ struct Launch {
     uint64_t tiling_key;
     uint64_t ub_bytes;
     uint32_t poison;        // the byte of UB that was never written
+    uint32_t auto_sync;     // the kernel is compiled with --cce-auto-sync
     uint32_t buffer_count;
     const Buffer* buffers;
 };

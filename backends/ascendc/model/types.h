@@ -22,8 +22,8 @@ using AscendC::CMPMODE;
 using AscendC::RoundMode;
 
 enum Assumption {
-    vector_pipe_in_order, scalar_accesses_synced, scalar_wait_holds_issue, registers_keep_order, infinities_saturate,
-    integers_saturate, maximum_is_ieee, assumption_count
+    vector_pipe_in_order, scalar_wait_holds_issue, registers_keep_order, infinities_saturate, integers_saturate,
+    maximum_is_ieee, assumption_count
 };
 bool assumed(Assumption assumption);  // the switches and their sources stand in watch.cpp
 

@@ -26,11 +26,9 @@ struct AssumptionRow {
     bool is_on;
 } table[assumption_count] = {
     // Vector instructions follow each other without PipeBarrier<PIPE_V>. Source: intra-core synchronisation, key features: on
-    // 950 by hardware, on A2 and A3 by the compiler (--cce-auto-sync).
+    // 950 by hardware, on A2 and A3 by the compiler under --cce-auto-sync. Kernels of the library are compiled without it, and
+    // lack barriers in places; what a card does there is open.
     {"vector_pipe_in_order", true},
-    // GetValue and SetValue are ordered with the other pipes without flags. Source: intra-core synchronisation, key features,
-    // table 3: the compiler sets flags between S and V, MTE2, MTE3.
-    {"scalar_accesses_synced", true},
     // What the scalar unit waited for is done before any instruction that it issues later. Source: principles of TPipe-TQue
     // programming: the scalar unit issues all instructions, in program order.
     {"scalar_wait_holds_issue", true},
@@ -88,17 +86,22 @@ bool is_ordered(Pipe earlier, uint32_t window) {
     return !core->in_vector_function && assumed(vector_pipe_in_order);
 }
 
-// Whether an access of the core's own pipes is ordered before the present one; if not: a finding, or what the compiler adds.
+// Whether an access of the core's own pipes is ordered before the present one; if not: a finding, or the flags that the compiler
+// adds under --cce-auto-sync between S and V, MTE2, MTE3. [intra-core synchronisation: key features, table 3]
 void check_order(Pipe earlier, uint32_t window, uint32_t operation, bool was_store, bool is_store, const void* address) {
     if (is_ordered(earlier, window) || operation == core->operation) return;
     static const char* const names[] = {"S", "V", "MTE2", "MTE3"};
     std::string what = std::string(is_store ? "store" : "load") + " by " + names[static_cast<int>(core->pipe)]
         + " is not ordered after the " + (was_store ? "store" : "load") + " by " + names[static_cast<int>(earlier)];
-    if (earlier == Pipe::vector && core->pipe == Pipe::vector && assumed(vector_pipe_in_order)) {  // within a vector function
+    const bool is_within_vector = earlier == Pipe::vector && core->pipe == Pipe::vector;
+    if (is_within_vector && core->in_vector_function && assumed(vector_pipe_in_order)) {
         if (!was_store || is_store || window != window_of(Pipe::vector) || assumed(registers_keep_order)) return;
         what = "a vector function loads what it stored before, no LocalMemBar between (assumption registers_keep_order is off)";
-    } else if ((earlier == Pipe::scalar || core->pipe == Pipe::scalar) && assumed(scalar_accesses_synced)) {
-        return acquire(core->pipe, release(earlier));
+    } else if (is_within_vector) {
+        what += ", no PipeBarrier between (assumption vector_pipe_in_order is off)";
+    } else if (earlier == Pipe::scalar || core->pipe == Pipe::scalar) {
+        if (launch->auto_sync) return acquire(core->pipe, release(earlier));
+        what += ", and the compiler adds no flags (auto_sync is off)";
     }
     add_finding("racecheck", what + ": " + describe(operation) + " before it", address, core->operation);
 }
