@@ -20,7 +20,7 @@ __aicore__ inline AscendC::DataCopyExtParams Row(uint32_t count)
 template <AscendC::HardEvent event>
 __aicore__ inline void Wait()
 {
-    const auto id = static_cast<event_t>(AscendC::GetTPipePtr()->FetchEventID(event));
+    const auto id = static_cast<event_t>(GetTPipePtr()->FetchEventID(event));
     AscendC::SetFlag<event>(id);
     AscendC::WaitFlag<event>(id);
 }

@@ -20,7 +20,7 @@ __aicore__ inline uint32_t RoundUp(uint32_t count, uint32_t size)
 
 template <AscendC::HardEvent EVENT> __aicore__ inline void Await()
 {
-    const auto id = static_cast<event_t>(AscendC::GetTPipePtr()->FetchEventID(EVENT));
+    const auto id = static_cast<event_t>(GetTPipePtr()->FetchEventID(EVENT));
     AscendC::SetFlag<EVENT>(id);
     AscendC::WaitFlag<EVENT>(id);
 }

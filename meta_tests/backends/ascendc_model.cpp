@@ -223,12 +223,14 @@ void copies() {
     VALUES("rows of DataCopyPad are padded to blocks", float, float, {},
            LIST(9, 1, 2, 3, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0, 9, 5, 6, 7, 9, 9, 9, 9),
            DataCopyPad(y, gx, DataCopyExtParams(2, 12, 4, 1, 0), DataCopyPadExtParams<float>(true, 1, 2, 9.0f));)
-    VALUES("without padding a row's first element fills its block", float, float, {}, LIST(3, 4, 3, 3, 3, 3, 3, 3),
-           DataCopyPad(y, gx[2], DataCopyExtParams(1, 8, 0, 0, 0), DataCopyPadExtParams<float>());)
+    VALUES("without padding a row's first element fills its block", float, float, {},
+           LIST(3, 4, 3, 3, 3, 3, 3, 3, 5, 5, 5, 5, 5, 5, 5, 5),
+           DataCopyPad(y, gx[2], DataCopyExtParams(1, 8, 0, 0, 0), DataCopyPadExtParams<float>());
+           DataCopyPad(y[8], gx[4], DataCopyExtParams(1, 4, 0, 0, 0), DataCopyPadExtParams<float>(true, 0, 0, 9.0f));)
     VALUES("DataCopyPad in loops", float, float, {},
            LIST(1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 19),
            SetLoopModePara({2, 2, 8, 32, 64, 64}, DataCopyMVType::OUT_TO_UB);
-           DataCopyPad(y, gx, DataCopyExtParams(1, 4, 0, 0, 0), DataCopyPadExtParams<float>(true, 0, 0, 0.0f));
+           DataCopyPad(y, gx, DataCopyExtParams(1, 4, 0, 0, 0), DataCopyPadExtParams<float>(true, 0, 7, 0.0f));
            ResetLoopModePara(DataCopyMVType::OUT_TO_UB);)
     VALUES("rows of a compact DataCopyPad follow each other", float, float, {}, LIST(1, 2, 3, 6, 7, 8, 9, 9),
            const DataCopyPadExtParams<float> padding(true, 0, 2, 9.0f);
@@ -409,6 +411,8 @@ void memory() {
 
 void races() {
     FAULT("racecheck: store by V is not ordered after the load by MTE3", "Duplicate",
+    FAULT("launchcheck: CTRL[48] is not set back: later kernels compute otherwise", "SetCtrlSpr",
+          const int64_t before = GetCtrlSpr<48, 48>(); SetCtrlSpr<48, 48>(1); if (!bad) SetCtrlSpr<48, 48>(before);)
           Duplicate(x, 1.0f, 8); all(); DataCopy(gy, x, 8);
           if (!bad) SetFlag<HardEvent::MTE3_V>(EVENT_ID0), WaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
           Duplicate(x, 2.0f, 8);)

@@ -52,6 +52,8 @@ namespace model {
 struct CopyState {
     AscendC::LoopModeParams loops[2];  // by DataCopyMVType
     Addition addition;
+    int64_t keeps_infinities = 0;  // CTRL[48]
+    uint32_t ctrl_call = 0;        // that set it
 };
 CopyState& copy_state();
 void occupy_ub();  // InitGlobalMemory passes its value through UB
@@ -93,7 +95,7 @@ void rows_out(const AscendC::GlobalTensor<T>& to, const AscendC::LocalTensor<T>&
 }
 
 // A row of GM fills whole blocks of UB: padding at both sides, of the value given or random, and behind it a dummy, which
-// is the row's first element where there is no padding. [DataCopyPad(GMToUB): table 4]
+// is the row's first element where neither side is padded, value or not. [DataCopyPad(GMToUB): parameters]
 template <class T>
 void rows_in(const AscendC::LocalTensor<T>& to, const AscendC::GlobalTensor<T>& from, const Rows& rows,
              const AscendC::DataCopyPadExtParams<T>& padding = {}, bool is_compact = false) {
@@ -110,7 +112,7 @@ void rows_in(const AscendC::LocalTensor<T>& to, const AscendC::GlobalTensor<T>& 
             const uint64_t first = std::clamp(left, at, at + size);
             Lanes<T> part;
             if (first < last) load_global(part, first - at, advance(row_from, at + first - at - left), last - first);
-            if (!at && !padding.isPad && !left && !right && !is_compact) dummy = part.get(0), is_known = part.knows(0);
+            if (!at && !left && !right && !is_compact) dummy = part.get(0), is_known = part.knows(0);
             for (uint64_t i = at; i < at + size; i += sizeof(T)) {
                 if (i < left || i >= end) part.set((i - at) / sizeof(T), dummy, is_known);
             }

@@ -160,6 +160,9 @@ void prepare() {
 
 void finish_core() {
     end_queues();
+    if (core->copies.keeps_infinities) {
+        add_finding("launchcheck", "CTRL[48] is not set back: later kernels compute otherwise", nullptr, core->copies.ctrl_call);
+    }
     for (const auto& of_pipe : core->flags) for (const auto& flags : of_pipe) for (const Flag& flag : flags) {
         if (flag.is_set) add_finding("synccheck", "SetFlag without WaitFlag: the next kernel finds it set", nullptr, flag.operation);
     }

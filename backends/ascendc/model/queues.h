@@ -163,8 +163,9 @@ public:
     template <HardEvent event> void ReleaseEventID(TEventID id) { model::flags_of(event_of(event))[id & 7].is_taken = false; }
 };
 
-inline TPipe* GetTPipePtr() {
-    static TPipe pipe;
+}  // namespace AscendC
+
+inline AscendC::TPipe* GetTPipePtr() {
+    static AscendC::TPipe pipe;
     return &pipe;
 }
-}  // namespace AscendC

@@ -28,9 +28,15 @@ struct VectorFunction {
 namespace AscendC {
 constexpr uint32_t VECTOR_REG_WIDTH = model::repeat_bytes;
 constexpr uint32_t GetVecLen() { return VECTOR_REG_WIDTH; }
-// [SetCtrlSpr: tables 1 and 6]: what float16 is beyond its range, where it is computed; the model has it as an assumption.
-template <int8_t first, int8_t last> int64_t GetCtrlSpr() { return 0; }
-template <int8_t first, int8_t last> void SetCtrlSpr(int64_t) { static_assert(first == 48 && last == 48, "only CTRL[48]"); }
+// [SetCtrlSpr: tables 3 and 6]: what float16 is beyond its range. The model computes by an assumption instead, and reports a
+// kernel that does not set the bit back. It is the one bit of CTRL that TPipe keeps of the kernel before (asc-devkit,
+// AscendCUtils::InitSocStateImpl); the atomic addition and the mode of masks begin anew.
+template <int8_t first, int8_t last> int64_t GetCtrlSpr() { return model::copy_state().keeps_infinities; }
+template <int8_t first, int8_t last> void SetCtrlSpr(int64_t value, model::Site site = {}) {
+    static_assert(first == 48 && last == 48, "only CTRL[48]");
+    model::begin(model::Pipe::scalar, "SetCtrlSpr", site);
+    model::copy_state().keeps_infinities = value, model::copy_state().ctrl_call = model::current_operation();
+}
 
 namespace MicroAPI {
 enum class RegLayout { UNKNOWN = -1, ZERO, ONE, TWO, THREE };
