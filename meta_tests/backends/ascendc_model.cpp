@@ -318,6 +318,13 @@ void registers() {
     VALUES("Duplicate and Move of a register", float, float, {}, LIST(2, 2, 1), REGISTERS(
            RegTensor<float> a; RegTensor<float> b; LoadAlign(a, raw(x)); Duplicate(b, a, CreateMask<float>()); Adds(a, b, 1.0f, CreateMask<float>());
            Move(b, a, CreateMask<float, MaskPattern::VL2>()); StoreAlign(raw(y), b, CreateMask<float, MaskPattern::VL3>());))
+    VALUES("names until CANN 9.1", float, float, {}, LIST(4, 5, 0, 0, 0, 0, 0, 0, 0, 5), REGISTERS(
+           RegTensor<float> a, b; UnalignReg buffer; auto* from = raw(x) + 3; auto* to = raw(y);
+           const MaskReg two = CreateMask<float, MaskPattern::VL2>(); const MaskReg one = CreateMask<float, MaskPattern::VL1>();
+           LoadUnAlignPre(buffer, from); DataCopyUnAlign(b, buffer, from, 2); Copy(a, b, two);
+           DataCopy<float, PostLiteral::POST_MODE_UPDATE>(to, a, 8, two);
+           MaskReg mask; MaskNot(mask, one, two); MaskOr(mask, mask, mask, two); MaskPack(mask, mask); MaskUnPack(mask, mask);
+           DataCopy(to, a, mask);))
     VALUES("one element is loaded to all lanes, and stored", float, float, {}, LIST(4, 4, 4, 4, 0, 4), REGISTERS(
            RegTensor<float> a; LoadAlign<float, LoadDist::DIST_BRC_B32>(a, raw(x) + 3);
            StoreAlign(raw(y), a, CreateMask<float, MaskPattern::VL4>());
@@ -404,6 +411,8 @@ void memory() {
     FAULT("initcheck: a thread reads what was never written", "SIMT function", if (!bad) Duplicate(x, 1.0f, 8);
           asc_vf_call<add_one>(dim3(2), words(x));)
     FAULT("launchcheck: a tiling key that no branch serves: 7", "", TILING_KEY_IS(bad ? 8 : 7);)
+    FAULT("launchcheck: CTRL[48] is not set back: later kernels compute otherwise", "SetCtrlSpr",
+          const int64_t before = GetCtrlSpr<48, 48>(); SetCtrlSpr<48, 48>(1); if (!bad) SetCtrlSpr<48, 48>(before);)
     FAULT("launchcheck: the model does not have this function", "Floor", if (bad) Floor(y, x, 8);)
     FAULT("launchcheck: the tiling data are shorter than the kernel's struct", "",
           GET_TILING_DATA(data, (bad ? tiling + 8 : tiling));)
@@ -411,8 +420,6 @@ void memory() {
 
 void races() {
     FAULT("racecheck: store by V is not ordered after the load by MTE3", "Duplicate",
-    FAULT("launchcheck: CTRL[48] is not set back: later kernels compute otherwise", "SetCtrlSpr",
-          const int64_t before = GetCtrlSpr<48, 48>(); SetCtrlSpr<48, 48>(1); if (!bad) SetCtrlSpr<48, 48>(before);)
           Duplicate(x, 1.0f, 8); all(); DataCopy(gy, x, 8);
           if (!bad) SetFlag<HardEvent::MTE3_V>(EVENT_ID0), WaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
           Duplicate(x, 2.0f, 8);)
@@ -424,6 +431,14 @@ void races() {
     FAULT("racecheck: store by MTE3 is not ordered after the store by MTE3", "DataCopy",
           Duplicate(x, 1.0f, 8); all(); DataCopy(gy, x, 8);
           if (!bad) PipeBarrier<PIPE_MTE3>(); DataCopy(gy, x, 8);)
+    FAULT_UNSYNCED("racecheck: load by S is not ordered after the store by V, and the compiler adds no flags", "GetValue",
+          Duplicate(x, 1.0f, 8);
+          if (!bad) SetFlag<HardEvent::V_S>(0), WaitFlag<HardEvent::V_S>(0);
+          x.GetValue(0);)
+    FAULT_UNSYNCED("racecheck: store by MTE2 is not ordered after the store by S, and the compiler adds no flags", "DataCopy",
+          x.SetValue(0, 1);
+          if (!bad) SetFlag<HardEvent::S_MTE2>(0), WaitFlag<HardEvent::S_MTE2>(0);
+          DataCopy(x, gx, 8);)
     FAULT("racecheck: store by V is not ordered after the load by MTE3: a queue", "Duplicate",
           TQue<TPosition::VECOUT, 1> queue; pipe.InitBuffer(queue, 1, 32); auto a = queue.AllocTensor<float>();
           Duplicate(a, 1.0f, 8); queue.EnQue(a); a = queue.DeQue<float>(); DataCopy(gy, a, 8);
@@ -435,14 +450,6 @@ void races() {
           if (!GetBlockIdx()) gw.SetValue(0, 1);
           if (!bad) SyncAll(); gw.GetValue(0);)
     FAULT_OF_CORES("racecheck: atomic addition and store of two cores, no SyncAll between", "DataCopy",
-    FAULT_UNSYNCED("racecheck: load by S is not ordered after the store by V, and the compiler adds no flags", "GetValue",
-          Duplicate(x, 1.0f, 8);
-          if (!bad) SetFlag<HardEvent::V_S>(0), WaitFlag<HardEvent::V_S>(0);
-          x.GetValue(0);)
-    FAULT_UNSYNCED("racecheck: store by MTE2 is not ordered after the store by S, and the compiler adds no flags", "DataCopy",
-          x.SetValue(0, 1);
-          if (!bad) SetFlag<HardEvent::S_MTE2>(0), WaitFlag<HardEvent::S_MTE2>(0);
-          DataCopy(x, gx, 8);)
           Duplicate(x, 1.0f, 8); all();
           if (!GetBlockIdx()) DataCopy(gw, x, 8);
           if (!bad) SyncAll(); PipeBarrier<PIPE_MTE3>(); SetAtomicAdd<float>(); DataCopy(gw, x, 8);)

@@ -3,13 +3,17 @@
 #pragma once
 #include "vector.h"
 
-// What functions were called until CANN 8.5; below are those whose former names are those of several.
+// What functions were called until CANN 9.1; below are those whose former names are those of several.
 #define CompareScalar Compares
 #define DataCopyGather Gather
 #define DataCopyScatter Scatter
 #define DataCopyUnAlignPost StoreUnAlignPost
 #define DataCopyUnAlignPre LoadUnAlignPre
 #define MaskAnd And
+#define MaskNot Not
+#define MaskOr Or
+#define MaskPack Pack
+#define MaskUnPack UnPack
 #define MaskXor Xor
 
 #define __VEC_SCOPE__ if (const ::model::VectorFunction function{}; true)
@@ -168,6 +172,7 @@ void Compares(MaskReg& to, const RegTensor<T, trait>& from, model::Same<T> scala
 // [Move]: lanes that the mask has not stay as they are.
 template <class Register> void Move(Register& to, const Register& from, const MaskReg& mask) { Select(to, from, to, mask); }
 template <class Register> void Move(Register& to, const Register& from) { to = from; }
+template <class Register, class... Mask> void Copy(Register& to, const Register& from, const Mask&... mask) { Move(to, from, mask...); }
 
 // [And], [Or], [Xor], [Not], [Move] of masks. A bit is undefined if it hangs on undefined ones: not 0 and whatever.
 template <class Function> void map(MaskReg& to, const MaskReg& mask, Function f, const MaskReg& a, const MaskReg& b) {
@@ -264,7 +269,7 @@ template <MemType source, MemType destination> void LocalMemBar() { model::relea
 struct AddrReg { uint64_t offset; };
 template <class T> AddrReg CreateAddrReg(uint16_t index, uint32_t stride) { return {uint64_t{index} * stride}; }
 
-// [LoadAlign], [StoreAlign]; DataCopy until CANN 8.5
+// [LoadAlign], [StoreAlign]; DataCopy until CANN 9.1
 template <class T, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
 void LoadAlign(RegTensor<T, trait>& to, const T* from, AddrReg address = {0}, model::Site site = {}) {
     model::begin(model::Pipe::vector, "LoadAlign", site);
@@ -315,7 +320,7 @@ void StoreAlign(T*& to, const RegTensor<T>& from, int32_t step, const MaskReg& m
     StoreAlign<T, dist>(std::exchange(to, to + step), from, mask, site);
 }
 
-// [LoadUnAlign]: what the buffer holds is memory's own.
+// [LoadUnAlign]: what the buffer holds is memory's own. Until CANN 9.1 there was one type of buffer.
 struct UnalignRegForLoad {};
 template <class T> void LoadUnAlignPre(UnalignRegForLoad&, const T*) {}
 template <class T, class Address>
@@ -326,7 +331,7 @@ void LoadUnAlign(RegTensor<T>& to, UnalignRegForLoad&, Address& from, uint32_t s
     static_cast<model::Lanes<T>&>(to) = loaded;
 }
 // [StoreUnAlign]: the last block, where it is not full, waits for the next call or for StoreUnAlignPost.
-struct UnalignRegForStore {
+struct UnalignRegForStore : UnalignRegForLoad {
     model::Bytes lanes;
     uint8_t* to = nullptr;
     uint32_t at = 0, bytes = 0;
@@ -342,7 +347,7 @@ void StoreUnAlign(T*& to, const RegTensor<T>& from, UnalignRegForStore& buffer, 
     const uint32_t bytes = std::min<uint32_t>(count, from.count) * sizeof(T);
     const auto rest = std::min<uint32_t>(bytes, (reinterpret_cast<uint64_t>(first) + bytes) % model::block_bytes);
     if (bytes > rest) model::store(first, from, 0, bytes - rest, {});
-    buffer = {from, first + bytes - rest, bytes - rest, rest};
+    buffer = {{}, from, first + bytes - rest, bytes - rest, rest};
 }
 template <class T> void StoreUnAlignPost(T*& to, UnalignRegForStore& buffer, int32_t step, model::Site site = {}) {
     model::begin(model::Pipe::vector, "StoreUnAlignPost", site);
@@ -396,6 +401,14 @@ template <class T, StoreDist dist = StoreDist::DIST_NORM>
 void DataCopy(T* to, const RegTensor<T>& from, AddrReg address, const MaskReg& mask, model::Site site = {}) {
     StoreAlign<T, dist>(to, from, address, mask, site);
 }
+template <class T, PostLiteral post, LoadDist dist = LoadDist::DIST_NORM, const RegTrait& trait>
+void DataCopy(RegTensor<T, trait>& to, T*& from, int32_t step, model::Site site = {}) {
+    LoadAlign<T, post, dist>(to, from, step, site);
+}
+template <class T, PostLiteral post, StoreDist dist = StoreDist::DIST_NORM>
+void DataCopy(T*& to, const RegTensor<T>& from, int32_t step, const MaskReg& mask, model::Site site = {}) {
+    StoreAlign<T, post, dist>(to, from, step, mask, site);
+}
 template <class T>
 void DataCopyUnAlign(RegTensor<T>& to, UnalignRegForLoad& buffer, T*& from, uint32_t step, model::Site site = {}) {
     LoadUnAlign(to, buffer, from, step, site);
@@ -409,7 +422,7 @@ void DataCopyUnAlign(T*& to, const RegTensor<T>& from, UnalignRegForStore& buffe
 #define MODEL_UNKNOWN(Name)                                     \
     template <auto... options, class... T> void Name(T&&...);   \
     template <class First, auto... options, class... T> void Name(T&&...);
-MODEL_UNKNOWN(Interleave) MODEL_UNKNOWN(DeInterleave)
+MODEL_UNKNOWN(Interleave) MODEL_UNKNOWN(DeInterleave) MODEL_UNKNOWN(ReduceSum)
 #undef MODEL_UNKNOWN
 template <class To, class From, const CastTrait& trait>
 void Cast(RegTensor<To>& to, const RegTensor<From, RegTraitNumTwo>& from, const MaskReg& mask);
