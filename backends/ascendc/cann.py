@@ -5,7 +5,9 @@ Written to public documents, which ``cann_launch`` names, and tried on a stand-i
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +21,8 @@ from poolproof.backends.building import BuildFailed
 _PRODUCTS = {"A2": "Ascend910B1", "A3": "Ascend910_9391", "950": "Ascend950PR_9599"}
 """Targets of the library (asc-tools, cpudebug/cmake/tikicpulib-config.cmake.in)."""
 
-TILING_MACROS = """#include <cstring>
+TILING_MACROS = """#include <cstdint>
+#include <cstring>
 #define GET_TILING_DATA_WITH_STRUCT(Type, name, address) Type name; std::memcpy(&name, address, sizeof name)
 #define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ASCENDC_TILING_STRUCT, name, address)
 """
@@ -38,18 +41,27 @@ def build(folder: Path, home: str, product: str, flags: Sequence[str], units: Se
 
 
 def launch(program: Path, memory: Sequence[NDArray], blocks: int, key: int) -> None:
-    """Launch a kernel on its arguments, which hold afterwards what is in memory then."""
+    """Launch a kernel on its arguments, which hold afterwards what is in memory then.
+
+    The library runs each block in a process, and prints a line for each that ends well; its exit status says nothing
+    of them. If one died, this process dies, too, and its last words are the errors that the library printed.
+    """
     with TemporaryDirectory() as folder:
         for number, array in enumerate(memory):
             array.tofile(f"{folder}/{number}")
-        _run(str(program), f"{folder}/", str(blocks), str(key))
+        printed = _run(str(program), f"{folder}/", str(blocks), str(key)).splitlines()
+        ended = sum(line.startswith("[SUCCESS]") for line in printed)
+        if ended < blocks:
+            errors = dict.fromkeys(line for line in printed if line.startswith("[ERROR]"))
+            print(f"{blocks - ended} of {blocks} blocks died", *errors, file=sys.stderr, flush=True)  # noqa: T201
+            os.abort()
         for number, array in enumerate(memory):
             array[...] = np.fromfile(f"{folder}/{number}", array.dtype).reshape(array.shape)
 
 
-def _run(*command: str) -> None:
+def _run(*command: str) -> str:
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
     except FileNotFoundError as error:
         raise BackendUnavailable(f"--model cann needs CMake: there is no {error.filename}") from None
     except subprocess.CalledProcessError as error:

@@ -39,6 +39,9 @@ DTYPES = {
 }
 """What a dtype is called in kernels and in the framework, and its number there."""
 
+_TILING, _CANN_TILING = "kernel_tiling/kernel_tiling.h", "poolproof_tiling.h"
+"""Header of the tiling structs: as kernels include it; and on CANN, whose own header has the first name."""
+
 Unit = tuple[Sequence[str], str]
 """The flags and the text of what is compiled to one object file."""
 
@@ -60,8 +63,8 @@ def _cann_program(kernel: Kernel, dtypes: tuple[str, str], tell: Tell) -> Path:
     if not (home := os.environ.get("ASCEND_HOME_PATH")):
         raise BackendUnavailable("--model cann needs the toolkit of CANN: source its set_env.sh")
     defines = [flag for flag in _defines(kernel, dtypes) if not flag.startswith("-DDT_")]  # CANN's headers have these
-    includes = _includes(kernel, {"kernel_tiling/kernel_tiling.h": cann.TILING_MACROS})
-    flags = [*defines, *includes, f"-DARGUMENT_COUNT={len(kernel.arguments)}"]
+    includes = _includes(kernel, {_CANN_TILING: cann.TILING_MACROS}, _CANN_TILING)
+    flags = [*defines, *includes, "-include", _CANN_TILING, f"-DARGUMENT_COUNT={len(kernel.arguments)}"]
     units, product = _launchers(kernel), kernel.manifest.product
     tell(f"{kernel.manifest.entry} for {' and '.join(dtypes)} is compiled with CANN's CPU library where it is new")
     made = building.cache_folder("ascendc") / "cann" / _digest([home, kernel.digest(), *flags, *units])
@@ -144,10 +147,13 @@ def _defines(kernel: Kernel, dtypes: tuple[str, str]) -> list[str]:
     return [f"-D{name}={value}" for name, value in defines.items()]
 
 
-def _includes(kernel: Kernel, headers: dict[str, str]) -> list[str]:
-    """Name the folders of headers: those that are made for the kernel, the manifest's, and those of its sources."""
+def _includes(kernel: Kernel, headers: dict[str, str], tiling: str = _TILING) -> list[str]:
+    """Name the folders of headers: those that are made for the kernel, the manifest's, and those of its sources.
+
+    ``tiling`` names the header that declares the kernel's tiling structs.
+    """
     manifest, structs = kernel.manifest, tiling_structs(kernel)
-    headers["kernel_tiling/kernel_tiling.h"] += structs.declarations() if structs else ""
+    headers[tiling] += structs.declarations() if structs else ""
     made = _header_folder(headers, {name: kernel.files(path)[0] for name, path in manifest.links.items()})
     given = [*kernel.files(*manifest.include), *(path.parent for path in kernel.files(*manifest.sources))]
     return [f"-I{path}" for path in (made / "links", made, *given)]
@@ -186,7 +192,7 @@ def _launchers(kernel: Kernel) -> list[str]:
     """Write the units that call a kernel: one, or one for each branch of a template and one that chooses."""
     entry, branches = kernel.manifest.entry, kernel.manifest.branches
     sources = "".join(f'#include "{path}"\n' for path in kernel.files(*kernel.manifest.sources))
-    head = f'#include "kernel_operator.h"\n#include "kernel_tiling/kernel_tiling.h"\n{sources}'
+    head = f'#include "kernel_operator.h"\n#include "{_TILING}"\n{sources}'
     given = ", ".join(f"arguments[{number}]" for number in range(len(kernel.arguments)))
     if not branches:
         return [f'{head}extern "C" void ascendc_entry(uint8_t** arguments) {{ {entry}({given}); }}\n']

@@ -354,6 +354,9 @@ def test_a_kernel_is_judged_on_cann(kernel: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("kernel_operator.h", "tikicpulib-config.cmake"):
         shutil.copy(GOLDEN / "ascendc" / name, home)
     (home / "tikicpulib.h").write_text('#include "kernel_operator.h"\n', encoding="utf-8")
+    toolkit = kernel / "asc" / "include" / "kernel_tiling"  # its header has structs that its other headers need
+    toolkit.mkdir(parents=True)
+    (toolkit / "kernel_tiling.h").write_text("#pragma once\nstruct SoftMaxTiling {};\n", encoding="utf-8")
     line = json.dumps(
         {"operator": BACKWARD, "shape": [2, 3, 9, 9], "index_dtype": "int32", "kernel_size": [3], "stride": [2]}
     )
@@ -369,3 +372,8 @@ def test_a_kernel_is_judged_on_cann(kernel: Path, monkeypatch: pytest.MonkeyPatc
     wrong = sessions.replay(asked, kernel)
     assert "violates: interval" in wrong.stdout, wrong.stdout + wrong.stderr
     assert asked.partition(" '")[0] in wrong.stdout
+    begin = "GET_TILING_DATA(data, tiling);"
+    changed(kernel / "naive.cpp", (begin, f"{begin} if (AscendC::GetBlockIdx() == 1) __builtin_trap();"))
+    died = sessions.replay(asked, kernel)
+    assert "crashed (ascendc:naive.toml" in died.stdout, died.stdout + died.stderr
+    assert ": 1 of 48 blocks died [ERROR][AIV_1]" in died.stdout

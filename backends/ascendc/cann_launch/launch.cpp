@@ -19,7 +19,8 @@ template <size_t... i> void launch(char** words, std::index_sequence<i...>)
 {
     std::fstream files[] = {std::fstream(words[1] + std::to_string(i), std::ios::binary | std::ios::ate | std::ios::in | std::ios::out)...};
     const size_t sizes[] = {static_cast<size_t>(files[i].tellg())...};
-    uint8_t* memory[] = {static_cast<uint8_t*>(AscendC::GmAlloc(sizes[i]))...};
+    // GmAlloc lets memory end where a page ends: whole blocks of 32 bytes begin on an address that copies take.
+    uint8_t* memory[] = {static_cast<uint8_t*>(AscendC::GmAlloc((sizes[i] + 31) / 32 * 32))...};
     (files[i].seekg(0).read(reinterpret_cast<char*>(memory[i]), sizes[i]), ...);
     AscendC::SetKernelMode(KernelMode::AIV_MODE);
     ICPU_SET_TILING_KEY(std::stoull(words[3]));
