@@ -50,6 +50,8 @@ def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Lengths, 
     yield "an axis past 2^24", ACCEPTANCE, (1, 1, *line), _ALONG[operator.windows](operator.spatial_rank)
     for name, shape, windows in _KERNELS[operator.windows](operator.spatial_rank):
         yield name, always, shape, windows
+    for name, shape, windows in _PRODUCTS[operator.windows](operator.spatial_rank):
+        yield name, ACCEPTANCE, shape, windows
     planes = 2048 // FORMATS[dtype].dtype.itemsize + 1
     past = ACCEPTANCE if dtype == COMMON and not operator.is_backward and operator.indices.has_layout else SOAK
     yield "a tensor past 2^31 bytes", past, *_planes(operator, planes, 1 << 20, 64)
@@ -113,3 +115,14 @@ _KERNELS: Mapping[type[Windows], Callable[[int], Iterable[tuple[str, Lengths, Wi
     "kernels of 8 bits", {Windowed: _kernels, Adaptive: lambda _: ()}
 )
 """Adaptive windows have no kernel that a caller names."""
+
+
+def _products(rank: int) -> Iterator[tuple[str, Lengths, Windows]]:
+    """Yield a row in which 32 bits do not hold cells x window, by which a kernel finds where a window begins."""
+    flat = (1,) * (rank - 1)
+    yield "a row of cells x outputs past 2^32", (1, 1, *flat, 70_000), Adaptive((*flat, 65_600))
+
+
+_PRODUCTS: Mapping[type[Windows], Callable[[int], Iterable[tuple[str, Lengths, Windows]]]] = per_kind(
+    "products of 32 bits", {Windowed: lambda _: (), Adaptive: _products}
+)

@@ -7,14 +7,15 @@ import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 from poolproof.references.operators import OPERATORS, Operator
-from poolproof.references.windows import Windowed
+from poolproof.references.windows import Adaptive, Windowed
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.huge import huge
 from poolproof.suites.cases.models import LAYERS, SMALL, models
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES
-from poolproof.suites.cases.targets import known_geometries, targets
+from poolproof.suites.cases.targets import ACCEPTANCE, known_geometries, targets
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 
@@ -88,6 +89,16 @@ def test_every_known_geometry_is_a_target(name: str) -> None:
     known = {(geometry.spatial, geometry.windows.kernel_size) for geometry in known_geometries(operator.spatial_rank)}
     assert len(known) > 5
     assert known <= asked
+
+
+@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.windows is Adaptive])
+def test_a_row_of_adaptive_windows_needs_more_than_32_bits_in_larger_plans(name: str) -> None:
+    listed = huge(Scope(OPERATORS[name], ("int32",)), "float32", "int32")
+    (row,) = (each for each in listed if each.name == "a row of cells x outputs past 2^32")
+    assert isinstance(row.case.attributes, Adaptive)
+    cells, outputs = row.case.spatial_shape[-1], row.case.attributes.output_size[-1]
+    assert cells * outputs > 1 << 32 and cells % outputs
+    assert row.plan_cases == ACCEPTANCE
 
 
 SIZE = 10_000
