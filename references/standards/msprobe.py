@@ -1,7 +1,7 @@
 """The verdicts of msprobe's API accuracy checker on this family's gradients.
 
 Everything is read in the package mindstudio-probe 26.2.0, the list of binary consistency in 8.3.3.
-`studies/msprobe.py` holds these rules against the package. Golden values are a CPU result one precision up.
+`studies/msprobe_verdicts.py` holds these rules against the package. Golden values are a CPU result one precision up.
 """
 
 from __future__ import annotations
