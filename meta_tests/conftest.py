@@ -20,7 +20,7 @@ from poolproof.reports.bundle import packing
 from poolproof.reports.bundle.packing import derived_files
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.store import content_hash
-from poolproof.suites.isolation import supervision
+from poolproof.suites.isolation import landlock, supervision
 from poolproof.suites.verify import verification
 from shared_runs import made_once, make_diagnosed_run, make_failing_run
 
@@ -48,8 +48,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+def _importable(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Backends of `SUPPORT` can be imported, and write where tests look."""
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    monkeypatch.setenv(landlock.WRITABLE_VARIABLE, str(tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -1,9 +1,9 @@
 """The guardian process between a session and a host: it ends all that a backend started soon after the session ends.
 
-Run as a program, ``guardian.py SESSION COMMAND...``, with nothing but the standard library. It starts the command and
-ends as that ends. When the command ends, on SIGTERM, or when the process SESSION, its parent, is gone for any reason,
-it kills all its descendants: as a subreaper it adopts what backends fork, whatever session and group that is in and
-whatever signals it blocks.
+Run as a program, ``guardian.py SESSION COMMAND...``, with nothing but the standard library. It starts the command with
+a temporary folder of its own (TMPDIR), and ends as that ends. When the command ends, on SIGTERM, or when the process
+SESSION, its parent, is gone for any reason, it kills all its descendants. As a subreaper it adopts what backends fork,
+in whatever session and group that is and whatever signals it blocks.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 LOOK_SECONDS = 0.25
 """Time between two checks that the session is alive."""
@@ -39,9 +40,10 @@ def main() -> None:
     session, command = int(sys.argv[1]), sys.argv[2:]
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    server = _start(command, before)
-    status = _watch(session, server)
-    _kill_descendants()
+    with TemporaryDirectory(prefix="host-", ignore_cleanup_errors=True) as os.environ["TMPDIR"]:
+        server = _start(command, before)
+        status = _watch(session, server)
+        _kill_descendants()
     _end_as(status)
 
 

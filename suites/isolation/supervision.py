@@ -26,7 +26,7 @@ from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
 from poolproof.backends.registry import python_of
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import Verdict
-from poolproof.suites.isolation import guardian
+from poolproof.suites.isolation import guardian, landlock
 from poolproof.suites.isolation.arena import Arena
 from poolproof.suites.judging.faults import HostDied
 
@@ -47,6 +47,9 @@ _MOST_OUTPUT, _MOST_READS = 1 << 16, 64
 
 _VARIABLES = {"OMP_NUM_THREADS": "1"}
 """Variables of every host: a process with threads cannot be forked."""
+
+_WRITABLE = ("~/ascend", "~/atc_data", "~/.nv")
+"""Where drivers keep logs and caches, if these folders exist."""
 
 PROGRAM = Path(backends.__path__[0], "host", "program.py")
 _FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
@@ -94,13 +97,16 @@ def launched(backend: str, control: int, arena: Arena, output: int) -> int:
     """Start a zygote that prints to ``output``; return the id of its guardian."""
     python = python_of(backend, os.environ) or sys.executable
     program = [str(PROGRAM), str(control), str(arena.descriptor), str(arena.size), _FOLDERS]
+    writable = os.pathsep.join([os.environ.get(landlock.WRITABLE_VARIABLE, ""), *map(os.path.expanduser, _WRITABLE)])
+    alone = [sys.executable, "-I", "-S"]
+    landlock.hide_memory()
     popen = Popen(
-        [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), python, *program],
+        [*alone, guardian.__file__, str(os.getpid()), *alone, landlock.__file__, writable, python, *program],
         pass_fds=[control, arena.descriptor],
         stdin=DEVNULL,
         stdout=output,
         stderr=output,
-        env=os.environ | _VARIABLES,
+        env={name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")} | _VARIABLES,
         start_new_session=True,
     )
     popen.returncode = 0  # waited for by whoever ends it

@@ -11,6 +11,7 @@ from poolproof.backends.abilities import ALL
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.backends.registry import check_name
 from poolproof.reports.rows.text import visible
+from poolproof.suites.isolation import landlock
 from poolproof.suites.isolation.environment import identify
 from poolproof.suites.isolation.worker import Worker
 from poolproof.suites.plan.plans import Survey, subjects
@@ -62,5 +63,6 @@ def survey_of(worker: Worker) -> Survey:
         declares = f"declares abilities, but it runs on {said.product}, whose contract says which it must have"
         raise UnknownBackend(f"backend {worker.backend!r} {declares}")
     environment = {visible(name): visible(text) for name, text in said.environment.items()}
+    environment["isolation"] = landlock.describe()
     environment |= {f"abilities of {subject.operator.name}": str(subject.abilities) for subject in limited}
     return Survey(environment, found, said.product)
