@@ -251,7 +251,11 @@ def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Descript
 
 
 def mapped_libraries() -> frozenset[str]:
-    """Return the real paths of this process's shared libraries, without Python's; none if the system has no maps."""
+    r"""Return the real paths of this process's shared libraries, without Python's; none if the system has no maps.
+
+    Paths are as in proc_pid_maps(5): a newline is written "\012", and the path of a file that was removed or replaced
+    after it was mapped ends in " (deleted)".
+    """
     pythons = get_path("stdlib")  # "platstdlib" is the folder of a virtual environment where there is one
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()

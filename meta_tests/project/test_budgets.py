@@ -16,7 +16,7 @@ from poolproof.suites.run.sandbox import Sandbox
 LINES = {
     "references": 8_000,
     "backends": 5_500,
-    "suites": 16_000,
+    "suites": 16_500,
     "reports": 10_000,
     "meta_tests": 23_000,
     "studies": 2_000,

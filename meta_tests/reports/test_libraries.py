@@ -30,6 +30,16 @@ def builds(tmp_path: Path) -> list[Path]:
     return paths
 
 
+def test_a_library_that_is_gone_is_named(tmp_path: Path) -> None:
+    odd = tmp_path / "two\nlines.so"
+    odd.write_bytes(b"\0")
+    gone, listed = f"{tmp_path}/jit.so (deleted)", str(odd).replace("\n", "\\012")  # as /proc/self/maps lists them
+    found = identify([gone, listed])
+    assert found["library jit.so (deleted)"] == f"mapped, and no longer there, {gone}"
+    assert found[r"library two\012lines.so"].startswith("sha256:6e340b9c")
+    assert library_of(found)
+
+
 def runs_of(libraries: Sequence[Path], folder: Path) -> list[Path]:
     """A run of the same plan on each library, a day apart."""
     runs = []

@@ -70,13 +70,20 @@ def identify(libraries: Iterable[str]) -> dict[str, str]:
     found = {}
     for path in paths:
         is_unique = sum(other.name == path.name for other in paths) == 1
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        found[f"library {path.name if is_unique else path}"] = f"sha256:{content}, {path}"
+        found[f"library {path.name if is_unique else path}"] = f"{_content(path)}, {path}"
     for wheel in _wheels(paths):
         content = hashlib.sha256(_record(wheel).encode()).hexdigest()
         found[f"wheel {wheel.name}"] = f"{wheel.version}, RECORD sha256:{content}"
     return found
+
+
+def _content(path: Path) -> str:
+    """Return the SHA-256 of a library, or that its file is gone: some are unlinked once they are loaded (JIT, JNI)."""
+    try:
+        with Path(str(path).replace("\\012", "\n")).open("rb") as file:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except OSError:
+        return "mapped, and no longer there"
 
 
 def _entries(environment: Mapping[str, str], variable: str) -> list[str]:
