@@ -107,7 +107,7 @@ def replay(sources: Path, folder: Path, fix: Fix, is_fixed: bool) -> str:
     (folder / "kernel.toml").write_text(manifest, encoding="utf-8")
     command = ["poolproof", "replay", "--backend", "ascendc:kernel.toml", "--sources", str(folder), fix.case]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"^(\w[\w ]*(: [\w, ]+)?) \(", done.stdout, re.MULTILINE)
+    found = re.search(r"^(conforms|(?:violates|crashed|timed out)[\w:, ]*)", done.stdout, re.MULTILINE)
     return found[1] if found else f"no verdict: {(done.stdout + done.stderr).strip()[-300:]}"
 
 
