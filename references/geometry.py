@@ -96,7 +96,7 @@ def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int
     return windows
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> Axis:
     """Lay out a windowed pool: tap j of window o sits at o * stride - padding + j * dilation.
 
@@ -113,7 +113,7 @@ def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: i
     return _read_only(size, positions, (positions >= 0) & (positions < size))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def adaptive_axis(size: int, windows: int) -> Axis:
     """Lay out an adaptive pool: o covers floor(o size / windows) to ceil((o + 1) size / windows), end excluded."""
     if windows <= 0:

@@ -54,9 +54,9 @@ def _targets(size: int, scope: Scope, dtype: str, index_dtype: str) -> list[Targ
         Target(
             TOGETHER[size],
             replace(case, dtype=dtype),
-            plan_cases=ACCEPTANCE if cost_of(case) > LARGE and dtype != CHEAPEST else 0,
+            plan_cases=ACCEPTANCE if is_large and dtype != CHEAPEST else 0,
         )
-        for case in _visiting(scope, size)
+        for case, is_large in _visiting(scope, size)
         if case.index_dtype == index_dtype
     ]
 
@@ -66,12 +66,14 @@ pairs, triples = partial(_targets, 2), partial(_targets, 3)
 
 
 @cache
-def _visiting(scope: Scope, size: int) -> tuple[Case, ...]:
+def _visiting(scope: Scope, size: int) -> tuple[tuple[Case, bool], ...]:
     """Choose the stored cases that a scope has and in which classes meet that meet in none before.
 
-    Some of those of pairs meet no pair in this scope, but triples.
+    Some of those of pairs meet no pair in this scope, but triples. Beside each stands whether it is large. The case is
+    a copy, without the tables of axes that a measured one keeps: of all lists these take a gigabyte.
     """
-    return tuple(_chosen(scope, space_of(scope).visiting(size), size))
+    chosen = _chosen(scope, space_of(scope).visiting(size), size)
+    return tuple((replace(case), cost_of(case) > LARGE) for case in chosen)
 
 
 def _chosen(scope: Scope, numbers: Iterable[int], size: int) -> Iterator[Case]:
