@@ -107,7 +107,10 @@ class RunFolder:
         self.record: dict[str, Any] = {}
         self.planned: Counter[str] = Counter()
         """Cases of each aspect that the run has to judge, before tests are selected."""
-        self._resumes = resumes
+        left = list(folder.iterdir()) if resumes and folder.is_dir() else [folder]
+        self.begins_anew = all(path.suffix == ".tmp" for path in left)
+        """Whether there is nothing to resume, because a session died before it had written ``run.json``."""
+        self._resumes = resumes = resumes and not self.begins_anew
         if resumes:
             try:
                 store.read_run(folder)
@@ -120,6 +123,8 @@ class RunFolder:
                 reason = f"{folder} is no folder for a run ({error.strerror})"
                 raise CannotOpen(f"{reason}: name another --report folder") from error
         store.lock(folder)
+        for path in left if self.begins_anew else ():
+            path.unlink()
         if not resumes and any(folder.iterdir()):
             if given is not None:
                 how = "name another --report folder, or go on with its run by --resume"

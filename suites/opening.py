@@ -91,6 +91,8 @@ def begin(config: pytest.Config) -> Begun:
         for name, dtype in planned:
             prepare(name, say, dtype)
         folder = RunFolder(config.getoption("report"), config.getoption("resume"))
+        if folder.begins_anew:
+            say(f"{folder.path} has nothing to resume, for a session ended before it began: this one begins anew")
         done = finished_work(folder.path)
         record = _record(config, selection) | {"memory_budget": budget} | _budget_record(folder, spent)
         folder.begin(record, waivers, config.getoption("strict_waivers"))

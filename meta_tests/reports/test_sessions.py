@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from places import ROOT
-from poolproof.reports.recorder import CannotOpen, require_same_run
+from poolproof.reports.recorder import CannotOpen, RunFolder, require_same_run
 from poolproof.reports.rows.store import read_rows, read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.suites.cases.case import Case
@@ -101,6 +101,18 @@ def test_a_run_with_waivers(tmp_path: Path, options: list[str], status: Overall)
         assert any(f"{line} ".startswith(f"{state} {name} ") for line in lines), ended.output
         assert f"<td>{name}</td>" in ended.page
     assert ("old (expired), aimless (unmatched)" in ended.output) == bool(options)
+
+
+def test_a_session_that_died_before_it_began_is_resumed_as_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.77.tmp").touch()
+    ended = run_session(tmp_path / "run", "torch-cpu", "--resume", asked=("--aspect", "examples", "--dtype", "float32"))
+    assert ended.status == Overall.CONFORMS, ended.output
+    assert "has nothing to resume, for a session ended before it began" in ended.output
+    assert not [*ended.folder.glob("*.tmp")]
+    (tmp_path / "rows").mkdir()
+    with pytest.raises(CannotOpen, match="nothing to resume"):
+        RunFolder(tmp_path, resumes=True)
 
 
 def test_a_run_that_cannot_start(tmp_path: Path) -> None:
