@@ -126,6 +126,12 @@ def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path:
     assert "Refused as documented, so never run: 2 calls." in summary
 
 
+def test_a_summary_calls_nobody(tmp_path: Path) -> None:
+    digest = read_digest(make_run(tmp_path, Recipe(record={"plan": "for @somebody\u202e"})))
+    summary = write_run_summary(digest, tmp_path / "summary.md").read_text()
+    assert "for @<!-- -->somebody" in summary and "\\u202e" in summary and "@somebody" not in summary
+
+
 def test_a_run_that_conforms_says_how_many_deviate_and_are_waived(tmp_path: Path) -> None:
     digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["waived", "waived"]})))
     text, summary = shown(digest, 400), write_run_summary(digest, tmp_path / "summary.md").read_text()

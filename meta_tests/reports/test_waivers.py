@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.checks import CHECK_IDS
@@ -243,6 +244,9 @@ def test_the_shipped_waivers_are_in_order_and_survive_being_written() -> None:
     recipes = [waiver.scope.get("values", ()) for waiver in found]
     assert all(("negative_infinity" in names) == ("filled(-inf)" in names) for names in recipes)
     assert loads(to_toml(found), "written") == found != []
+    hiding = [replace(found[0], reason="right\x9b to left: \u202e and on")]
+    assert "right\\u009b to left: \\u202e and on" in to_toml(hiding)
+    assert loads(to_toml(hiding), "written") == hiding
 
 
 @pytest.mark.parametrize(

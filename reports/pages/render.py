@@ -55,6 +55,7 @@ def _plain(value: object) -> object:
 
 
 _MARKDOWN = {ord(each): f"\\{each}" for each in "\\`*|"} | {ord(each): str(escape(each)) for each in "&<>"}
+_MARKDOWN |= {ord("@"): "@<!-- -->"}  # in front of a name it would call somebody
 
 
 def _markdown(value: object) -> object:

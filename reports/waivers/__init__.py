@@ -26,6 +26,7 @@ import tomli_w
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.schema import COLUMNS, ColumnType, Row
+from poolproof.reports.rows.text import UNSEEN
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
@@ -275,7 +276,8 @@ def append(waiver: Waiver, path: Path) -> None:
 
 def to_toml(waivers: Sequence[Waiver]) -> str:
     """Write the waivers as a file that `load` reads."""
-    return tomli_w.dumps({"waiver": [waiver.to_table() for waiver in waivers]}) if waivers else ""
+    text = tomli_w.dumps({"waiver": [waiver.to_table() for waiver in waivers]}) if waivers else ""
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 _VERSION = re.compile(r"v?\d+\.\w+")
