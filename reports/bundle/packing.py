@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 
 from poolproof.reports.figures.digest import Digest, read_digest
 from poolproof.reports.figures.tables import HAS_FAILED, Record, load, records, spreadsheet, with_violated
-from poolproof.reports.rows.evidence import case_name, program_lines, programs, unclaimed
+from poolproof.reports.rows.evidence import case_name, program_lines_of, programs, unclaimed
 from poolproof.reports.rows.failures import SHOWN, message, replay_line, smallest_case
-from poolproof.reports.rows.io_errors import check_replaceable, replacing
+from poolproof.reports.rows.io_errors import check_replaceable, replacing, writing
 from poolproof.reports.rows.store import having, read_rows, recorded_files
 from poolproof.reports.rows.text import visible
 from poolproof.reports.waivers import to_toml
@@ -115,7 +115,8 @@ def _chosen_rows(digest: Digest) -> list[Record]:
 def _shell_script(run: Path, row: Record) -> str:
     """Write how to rerun a case, and what was seen when it was judged."""
     lines = ["#!/bin/sh", *(f"# {line}" for line in message(row).splitlines())]
-    if without := program_lines(run, row["case_id"], row["backend"]):
+    given = None if row["given"] is None else list(row["given"])  # of a frame it is an array
+    if without := program_lines_of(run, row | {"given": given}):
         lines.append("# without poolproof, in the folder that the bundle is unpacked to:")
         lines += [f"#   {line}" for line in without]
     return visible("\n".join([*lines, replay_line(row), ""]))
@@ -123,8 +124,9 @@ def _shell_script(run: Path, row: Record) -> str:
 
 def _text_file(scratch: Path, name: str, content: str) -> Path:
     path = scratch / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8", newline="\n")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8", newline="\n")
     return path
 
 

@@ -242,13 +242,20 @@ def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
 
     The call is that of the smallest case that left evidence. Without evidence there are none.
     """
-    evidence, shrunk = evidence_path(run, case_id, backend), shrunk_path(run, case_id, backend)
+    if not evidence_path(run, case_id, backend).exists():
+        return []
+    wanted = having("case_id", [case_id]) & having("backend", [backend])
+    row, *_ = read_rows(run, ["case_id", "backend", "product", "given", "verdict"], wanted).to_pylist()
+    return program_lines_of(run, row)
+
+
+def program_lines_of(run: Path, row: Row) -> list[str]:
+    """Return the `program_lines` of a row."""
+    evidence, shrunk = (path(run, row["case_id"], row["backend"]) for path in (evidence_path, shrunk_path))
     if not evidence.exists():
         return []
     smallest = shrunk if shrunk.exists() else evidence
-    wanted = having("case_id", [case_id]) & having("backend", [backend])
-    row, *_ = read_rows(run, ["backend", "product", "given", "verdict"], wanted).to_pylist()
-    said = read_run(run)["backends"].get(backend, {}) if _has_libraries(row) else {}
+    said = read_run(run)["backends"].get(row["backend"], {}) if _has_libraries(row) else {}
     loaded = [said.get(f"library {name}", "") for name in said.get("libraries", "").split(", ")]
     libraries = [text.partition(", ")[2] for text in loaded if text]
     calls = call_lines("evidence/call.py", smallest.relative_to(run).as_posix(), row, libraries)
