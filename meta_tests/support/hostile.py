@@ -82,6 +82,22 @@ def _record(**changes: object) -> Make:
     return make
 
 
+def _selected(budget: dict[str, float] | None = None, **changes: object) -> Make:
+    def make(path: Path, files: Files) -> None:
+        record = json.loads(files["run.json"])
+        record["selection"] |= changes
+        record |= {"budget": budget} if budget else {}
+        _write(path, {**files, "run.json": json.dumps(record).encode()})
+
+    return make
+
+
+def _many_parts(path: Path, files: Files) -> None:
+    """Forty small parts, whose texts together take gibibytes."""
+    part = _alike(10_000, "reason", pa.array(["x" * (16 << 10)]))
+    _write(path, {**files, **{f"rows/more-{number:04}.parquet": part for number in range(40)}})
+
+
 def _cut(share: float) -> Make:
     def edit(content: bytearray) -> None:
         del content[int(len(content) * share) :]
@@ -203,6 +219,9 @@ HOSTILE: dict[str, Make] = {
     "a day of judging that is none": _record(waivers_judged_on="soon"),
     "a selection of nothing": _record(selection={}),
     "a selection of an aspect that is not there": _record(selection={"plan": "smoke", "cases": 1, "aspects": [[]]}),
+    "a plan of 10**8 cases": _selected(cases=10**8),
+    "a plan of 10**8 cases that a budget cut off": _selected({"seconds": 9.0, "took": 9.0, "until": 1.0}, cases=10**8),
+    "as many cases as a plan can have, cut off": _selected({"seconds": 9.0, "took": 9.0, "until": 1.0}, cases=100_000),
     "arguments nested too deep": _record(arguments=[[[[]]]] * 10),
     "no rows": _without(_ROWS),
     "rows that are no Parquet": _with(_ROWS, b"PAR1" + b"\0" * 100 + b"PAR1"),
@@ -219,6 +238,7 @@ HOSTILE: dict[str, Make] = {
     "evidence of 2**40 elements": _with(_NPZ, _huge_header(1 << 40)),
     "texts of a mebibyte by a dictionary": _with(_MORE_ROWS, _alike(20_000, "reason", _WORDS)),
     "lists of such texts": _with(_MORE_ROWS, _alike(20_000, "waivers", _WORDS)),
+    "many parts of such texts": _many_parts,
     "five million rows of nothing": _with(_MORE_ROWS, _alike(5_000_000, "", _WORDS)),
     "a journal of a million rows": _with("rows/main-0001.jsonl", b"{}\n" * 1_000_000),
     "bytes before its members": _edited(lambda content: content.__setitem__(slice(0, 0), b"#!/bin/sh\n")),

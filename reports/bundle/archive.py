@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -25,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from poolproof.reports.rows.io_errors import writing
 from poolproof.reports.rows.store import ROWS_PER_PART
 from poolproof.reports.rows.verdicts import BadInput
 
@@ -52,8 +54,8 @@ _MAX_ROWS = 20_000_000
 _FEW_ROWS = 10_000
 """Rows that may be so alike that they take less than a byte each: every case has a hash of its own."""
 
-_TEXT, _TEXT_PER_ROW = 64 << 20, 16 << 10
-"""Bytes of all texts of a part, for a start and for each row."""
+_TEXT, _TEXT_PER_BYTE = 32 << 20, 64
+"""Bytes of all texts of all rows, for a start and for each byte of their files: runs have up to twelve of them."""
 
 _JOURNAL = 32 << 20
 _EVIDENCE = 4 << 30
@@ -83,10 +85,11 @@ def opened(bundle: Path) -> Iterator[ZipFile]:
 
 
 def unpack(archive: ZipFile, member: str, target: Path) -> None:
-    """Write one member to a new file. `NotABundle` where its content is damaged or the disk is full."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Write one member to a new file: `NotABundle` where its content is damaged, `CannotWrite` where it has no room."""
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with archive.open(member) as source, target.open("xb") as file:
+        with archive.open(member) as source, writing(target), target.open("xb") as file:
             shutil.copyfileobj(source, file)
     except UNREADABLE as error:
         raise NotABundle(f"{member} cannot be unpacked: {_sentence(error)}") from error
@@ -195,10 +198,12 @@ def _sentence(error: BaseException) -> str:
 
 def check_decoded_sizes(folder: Path) -> None:
     """Raise `NotABundle` where a run, unpacked into a folder, would take more memory than a run takes."""
-    rows = 0
-    for part in sorted((folder / "rows").glob("*.parquet")):
+    parts = sorted((folder / "rows").glob("*.parquet"))
+    rows, texts = 0, _TEXT + _TEXT_PER_BYTE * sum(part.stat().st_size for part in parts)
+    for part in parts:
         try:
-            rows += _check_part(part)
+            rows += _check_rows(part)
+            texts -= _check_texts(part, texts)
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             raise NotABundle(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
     if rows > _MAX_ROWS:
@@ -213,29 +218,33 @@ def check_decoded_sizes(folder: Path) -> None:
         raise NotABundle(f"its evidence takes {arrays:,} bytes, and that of no run more than {_EVIDENCE:,}")
 
 
-def _check_part(part: Path) -> int:
+def _check_rows(part: Path) -> int:
     """Return the number of rows of a part."""
+    rows, size = pq.read_metadata(part).num_rows, part.stat().st_size
+    if rows > _FEW_ROWS + size:
+        raise NotABundle(f"rows/{part.name} has {rows:,} rows in {size:,} bytes")
+    return rows
+
+
+def _check_texts(part: Path, allowed: int) -> int:
+    """Return the bytes of all texts of a part, of which so many are allowed."""
     metadata = pq.read_metadata(part)
-    rows, allowed = metadata.num_rows, _TEXT + _TEXT_PER_ROW * metadata.num_rows
-    if rows > _FEW_ROWS + part.stat().st_size:
-        raise NotABundle(f"rows/{part.name} has {rows:,} rows in {part.stat().st_size:,} bytes")
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-    stored = sum(column.total_uncompressed_size for column in columns)
-    if stored > allowed + 8 * rows * metadata.num_columns:
-        raise NotABundle(f"rows/{part.name} takes {stored:,} bytes, which no {rows:,} rows do")
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    stored = sum(group.column(each).total_uncompressed_size for group in groups for each in range(group.num_columns))
+    if stored > allowed + 8 * metadata.num_rows * metadata.num_columns:
+        raise NotABundle(f"rows/{part.name} takes {stored:,} bytes, which no {metadata.num_rows:,} rows do")
     texts = _decoded_texts(part)
     if texts > allowed:
-        raise NotABundle(f"rows/{part.name} has texts of {texts:,} bytes, which no {rows:,} rows have")
-    return rows
+        raise NotABundle(f"rows/{part.name} has texts of {texts:,} bytes, and all rows may have {allowed:,}")
+    return texts
 
 
 def _decoded_texts(part: Path) -> int:
     """Count the bytes of all texts of a part as a table has them; what is read are dictionaries and places in them."""
     leaves = [column.path for column in pq.ParquetFile(part).schema if column.physical_type == "BYTE_ARRAY"]
     file, total = pq.ParquetFile(part, read_dictionary=leaves), 0
-    for leaf in leaves:
-        for batch in file.iter_batches(columns=[leaf]):
+    for group, leaf in product(range(file.num_row_groups), leaves):  # dictionaries of several groups Arrow cannot join
+        for batch in file.iter_batches(row_groups=[group], columns=[leaf]):
             words = batch.column(0)
             words = words.flatten() if pa.types.is_list(words.type) else words
             lengths = pc.binary_length(words.dictionary if pa.types.is_dictionary(words.type) else words)

@@ -15,6 +15,8 @@ import pyarrow as pa
 from poolproof.reports.bundle.archive import UNREADABLE, NotABundle, check_decoded_sizes, opened, unpack
 from poolproof.reports.bundle.packing import SUMS
 from poolproof.reports.figures.digest import Digest, read_digest
+from poolproof.reports.rows.io_errors import CannotGoOn
+from poolproof.reports.rows.store import write_anew
 from poolproof.reports.rows.verdicts import BadInput
 
 _MAX_TEXT = 64 << 20
@@ -43,7 +45,10 @@ def unpacked_run(archive: ZipFile, folder: Path, bundle: Path) -> Digest:
         unpack(archive, name, folder / name)
     try:
         check_decoded_sizes(folder)
+        write_anew(folder)
         return read_digest(folder)
+    except CannotGoOn:
+        raise
     except BadInput as error:
         raise NotABundle(str(error).replace(str(folder), str(bundle))) from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, pa.ArrowException) as error:

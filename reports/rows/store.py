@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from io import FileIO
 from itertools import count
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
 DEFAULT_FOLDER = Path("poolproof-report")
 """Folder of a run for which none is named."""
@@ -135,6 +137,49 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
     except (ValueError, TypeError, RecursionError, OSError) as error:
         raise NotARun(f"the rows of {folder} are damaged: {str(error).splitlines()[0]}") from error
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(names)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows that lie together in a part: its ``group``-th row group."""
+
+    part: Path
+    group: int
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(self.part).read_row_group(self.group, None if columns is None else list(columns))
+
+
+def stretches(folder: Path) -> list[Stretch]:
+    """List the stretches of a run without journals, in order."""
+    import pyarrow.parquet as pq
+
+    parts = {part: pq.read_metadata(part).num_row_groups for part in sorted((folder / "rows").glob("*.parquet"))}
+    return [Stretch(part, group) for part, groups in parts.items() for group in range(groups)]
+
+
+def write_anew(folder: Path) -> None:
+    """Write a run's rows anew, as parts of stretches of `ROWS_PER_PART`; metadata of parts stays as it is.
+
+    Readers pass over rows by the statistics in a footer, and whoever made a run may have written any into it.
+    """
+    import pyarrow.parquet as pq
+
+    compact_leftovers(folder)
+    for part in sorted((folder / "rows").glob("*.parquet")):
+        source = pq.ParquetFile(part)
+        with replacing(part) as aside, pq.ParquetWriter(aside, source.schema_arrow, compression="zstd") as target:
+            for batch in _batches(source, part):
+                target.write_batch(batch)
+
+
+def _batches(source: pq.ParquetFile, part: Path) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from source.iter_batches(ROWS_PER_PART)
+    except OSError as error:  # of Arrow, about what it reads
+        raise NotARun(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
 
 
 def having(column: str, values: Iterable[str]) -> pc.Expression:
