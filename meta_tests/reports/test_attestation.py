@@ -12,10 +12,10 @@ import pytest
 from click.testing import Result
 
 from forging import FORGERIES, UNTRACED, change_bundle, rewrite
-from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.schema import COLUMNS, Row
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.suites.verify.rerun import _SAME_BITS, _comparable, _difference
+from poolproof.suites.verify.rerun import _comparable, _difference
 
 pytest.importorskip("securesystemslib")
 
@@ -172,7 +172,11 @@ def test_a_rerun_tells_who_is_judged_and_what_follows_from_equal_bits(run: Path,
 
 
 def test_what_another_backend_declares_or_may_refuse_is_no_disagreement() -> None:
-    before: Row = dict.fromkeys(_SAME_BITS) | {"backend": "a", "product": "", "verdict": "conforms"}
+    before: Row = dict.fromkeys(column.name for column in COLUMNS) | {
+        "backend": "a",
+        "product": "",
+        "verdict": "conforms",
+    }
     before |= {"output_digest": "00", "model": "native"}
     other = before | {"backend": "b", "model": "acc32"}
     assert not _difference(before, other)

@@ -5,6 +5,7 @@ verdict and hashes anew. `FORGERIES` are the edits by their titles; what catches
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from places import ROOT
+from poolproof.references.summary import ULP_CLASSES
 from poolproof.reports.bundle.packing import SUMS
 from poolproof.reports.rows.arrow import SCHEMA
-from poolproof.reports.rows.checks import CHECK_IDS
-from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.checks import CHECK_IDS, REFUSAL
+from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.store import read_rows, read_run, write_run
+from poolproof.suites.cases.case import Case
+from poolproof.suites.judging.checks import expected_checks
+from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.selection import Selection
 
 Rows = list[dict[str, Any]]
@@ -65,6 +70,7 @@ def _record(edit: Callable[[dict[str, Any]], object]) -> Forge:
 
 
 _FAILING = ("violates", "crashed")
+_ERRORS = ("max_abs_err", "mean_abs_err", "max_ulp", "mere", "mare")
 _HEALED = {"checks_violated": [], "findings": "", "reason": "", "waivers": None, "shrunk": None, "n_reject": 0}
 _HEALED |= {"verdict": "conforms", "checks_judged": sorted(CHECK_IDS)}
 """What a conforming row says of itself."""
@@ -102,9 +108,21 @@ def _other_cases_for_failures(rows: Rows) -> Rows:
     return [dict(good[0], case_id=row["case_id"]) if row["verdict"] == "violates" else row for row in rows]
 
 
+def _healed(row: dict[str, Any]) -> dict[str, Any]:
+    """A failing row as one that conforms exactly: with the checks that judge its case, and the measures that it has."""
+    if row["verdict"] not in _FAILING:
+        return row
+    cells, checks = row["elements"], CASE_ASPECTS[row["aspect"]].checks
+    exact = dict.fromkeys(("n", "n_bits_owed", "n_bitexact", "ulp_0"), cells) | dict.fromkeys(_ERRORS, 0.0)
+    exact |= dict.fromkeys((*ULP_CLASSES[1:], "ulp_nonfinite", "n_inexact"), 0)
+    judged = [REFUSAL, *expected_checks(Case.from_json(row["case"]), checks)]
+    told = {"checks_judged": judged, "repeat_n": 1, "output_digest": row["output_digest"] or "0" * 16}
+    return row | _HEALED | exact | told | {"model": row["model"] or "acc32", "bias_ulp": None}
+
+
 def _healed_with_evidence(folder: Path) -> None:
     """The whole story retold: rows, and no evidence against them."""
-    _changed(*_FAILING, **_HEALED)(folder)
+    rewrite(folder, lambda rows: list(map(_healed, rows)))
     for path in folder.glob("evidence/**/*.npz"):
         path.unlink()
 
@@ -205,6 +223,58 @@ def _another_column(folder: Path) -> None:
     pq.write_table(rows.append_column("remark", pa.array(["fine"] * rows.num_rows)), part)
 
 
+def _hidden_from_filters(folder: Path) -> None:
+    """Healed rows in a part of their own, whose footer says that all its blocks are empty: filters pass over it."""
+    failed = {row["case_id"] for row in read_rows(folder).to_pylist() if row["verdict"] in _FAILING}
+    _healed_with_evidence(folder)
+    healed = [row for row in read_rows(folder).to_pylist() if row["case_id"] in failed]
+    rewrite(folder, lambda rows: [row for row in rows if row["case_id"] not in failed])
+    part = folder / "rows" / "more-0000.parquet"
+    pq.write_table(pa.Table.from_pylist(healed, SCHEMA), part)
+    content, blocks = part.read_bytes(), sorted(row["block"].encode() for row in healed)
+    footer, least, most = int.from_bytes(content[-8:-4], "little"), blocks[0], blocks[-1]
+    body, said = content[: -8 - footer], content[-8 - footer : -8]
+    told = b"\x28%c%b\x18%c%b" % (len(most), most, len(least), least)  # max_value and min_value, as Thrift writes them
+    assert said.count(told) == 1
+    said = said.replace(told, b"\x28\0\x18\0")
+    part.write_bytes(body + said + len(said).to_bytes(4, "little") + content[-4:])
+
+
+def _of_another_name(record: dict[str, Any]) -> None:
+    """A plan as large as the run, under a name that reads like that of a larger one."""
+    record["plan"] = record["selection"]["plan"] = "acceptance\u200b"
+    record["plan_cases"] = sum(group["planned"] for group in record["mandatory"])
+
+
+def _in_the_future(folder: Path) -> None:
+    decade = 10 * 365 * 86_400.0
+    rewrite(folder, lambda rows: [row | {"judged_at": row["judged_at"] and row["judged_at"] + decade} for row in rows])
+    _record(lambda record: record.update({name: record[name] + decade for name in ("started", "finished")}))(folder)
+
+
+def _of_other_letters(record: dict[str, Any]) -> None:
+    waiver = next(waiver for waiver in record["waivers"] if waiver["id"] != "known")
+    waiver |= {"id": waiver["id"].upper(), "scope": {"backend": "reports*"}}
+
+
+def _account(**changes: object) -> Forge:
+    """What all evidence says of itself, changed."""
+    return _evidence(meta=lambda arrays: np.array(json.dumps(json.loads(str(arrays["meta"])) | changes)))
+
+
+def _shrunk_to_what_conforms(folder: Path) -> None:
+    """A smaller case beside a failure, which is said to fail, and whose output is what it has to be."""
+    failed = next(row for row in read_rows(folder).to_pylist() if "interval" in (row["checks_violated"] or ()))
+    path = evidence_path(folder, failed["case_id"], failed["backend"])
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    shrunk = shrunk_path(folder, failed["case_id"], failed["backend"])
+    shrunk.parent.mkdir(exist_ok=True)
+    np.savez_compressed(shrunk, **arrays | {"got": arrays["exact"]})
+    told = {"shrunk": failed["case"], "shrunk_reason": failed["reason"]}
+    rewrite(folder, lambda rows: [row | told if row["case_id"] == failed["case_id"] else row for row in rows])
+
+
 FORGERIES: dict[str, Forge] = {
     "every failure's row made to conform, evidence kept": _changed(*_FAILING, **_HEALED),
     "the verdict alone of every failure changed": _changed(*_FAILING, verdict="conforms"),
@@ -296,15 +366,36 @@ FORGERIES: dict[str, Forge] = {
     "a column that no row has": _another_column,
     "a part without rows": lambda folder: pq.write_table(SCHEMA.empty_table(), folder / "rows" / "more-0000.parquet"),
     "the whole story retold: rows healed, evidence removed": _healed_with_evidence,
+    "rows healed in a part whose footer says that its blocks are empty": _hidden_from_filters,
+    "a plan of a name that reads like another's": _record(_of_another_name),
+    "digests of what conforms changed": _changed("conforms", output_digest="0" * 16),
+    "no digest of what conforms": _changed("conforms", output_digest=None),
+    "standards said to be passed": _changed("conforms", standards_passed=["mixed_tolerance"]),
+    "more repetitions than were made": _changed("conforms", repeat_n=9),
+    "a check of another aspect said to have judged": _cell("checks_judged", lambda checks: [*checks, "round_trip"]),
+    "no measures of what conforms": _changed("conforms", n=None),
+    "other data said of what conforms": _changed("conforms", data=["ties"]),
+    "another route": _changed("conforms", route="another"),
+    "smaller errors in the mean": _rows(lambda rows: [row | {"mean_abs_err": 0.0} for row in rows]),
+    "no time taken": _rows(lambda rows: [row | {"seconds": 0.0} for row in rows]),
+    "a run of the future": _in_the_future,
+    "a waiver of the suite widened, its id in other letters": _record(_of_other_letters),
+    "evidence of another backend": _account(backend="torch-cpu"),
+    "evidence of other checks": _account(checks=["modes"]),
+    "a smaller case that conforms": _shrunk_to_what_conforms,
+    "another chip": _environments(lambda each: each | {"device": "another"}),
 }
 
 CAUGHT = dict(
     re.findall(
-        r"^\| (.+) \| (caught: .*|a rerun tells|the signature alone tells) \|$",
+        r"^\| (.+) \| (caught: .*|a rerun tells|a rerun says so|the signature alone tells) \|$",
         (ROOT / "docs" / "acceptance.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
 )
-"""What catches each, as the page has it: words that ``poolproof verify`` says, a rerun, or a signature alone."""
+"""What catches each, as the page has it: words that ``poolproof verify`` says, a rerun, or a signature alone.
+
+A rerun "says so" where it agrees, and names what is other in the bundle.
+"""
 
 UNTRACED = [title for title, caught in CAUGHT.items() if not caught.startswith("caught")]

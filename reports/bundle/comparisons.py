@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -82,6 +83,8 @@ def _times(digest: Digest, rows: pa.Table) -> Iterator[str]:
     end = _end(run, rows)
     if end < run["started"] - DAY:
         yield "the run finished before it was started"
+    if end > time.time() + DAY:
+        yield f"the run ended in the future, on {datetime.fromtimestamp(min(end, MOST_TIME), UTC).date()}"
     outside = rows.filter(~((at >= run["started"] - DAY) & (at <= end + DAY)))
     for row in outside.select(["case_id", "backend"]).to_pylist():
         yield f"case {row['case_id']} on {row['backend']} was judged outside the time of the run"
@@ -94,6 +97,8 @@ def _times(digest: Digest, rows: pa.Table) -> Iterator[str]:
             yield "the budget took more time than there was from start to end"
     spent = rows.filter(COUNTED_CASES).group_by("worker").aggregate([("seconds", "sum")])
     for worker, seconds in zip(spent["worker"].to_pylist(), spent["seconds_sum"].to_pylist(), strict=True):
+        if seconds == 0.0:
+            yield f"worker {worker} judged in no time"
         if seconds is not None and seconds > there_was:
             yield f"worker {worker} judged for {seconds:,.0f} s, and had {there_was:,.0f} s"
 
@@ -107,7 +112,7 @@ def _end(run: Mapping[str, Any], rows: pa.Table) -> float:
 def _days(digest: Digest, rows: pa.Table) -> Iterator[str]:
     """Hold the day that waivers were looked at on against the times of the run, and against how long waivers last."""
     run, day = digest.run, judging_day(digest.run)
-    first, last = (datetime.fromtimestamp(time, UTC).date() for time in (run["started"], _end(run, rows)))
+    first, last = (datetime.fromtimestamp(at, UTC).date() for at in (run["started"], _end(run, rows)))
     if not first - timedelta(1) <= day <= last + timedelta(1):
         yield f"waivers were judged on {day}, and the run was made from {first} to {last}"
     try:
@@ -117,9 +122,9 @@ def _days(digest: Digest, rows: pa.Table) -> Iterator[str]:
 
 
 def _waiver_texts(digest: Digest, _rows: pa.Table) -> Iterator[str]:
-    ours = {waiver.id: waiver for waiver in shipped()}
+    ours = {waiver.id.casefold(): waiver for waiver in shipped()}
     for waiver in waivers_of(digest.run):
-        if waiver.id in ours and waiver != ours[waiver.id]:
+        if waiver != ours.get(waiver.id.casefold(), waiver):  # ids differ by more than the case of letters
             yield f"waiver {waiver.id} comes with the suite, and says there something else"
 
 

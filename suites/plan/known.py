@@ -178,6 +178,8 @@ def row_problem(row: Row, run: Mapping[str, Any]) -> str:
         and (model := _model(name, row, environment)) not in (None, row["model"])
     ):
         return f"is judged by the model {row['model']!r}, and that of {name} is {model}"
+    if name == "aclnn" and row.get("route"):
+        return f"took the route {row['route']!r}, which emulated libraries name and CANN's do not"
     if row["verdict"] == Verdict.REFUSED:
         return _refusal_problem(row)
     return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -24,8 +24,8 @@ from poolproof.suites.cases.case import CaseError
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.blocks import Block, ContractBlock, DrawnBlock
-from poolproof.suites.plan.lines import SingleBlock, further_question_of, line_question
-from poolproof.suites.plan.plans import PLANS, Group, Plan, Subject, Survey, blocks, not_supported
+from poolproof.suites.plan.lines import SingleBlock, line_question
+from poolproof.suites.plan.plans import MOST_CASES, PLANS, Group, Plan, Subject, Survey, blocks, not_supported
 
 _PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)(?:@\d+)?\]?\Z", re.DOTALL)
 """The tests that judge what is planned, each under the id of a block, of a part of it, or of a question."""
@@ -134,7 +134,7 @@ class Selection:
         try:
             selection = cls(
                 {name: Survey.from_record(name, said) for name, said in record["backends"].items()},
-                Plan(str(record["plan"]), int(record["cases"]), ""),
+                replace(PLANS[record["plan"]], cases=_number_of_cases(record["cases"])),
                 int(record["seed"]),
                 tuple(record["aspects"]),
                 tuple(record["operators"]),
@@ -228,46 +228,64 @@ class Selection:
         return kept if selected <= planned.keys() and len(kept) < len(planned) else None
 
 
-Redrawn = tuple[str, str, list[tuple[Row, tuple[str, ...]]]]
-"""Backend, block, and for each question of the block the columns that describe it and the checks that judge it if it
-conforms. The block without a name holds what the backend does not support."""
+def _number_of_cases(number: int) -> int:
+    if not 0 < number <= MOST_CASES:
+        raise ValueError(f"plans have 1 to {MOST_CASES:,} cases, not {number:,}")
+    return number
 
 
-def redraw(run: Mapping[str, Any], recorded: Mapping[tuple[str, str], int]) -> Iterator[Redrawn]:
-    """Redraw everything that a run had to judge; `BadInput` if it does not say.
+Key = tuple[str, str]
+"""Backend and block of rows; the block without a name holds what the backend does not support."""
 
-    Of blocks of further seeds, and of all blocks if the run's budget was used up, redraw as many of the first cases as
-    there are ``recorded`` rows of (backend, block).
+Redrawn = tuple[Row, Question | None]
+"""Columns that describe a question, and the question; None for what is not supported."""
+
+
+@dataclass(frozen=True)
+class PlannedRows:
+    """The ``count`` rows that a run has to have in a block: of its first questions, or of what is not supported.
+
+    ``labels`` are columns of all of them.
+    """
+
+    count: int
+    labels: Row
+    blocks: tuple[Block, ...] = ()
+    unsupported: tuple[Subject, ...] = ()
+
+    def questions(self) -> list[Question]:
+        """Draw the questions again; `BadInput` if one cannot be read."""
+        drawn = [each for block in self.blocks for each in _read(partial(block.prefix, self.count))]
+        return drawn[: self.count]
+
+    def rows(self) -> list[Redrawn]:
+        drawn: list[Redrawn] = [(not_supported(subject), None) for subject in self.unsupported]
+        return drawn or [(asked.describe() | self.labels, asked) for asked in self.questions()]
+
+
+def planned_rows(run: Mapping[str, Any], recorded: Mapping[Key, int]) -> dict[Key, PlannedRows]:
+    """Return by block what a run has to have; `BadInput` if it does not say.
+
+    Of blocks of further seeds, and of all blocks if the run's budget was used up, these are as many of the first as
+    there are ``recorded`` rows.
     """
     selection = Selection.of_run(run)
-    for name in selection.surveys if "narrowed" not in run else ():
-        rows = [not_supported(subject) for subject in selection.unsupported() if subject.backend == name]
-        if rows:
-            yield name, "", [(row, ()) for row in rows]
+    unsupported, blocks = defaultdict[Key, list[Subject]](list), defaultdict[Key, list[Block]](list)
+    for subject in selection.unsupported() if "narrowed" not in run else ():
+        unsupported[subject.backend, ""].append(subject)
     for block in _blocks_of(selection, recorded):
-        count = recorded.get((block.backend, block.row_block), 0)
-        is_begun = is_used_up(run) or _SEEDED.search(block.row_block)
-        questions = _read(partial(block.prefix, count) if is_begun else block.questions)
-        labels = {"backend": block.backend, "product": selection.surveys[block.backend].product_name}
-        described = [(asked.describe() | labels, asked.expected_checks()) for asked in questions]
-        yield block.backend, block.row_block, described
+        blocks[block.backend, block.row_block].append(block)
+    planned = {key: PlannedRows(len(found), {}, unsupported=tuple(found)) for key, found in unsupported.items()}
+    for (backend, name), found in blocks.items():
+        count = sum(block.count for block in found)
+        if is_used_up(run) or _SEEDED.search(name):
+            count = min(count, recorded.get((backend, name), 0))
+        labels = {"backend": backend, "product": selection.surveys[backend].product_name}
+        planned[backend, name] = PlannedRows(count, labels, tuple(found))
+    return planned
 
 
-def redraw_further(row: Row) -> tuple[Row, tuple[str, ...]]:
-    question = further_question_of(row)
-    return question.describe(), question.expected_checks()
-
-
-def redraw_questions(
-    run: Mapping[str, Any], wanted: Collection[tuple[str, str]]
-) -> Iterator[tuple[str, str, Sequence[Question]]]:
-    """Redraw the (backend, block, questions) of the ``wanted`` (backend, block)."""
-    for block in _blocks_of(Selection.of_run(run), wanted):
-        if (block.backend, block.row_block) in wanted:
-            yield block.backend, block.row_block, _read(block.questions)
-
-
-def _blocks_of(selection: Selection, names: Collection[tuple[str, str]]) -> Iterator[Block]:
+def _blocks_of(selection: Selection, names: Collection[Key]) -> Iterator[Block]:
     """Yield what is planned, then the blocks of the further seeds that (backend, block) name."""
     yield from _read(selection.selected)
     for seed in sorted({int(found[1]) for _, name in names if (found := _SEEDED.search(name))}):
@@ -285,8 +303,3 @@ def _read(draw: Callable[[], Sequence[T]]) -> Sequence[T]:
 def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the groups that a complete run has judged; `BadInput` if it does not say."""
     return Selection.of_run(run).mandatory()
-
-
-def plan_cases(run: Mapping[str, Any]) -> int:
-    """Count the cases of the whole plan that the run is a part of; `BadInput` if it does not say."""
-    return Selection.of_run(run).plan_cases()

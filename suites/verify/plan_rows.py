@@ -1,23 +1,38 @@
-"""Comparison of a run's rows with its plan, whose cases are drawn again."""
+"""Comparison of a run's rows with themselves and with its plan, whose cases are drawn again.
+
+A stretch of rows at a time is in memory, and stretches are compared on all cores. What is drawn is never more than the
+rows that are there: of a block that lacks rows it is said how many.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, groupby
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from poolproof.reports.figures.digest import Digest
+from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
 from poolproof.reports.figures.tables import DRAWN_AGAIN
-from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import having, read_rows
+from poolproof.reports.rows.checks import BESIDE_PLAN, REFUSAL
+from poolproof.reports.rows.schema import COLUMNS, Row
+from poolproof.reports.rows.store import ROWS_PER_PART, Stretch, having, stretches
+from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
+from poolproof.reports.waivers import Waivers
+from poolproof.suites.judging.case_question import CaseQuestion
+from poolproof.suites.judging.checks.registry import is_full_backward
 from poolproof.suites.plan.known import record_problems, row_problem
-from poolproof.suites.plan.selection import mandatory, plan_cases, redraw, redraw_further
-
-PlannedRow = tuple[Row, tuple[str, ...]]
-"""Columns that describe a question, and the checks that judge it if it conforms."""
+from poolproof.suites.plan.lines import further_question_of
+from poolproof.suites.plan.selection import Key, PlannedRows, Redrawn, Selection, planned_rows
+from poolproof.suites.verify.row_verdicts import row_contradiction
 
 _AUXILIARY = (
     pc.field("case_id").is_valid()
@@ -26,54 +41,145 @@ _AUXILIARY = (
 )
 """Auxiliary calls of planned ones that deviate by themselves; of no block, and nobody gains by inventing one."""
 
+_PLANNED = ~_AUXILIARY & DRAWN_AGAIN
+_OF_PLACE = ("backend", "block", "case_id", "verdict", "aspect")
+_HELD = tuple(column.name for column in COLUMNS if not column.name.startswith("k_"))
 
-_KNOWN = ["case_id", "backend", "product", "operator", "dtype", "verdict", "reason", "case", "model", "given"]
-"""Columns of what is known without a device."""
+
+@dataclass(frozen=True)
+class _Task:
+    """What a plan has of some blocks, and the stretches of their rows; ``is_shared``: other tasks read these, too."""
+
+    stretches: tuple[Stretch, ...]
+    planned: Mapping[Key, PlannedRows]
+    is_shared: bool = False
+
+    @property
+    def rows(self) -> int:
+        return sum(owed.count for owed in self.planned.values())
 
 
-def plan_problems(digest: Digest) -> Iterator[str]:
-    """Yield what is wrong: each question has exactly one row, which describes it; no row is about anything else."""
-    if mandatory(digest.run) != digest.run["mandatory"]:
+Problems = tuple[list[str], list[str]]
+"""What is wrong with rows by themselves, and with rows as those of a plan."""
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """Holds the rows of a run against what they have to be; ``is_known`` says whether this suite drew its cases."""
+
+    run: Mapping[str, Any]
+    is_known: bool
+
+    @cached_property
+    def waivers(self) -> Waivers:
+        return Waivers(waivers_of(self.run), judging_day(self.run))
+
+    def hold(self, task: _Task) -> Problems:
+        own, planned, found = list[str](), list[str](), defaultdict[Key, list[Row]](list)
+        for table in (stretch.read(_HELD) for stretch in task.stretches):
+            if not task.is_shared:
+                rows = table.to_pylist()
+                own += filter(None, (row_contradiction(row, self.waivers, self.run["backends"]) for row in rows))
+                planned += self._known_problems(rows) if self.is_known else ()
+            for row in table.filter(_PLANNED).to_pylist() if task.planned else ():
+                key = row["backend"], row["block"] or ""
+                if key in task.planned:
+                    found[key].append(row)
+        for key, owed in task.planned.items():
+            planned += _differences(_place(key), owed.rows(), found[key])
+        return own, planned
+
+    def _known_problems(self, rows: Sequence[Row]) -> Iterator[str]:
+        """Yield what rows say that is known without a device, or follows from a further case."""
+        for row in rows:
+            if problem := row_problem(row, self.run):
+                yield f"case {row['case_id']} on {row['backend']} {problem}"
+            if row["aspect"] in BESIDE_PLAN and (problem := _further_problem(row)):
+                yield f"{row['block']}: {_named(_key(row))} {problem}"
+
+
+def row_problems(digest: Digest, is_known: bool) -> Problems:
+    """Hold all rows against themselves and, if ``is_known``, against their plan; `BadInput` if that cannot be drawn."""
+    run, places = digest.run, _places(digest.folder)
+    own, planned, drawn = list[str](), list[str](), dict[Key, PlannedRows]()
+    if is_known:
+        recorded = sum(places.values(), Counter[Key]())
+        planned += _plan_problems(run)
+        drawn = planned_rows(run, recorded)
+        planned += [f"{_place(key)} is not part of the plan" for key in recorded.keys() - drawn.keys()]
+        for key, owed in drawn.items():
+            if (lacking := owed.count - recorded[key]) > 0:
+                planned.append(
+                    f"{_place(key)}: {lacking:,} of {count_of(owed.count, 'case')} was planned and has no row"
+                )
+        drawn = {key: owed for key, owed in drawn.items() if 0 < owed.count <= recorded[key]}
+    for of_rows, of_plan in _held(_Holder(run, is_known), list(_tasks(places, drawn))):
+        own += of_rows
+        planned += of_plan
+    return own, planned
+
+
+def _plan_problems(run: Mapping[str, Any]) -> Iterator[str]:
+    """Yield in what run.json says otherwise than the plan that it names."""
+    selection = Selection.of_run(run)
+    if selection.mandatory() != run["mandatory"]:
         yield "run.json has other mandatory groups than the plan that it names"
-    if (whole := plan_cases(digest.run)) != digest.run.get("plan_cases"):
+    if (whole := selection.plan_cases()) != run.get("plan_cases"):
         yield f"the whole plan has {whole:,} cases, which run.json does not say"
-    yield from record_problems(digest.run)
-    everything = read_rows(digest.folder)
-    for row in (row for batch in everything.select(_KNOWN).to_batches() for row in batch.to_pylist()):
-        if problem := row_problem(row, digest.run):
-            yield f"case {row['case_id']} on {row['backend']} {problem}"
-    yield from _further_problems(everything.filter(~DRAWN_AGAIN).to_pylist())
-    rows = everything.filter(~_AUXILIARY & DRAWN_AGAIN)
-    numbers = defaultdict[tuple[str, str], list[int]](list)
-    for number, row in enumerate(rows.select(["backend", "block"]).to_pylist()):
-        numbers[row["backend"], row["block"] or ""].append(number)
-    recorded = {name: len(found) for name, found in numbers.items()}
-    for backend, block, planned in redraw(digest.run, recorded):
-        found = rows.take(pa.array(numbers.pop((backend, block), []), pa.int64())).to_pylist()
-        yield from _differences(f"{block or 'what is not supported'} on {backend}", planned, found)
-    for backend, block in numbers:
-        yield f"{block or 'what is not supported'} on {backend} is not part of the plan"
+    yield from record_problems(run)
 
 
-def _further_problems(rows: list[Row]) -> Iterator[str]:
-    """Yield rows of further cases that do not say what follows from their case."""
-    for row in rows:
-        try:
-            problem = _difference(redraw_further(row), row)
-        except BadInput as error:
-            problem = f"is of no further case: {error}"
-        if problem:
-            yield f"{row['block']}: {_named(_key(row))} {problem}"
+def _places(folder: Path) -> dict[Stretch, Counter[Key]]:
+    """Count the planned rows of each block, by stretch."""
+    places = {}
+    for stretch in stretches(folder):
+        keys = stretch.read(_OF_PLACE).filter(_PLANNED).select(["backend", "block"]).to_pylist()
+        places[stretch] = Counter((row["backend"], row["block"] or "") for row in keys)
+    return places
 
 
-def _differences(where: str, planned: list[PlannedRow], found: list[Row]) -> Iterator[str]:
+def _tasks(places: Mapping[Stretch, Counter[Key]], drawn: Mapping[Key, PlannedRows]) -> Iterator[_Task]:
+    """Yield a task for each stretch with the blocks that it holds alone, then tasks for the blocks of several."""
+    holders = defaultdict[Key, list[Stretch]](list)
+    for stretch, found in places.items():
+        for key in found.keys() & drawn.keys():
+            holders[key].append(stretch)
+    for stretch, found in places.items():
+        yield _Task((stretch,), {key: drawn[key] for key in found if len(holders[key]) == 1})
+    several = [key for key, among in holders.items() if len(among) > 1]
+    ends = list(accumulate(drawn[key].count for key in several))
+    for _, keys in groupby(zip(several, ends, strict=True), key=lambda entry: entry[1] // ROWS_PER_PART):
+        shared = {key: drawn[key] for key, _ in keys}
+        yield _Task(tuple(dict.fromkeys(each for key in shared for each in holders[key])), shared, True)
+
+
+def _held(holder: _Holder, tasks: Sequence[_Task]) -> Iterator[Problems]:
+    """Do all tasks, in as many processes as there are cores; few in this process, which need not start others."""
+    cores = min(len(os.sched_getaffinity(0)), sum(task.rows for task in tasks) // ROWS_PER_PART)
+    if cores < 2:
+        yield from map(holder.hold, tasks)
+        return
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        yield from pool.map(holder.hold, tasks)
+
+
+def _further_problem(row: Row) -> str:
+    """Return in what the row of a further case says otherwise than follows from its case."""
+    try:
+        question = further_question_of(row)
+    except BadInput as error:
+        return f"is of no further case: {error}"
+    return _difference((question.describe(), question), row)
+
+
+def _differences(where: str, planned: Sequence[Redrawn], found: Sequence[Row]) -> Iterator[str]:
     expected, got = Counter(_key(row) for row, _ in planned), Counter(map(_key, found))
     for key, number in (expected - got).items():
         rows = f"{got[key]} of {got[key] + number} rows" if got[key] else "no row"
         yield f"{where}: {_named(key)} was planned and has {rows}"
     for key, number in (got - expected).items():
         yield f"{where}: {_named(key)} has {number} rows more than were planned"
-    by_key = defaultdict[tuple[str, ...], list[PlannedRow]](list)  # two pairs of clauses may be broken by one call
+    by_key = defaultdict[tuple[str, ...], list[Redrawn]](list)  # two pairs of clauses may be broken by one call
     for question in planned:
         by_key[_key(question[0])].append(question)
     for row in found:
@@ -82,20 +188,42 @@ def _differences(where: str, planned: list[PlannedRow], found: list[Row]) -> Ite
             yield f"{where}: {_named(_key(row))} {differences[0]}"
 
 
-def _difference(planned: PlannedRow, row: Row) -> str:
+def _difference(planned: Redrawn, row: Row) -> str:
     """Return in what a row differs from what was planned; empty if in nothing."""
-    described, checks = planned
+    described, question = planned
     for name, value in described.items():
         if row[name] != value:
             return f"says {name} {row[name]!r}, and it is {value!r}"
-    missing = [check for check in checks if check not in (row["checks_judged"] or ())]
-    if row["verdict"] == Verdict.CONFORMS and missing:
+    if row["verdict"] != Verdict.CONFORMS or question is None:
+        return ""
+    judged = row["checks_judged"] or ()
+    if missing := [check for check in question.expected_checks() if check not in judged]:
         return f"is said to conform, and the check {missing[0]!r}, which is expected, did not judge it"
+    if others := [check for check in judged if check not in (REFUSAL, *question.aspect.checks)]:
+        return f"was judged by the check {others[0]!r}, which its aspect does not have"
+    return _unmeasured(question, row) if isinstance(question, CaseQuestion) else ""
+
+
+def _unmeasured(question: CaseQuestion, row: Row) -> str:
+    """Return which measure of a conforming answer a row lacks, or has though there is none."""
+    is_measured = is_full_backward(question.case)
+    for name in ("n", "output_digest", "repeat_n"):
+        if (row[name] is not None) != is_measured:
+            return f"has {'no' if is_measured else 'a'} {name}, and it has to be otherwise"
+    if is_measured and "repeat" in row["checks_judged"] and row["repeat_n"] != question.max_repeats:
+        return f"was repeated {row['repeat_n']} times, and has to be {question.max_repeats} times"
+    if (row["standards_passed"] is not None) != (is_measured and question.aspect.standards):
+        return "is held against standards of others, or is not, and has to be otherwise"
     return ""
 
 
 def _key(row: Row) -> tuple[str, ...]:
     return tuple(str(row.get(name) or "") for name in ("case_id", "operator", "dtype", "index_dtype"))
+
+
+def _place(key: Key) -> str:
+    backend, block = key
+    return f"{block or 'what is not supported'} on {backend}"
 
 
 def _named(key: tuple[str, ...]) -> str:

@@ -8,13 +8,14 @@ replays it. A bundle names no code to run: its backends are those that are insta
 
 from __future__ import annotations
 
+import operator
 import random
 import secrets
 import shlex
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
@@ -37,7 +38,7 @@ from poolproof.reports.rows.environment import library_contents
 from poolproof.reports.rows.failures import failure_text, replay_line
 from poolproof.reports.rows.records import first_difference
 from poolproof.reports.rows.schema import COLUMNS, Row
-from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.store import ROWS_PER_PART, stretches
 from poolproof.reports.rows.text import count_of, visible, without_commands
 from poolproof.reports.rows.verdicts import FAILED, JUDGED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
@@ -49,22 +50,34 @@ from poolproof.suites.judging.question import Question
 from poolproof.suites.options import BACKEND, library_options
 from poolproof.suites.plan.lines import further_question_of
 from poolproof.suites.plan.plans import Survey
-from poolproof.suites.plan.selection import redraw_questions
+from poolproof.suites.plan.selection import planned_rows
 from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
 
 _KEY = ("backend", "block", "case_id")
 _key = itemgetter(*_KEY)
-_SINGLE = [column.name for column in COLUMNS if not column.kind.is_list]
-_SAME_BITS = ("model", *_SINGLE[_SINGLE.index("n") : _SINGLE.index("output_digest")])
-"""Columns that identify a row, those of one value, and of these those that follow from equal bits."""
+
+_NAMES = [column.name for column in COLUMNS]
+_OF_BITS = (*_NAMES[_NAMES.index("n_reject") : _NAMES.index("output_digest")], "standards_passed", "standards_failed")
+_OF_DEVICE = ("backend", "product", "data", "route", "follows", "status_code", "checks_judged", "repeat_n")
+_OF_CALL = (
+    *(column.name for column in COLUMNS if column.made == "drawn" and column.name not in _OF_DEVICE),
+    *("n", "n_bits_owed"),
+)
+"""Columns that follow from the bits of an output; from call and backend, together with the model; from the call."""
+
+_NEAR = 1e-6
+_ROOM = 1 + _NEAR
+"""How far apart statistics of equal bits may be: parts of a sum are added in an order that depends on the machine."""
+
+NOT_COMPARED = "times, findings, smaller cases and, where bits differ, statistics below their bounds"
 
 
 @dataclass(frozen=True)
 class Rejudged:
     """A case judged twice: its row in the bundle and here; ``differs`` says how, empty if they agree.
 
-    ``other_bits``: whether a deterministic call gave other bits than in the bundle.
+    ``other_bits``: whether the call gave other bits than in the bundle.
     """
 
     before: Row
@@ -75,11 +88,17 @@ class Rejudged:
 
 def sample(digest: Digest, number: int, seed: int) -> list[Row]:
     """Draw so many of the rows of cases, or all if there are fewer, uniformly; ordered by block."""
-    rows = read_rows(digest.folder, [*_SINGLE, "checks_judged", "checks_violated"], pc.field("block") != "")
-    if not rows.num_rows:
+    has_block = pc.field("block") != ""
+    counts = {each: each.read(["block"]).filter(has_block).num_rows for each in stretches(digest.folder)}
+    total, before, rows = sum(counts.values()), 0, list[Row]()
+    if not total:
         raise BadInput("the run in the bundle has no case")
-    chosen = random.Random(seed).sample(range(rows.num_rows), min(number, rows.num_rows))
-    return rows.take(sorted(chosen)).to_pylist()
+    chosen = sorted(random.Random(seed).sample(range(total), min(number, total)))
+    for stretch, count in counts.items():
+        own = [place - before for place in chosen if before <= place < before + count]
+        rows += stretch.read().filter(has_block).take(own).to_pylist() if own else ()
+        before += count
+    return rows
 
 
 def rejudge(
@@ -121,6 +140,11 @@ def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> I
     if difference := first_difference("", said, here):
         entry, was, now = difference
         yield f"another backend than {judged}: {entry.strip()} is {was!r:.80} in the bundle, {now!r:.80} here"
+    environments = run["backends"][judged], survey.environment
+    for name in ("soc", "device"):
+        there, now = (each.get(name, "not said") for each in environments)
+        if there != now:
+            yield f"another chip than {judged} had: {name} is {there} in the bundle, {now} here"
     before, after = library_contents(run["backends"][judged]), library_contents(survey.environment)
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
@@ -155,31 +179,59 @@ def _comparable(before: Row, now: Row) -> Row:
 
 
 def _difference(before: Row, now: Row) -> str:
-    """Say in what a row differs from that of the bundle; of equal bits and one model statistics are equal, too."""
+    """Say in what a row differs from that of the bundle.
+
+    What follows from the call is equal; of equal bits and one model statistics are, too; of other bits they are within
+    their bounds.
+    """
     there, here = _verdict_text(before), _verdict_text(now)
     if now["verdict"] not in JUDGED or (before["verdict"] not in JUDGED and now["verdict"] not in FAILED):
         return ""
     if there != here:
         return f"{there} in the bundle, {here} here"
-    if before["output_digest"] is None or before["output_digest"] != now.get("output_digest"):
-        return ""
-    if _is_of_another(before, now) and before["model"] != now["model"]:
-        return ""
-    for name in _SAME_BITS:
-        was, here_is = before[name], now.get(name)
-        are_close = isinstance(was, float) and isinstance(here_is, float) and isclose(was, here_is, rel_tol=1e-6)
-        if was != here_is and not are_close:
-            return f"{name} is {was} in the bundle, {here_is} here, of the same bits"
+    is_alike = not _is_of_another(before, now)
+    if is_alike and (different := _first_unlike(before, now, (*_OF_CALL, *_OF_DEVICE, "model"))):
+        return different
+    if before["model"] != now.get("model"):
+        return _first_unlike(before, now, [name for name in _OF_CALL if name != "n_bits_owed"])
+    if different := _first_unlike(before, now, _OF_CALL):
+        return different
+    has_one_answer = before["verdict"] == Verdict.CONFORMS and now.get("n") == now.get("n_bits_owed")
+    if before["output_digest"] == now.get("output_digest") or has_one_answer:
+        different = _first_unlike(before, now, _OF_BITS)
+        return different and f"{different}, of the same bits"
+    if before["output_digest"] is None or now.get("output_digest") is None:
+        return f"output_digest is {before['output_digest']} in the bundle, {now.get('output_digest')} here"
+    errors, bounds = before["k_error"] or (), now.get("k_bound") or ()
+    if before["verdict"] == Verdict.CONFORMS and any(map(operator.gt, errors, (bound * _ROOM for bound in bounds))):
+        return f"k_error is {errors} in the bundle, and at most {bounds} is admissible"
     return ""
+
+
+def _first_unlike(before: Row, now: Row, names: Iterable[str]) -> str:
+    """Return the first of some columns that differs, with its values; empty if none does."""
+    for name in names:
+        was, here = before[name], now.get(name)
+        if not _is_alike(was, here):
+            return f"{name} is {was!s:.200} in the bundle, {here!s:.200} here"
+    return ""
+
+
+def _is_alike(was: Any, here: Any) -> bool:
+    if isinstance(was, list) and isinstance(here, list | tuple):
+        return len(was) == len(here) and all(map(_is_alike, was, here))
+    are_close = isinstance(was, float) and isinstance(here, float) and isclose(was, here, rel_tol=_NEAR)
+    return are_close or bool(was == here)
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
     """Return the questions of rows, in their order; planned ones are redrawn."""
     found: dict[tuple[str, ...], Question] = {}
     found |= {_key(row): further_question_of(row) for row in rows if row["aspect"] in BESIDE_PLAN}
-    planned = {(row["backend"], row["block"]) for row in rows if row["aspect"] not in BESIDE_PLAN}
-    for backend, block, questions in redraw_questions(run, planned):
-        found |= {(backend, block, each.id): each for each in questions}
+    keys = {(row["backend"], row["block"]): ROWS_PER_PART for row in rows if row["aspect"] not in BESIDE_PLAN}
+    planned = planned_rows(run, keys)
+    for key in keys.keys() & planned.keys():
+        found |= {(*key, each.id): each for each in planned[key].questions()}
     for row in rows:
         if _key(row) not in found:
             raise BadInput(f"case {row['case_id']} is not part of the plan that the run names")
@@ -188,8 +240,7 @@ def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
 
 def _has_other_bits(before: Row, now: Row) -> bool:
     digests = before["output_digest"], now.get("output_digest")
-    repeats = "repeat" in (before["checks_judged"] or ()) and "repeat" in (now.get("checks_judged") or ())
-    return repeats and None not in digests and digests[0] != digests[1]
+    return None not in digests and digests[0] != digests[1]
 
 
 def _verdict_text(row: Row) -> str:
@@ -248,8 +299,9 @@ def _report(judged: Sequence[Rejudged], seed: int, what: str, others: Sequence[s
     ended = "disagrees" if differing else "agrees" if not unjudged else "agrees as far as it was judged"
     if unjudged.total() == len(judged):
         ended = "nothing was judged"
-    for changed in ("backend", "library"):
+    for changed in ("backend", "library", "chip"):
         if any(line.startswith(f"another {changed} than ") for line in others):
             ended += f", with another {changed}"
     out.print(ending(ended, overall, f"{words} (sample --seed {seed}); the run in it: {what}"), soft_wrap=True)
+    out.print(Text(f"not compared: {NOT_COMPARED}", style="dim"), soft_wrap=True)
     sys.exit(overall)

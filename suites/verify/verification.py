@@ -14,35 +14,32 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import msgspec
 import pyarrow.parquet as pq
 
 from poolproof.reports.bundle import attestation
 from poolproof.reports.bundle.account import judged_line, left_out_line, unmet, verdict_word
 from poolproof.reports.bundle.archive import NotABundle, opened
-from poolproof.reports.bundle.comparisons import MOST_TIME, contradictions, disagreed
+from poolproof.reports.bundle.comparisons import contradictions, disagreed
 from poolproof.reports.bundle.packing import SUMS, VERDICT, derived_files
 from poolproof.reports.bundle.unpacking import RECORDED, file_hash, hash_problems, read_small, unpacked_run
-from poolproof.reports.figures.digest import Digest, judging_day, waivers_of
+from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.arrow import SCHEMA
-from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
+from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.environment import suite_identity
 from poolproof.reports.rows.evidence import Evidence, EvidenceError, case_name, read_evidence
+from poolproof.reports.rows.io_errors import CannotGoOn
 from poolproof.reports.rows.records import parse_record
 from poolproof.reports.rows.schema import SCHEMA_VERSION, Row
 from poolproof.reports.rows.store import having, read_rows
-from poolproof.reports.rows.text import count_of, visible
-from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, BadInput, Overall, Verdict, gravest
-from poolproof.reports.waivers import Waivers
-from poolproof.reports.waivers.review import scope_columns
+from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.verdicts import BadInput, Overall, Verdict, gravest
 from poolproof.suites.judging.evidence import contradiction
-from poolproof.suites.verify.plan_rows import plan_problems
+from poolproof.suites.verify.plan_rows import row_problems
 
 
 @dataclass(frozen=True)
@@ -113,6 +110,8 @@ def verify(
         steps.append(_step(f"{count_of(files, 'file')}, all as they were hashed", changed))
         try:
             digest = unpacked_run(archive, Path(scratch) / "run", bundle)
+        except CannotGoOn:  # for want of room on this machine
+            raise
         except BadInput as error:
             steps.append(Step("", (f"the run in it cannot be read: {error}",)))
             return Verification(actual, tuple(steps))
@@ -137,12 +136,12 @@ def verify(
 def _run_steps(archive: ZipFile, digest: Digest, scratch: Path) -> Iterator[Step]:
     yield _suite_step(digest.run)
     yield _schema_step(digest.folder)
-    rows = _step("each row's verdict agrees with its findings and the waivers", _row_problems(digest))
+    rows, planned = _row_steps(digest)
     yield rows
     yield _evidence_step(digest.folder)
     for sentence, found in contradictions(digest) if digest.run["suite"] == suite_identity() else ():
         yield _step(sentence, found)
-    yield _plan_step(digest)
+    yield planned
     if not rows.problems:
         yield _derived_step(archive, digest, scratch)
 
@@ -174,16 +173,21 @@ def _schema_step(folder: Path) -> Step:
     return _step(f"rows of schema {', '.join(versions) or SCHEMA_VERSION}", problems[: len(others)] or problems)
 
 
-def _plan_step(digest: Digest) -> Step:
-    """Hold the planned questions against the rows; of another suite's plan nothing can be said."""
-    if digest.run["suite"] != suite_identity():
-        return Step("", ("its cases were drawn by another suite: not drawn again",), Overall.INCOMPLETE)
-    further = digest.conclusion.further
+def _row_steps(digest: Digest) -> tuple[Step, Step]:
+    """Hold rows against themselves and their plan; of another suite's plan nothing can be said."""
+    redraws, further = digest.run["suite"] == suite_identity(), digest.conclusion.further
+    by_themselves = "each row's verdict agrees with its findings and the waivers"
     others = f"; the others are {count_of(further, 'further case')}" if further else " and no other rows"
     try:
-        return _step(f"the plan, drawn again, has one row for each of its cases{others}", plan_problems(digest))
+        own, planned = row_problems(digest, redraws)
     except BadInput as error:
-        return Step("", (f"its cases cannot be drawn again: {error}",))
+        own, _ = row_problems(digest, False)
+        return _step(by_themselves, own), Step("", (f"its cases cannot be drawn again: {error}",))
+    if not redraws:
+        drawn = Step("", ("its cases were drawn by another suite: not drawn again",), Overall.INCOMPLETE)
+    else:
+        drawn = _step(f"the plan, drawn again, has one row for each of its cases{others}", planned)
+    return _step(by_themselves, own), drawn
 
 
 def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
@@ -197,6 +201,8 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
         return _step("the verdict follows from the rows", problems)
     try:
         derived = derived_files(digest, scratch)
+    except CannotGoOn:
+        raise
     except (BadInput, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return Step("", (f"tables cannot be made from the rows: {type(error).__name__}: {error}",))
     present = {name for name in archive.namelist() if name != SUMS and not RECORDED.fullmatch(name)}
@@ -210,80 +216,9 @@ def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
     return _step(f"verdict and tables follow from {judged}", problems)
 
 
-_COLUMNS = (
-    *("case_id", "backend", "verdict", "reason", "checks_judged", "checks_violated", "findings"),
-    *("n", "n_reject", "n_bits_owed", "waivers", "judged_at"),
-)
-
-
-def _row_problems(digest: Digest) -> Iterator[str]:
-    """Yield rows whose verdict does not follow from their own findings, or not from the run's waivers."""
-    waivers = Waivers(waivers_of(digest.run), judging_day(digest.run))
-    columns = list(dict.fromkeys((*_COLUMNS, *scope_columns(waivers.all))))
-    for batch in read_rows(digest.folder, columns).to_batches():
-        for row in batch.to_pylist():
-            problem = _contradiction(row) or _wrongly_waived(row, waivers, digest.run["backends"])
-            if problem:
-                yield f"case {row['case_id']} on {row['backend']} {problem}"
-
-
-def _contradiction(row: Row) -> str:
-    """Return what in the row contradicts its verdict; empty if nothing does."""
-    if row["verdict"] not in set(Verdict):
-        return f"has the verdict {row['verdict']!r}, and there is none"
-    verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
-    try:
-        found = msgspec.convert(json.loads(row["findings"] or "[]"), list[dict[str, Any]])
-    except (ValueError, RecursionError):
-        return "has findings that cannot be read"
-    if unknown := sorted({*violated, *(row["checks_judged"] or ())} - CHECK_IDS):
-        return f"names the check {unknown[0]!r}, and there is none"
-    if verdict not in RAISED and [finding.get("check") for finding in found] != violated:
-        return "names other checks than its findings do"
-    if verdict in FAILED | {Verdict.WAIVED}:
-        return _contradiction_of_failure(row, violated, found)
-    return _contradiction_of_others(row, verdict)
-
-
-def _contradiction_of_failure(row: Row, violated: list[str], found: list[dict[str, Any]]) -> str:
-    if not violated:
-        return f"is said to be {row['verdict']}, and violates nothing"
-    if row["reason"] != visible(str(found[0].get("message"))):
-        return "gives another reason than its first finding"
-    if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
-        return "violates a check that did not judge it"
-    if row["verdict"] in (Verdict.CRASHED, Verdict.TIMED_OUT) and violated != [SURVIVAL]:
-        return "ended otherwise than its finding says"
-    return ""
-
-
-def _contradiction_of_others(row: Row, verdict: Verdict) -> str:
-    if row["checks_violated"] or row["n_reject"]:
-        return f"is said to be {verdict}, and its own columns say it deviates"
-    if verdict is Verdict.CONFORMS and not row["checks_judged"] and not row["reason"]:
-        return "is said to conform, and no check judged it, without a reason"
-    if verdict in SKIPPED and not row["reason"]:
-        return f"is said to be {verdict}, without a reason"
-    return ""
-
-
-def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mapping[str, str]]) -> str:
-    if row["verdict"] not in FAILED | {Verdict.WAIVED}:
-        return "names waivers, and violates nothing" if row["waivers"] else ""
-    covering = waivers.covering(row, environments.get(row["backend"], {}))
-    if (row["waivers"] or []) != covering and 0 <= (row["judged_at"] or -1) < MOST_TIME:  # of an earlier session
-        day = datetime.fromtimestamp(row["judged_at"], UTC).date()
-        covering = Waivers(waivers.all, day).covering(row, environments.get(row["backend"], {}))
-    if row["verdict"] == Verdict.WAIVED and not covering:
-        return "is said to be waived, and no waiver covers it"
-    if row["verdict"] != Verdict.WAIVED and covering:
-        return f"is covered by {', '.join(covering)}, but not waived"
-    return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"
-
-
 _OF_EVIDENCE = (
     *("case_id", "backend", "verdict", "n_reject", "checks_violated", "case", "data", "model", "output_digest"),
-    "shrunk",
+    *("shrunk", "decoded_faults"),
 )
 
 
@@ -308,10 +243,23 @@ def _contradicting_evidence(path: Path, rows: Sequence[Row]) -> str:
         return str(error).replace(str(path), path.name)
     found = []
     for row in (row for row in rows if row["shrunk"] or not is_shrunk):
-        problem = "" if is_shrunk else _disagreement(evidence, row)
+        problem = ("" if is_shrunk else _disagreement(evidence, row)) or _other_account(evidence, row)
         found.append(problem or contradiction(row, evidence, is_shrunk))
     problem = min(found, key=bool, default="belongs to no row")
     return f"{path.name} {problem}" if problem else ""
+
+
+def _other_account(evidence: Evidence, row: Row) -> str:
+    """Return what evidence says of itself, or of its smaller case, otherwise than its row; empty if nothing."""
+    meta, violated = evidence.meta, list(row["checks_violated"] or ())
+    checks = meta.get("checks", [SURVIVAL])  # who has died found nothing
+    if meta.get("backend") != row["backend"]:
+        return f"is of the backend {meta.get('backend')!r}"
+    if violated and not {*checks} & {*violated}:
+        return f"violates {', '.join(checks)}, and its row {', '.join(violated)}"
+    if "interval" in checks and not evidence.rejected.any():
+        return "violates the check 'interval', and has no rejected cell"
+    return ""
 
 
 def _disagreement(evidence: Evidence, row: Row) -> str:
@@ -320,7 +268,12 @@ def _disagreement(evidence: Evidence, row: Row) -> str:
         return f"has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
     if rejected and row["verdict"] == Verdict.CONFORMS:
         return f"has {count_of(rejected, 'rejected cell')}, its row is said to conform"
-    return "" if row["checks_violated"] else "is evidence, and its row violates nothing"
+    if not row["checks_violated"]:
+        return "is evidence, and its row violates nothing"
+    if evidence.meta.get("checks", [SURVIVAL]) != list(row["checks_violated"]):
+        return f"names other checks than its row: {', '.join(row['checks_violated'])}"
+    faults = json.loads(row["decoded_faults"] or "[]")
+    return "has other faults than its row says" if faults and evidence.meta.get("faults") != faults else ""
 
 
 def _in_words(digest: Digest) -> str:

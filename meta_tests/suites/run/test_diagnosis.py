@@ -28,11 +28,10 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import further_question, further_question_of
 from poolproof.suites.plan.plans import Subject
-from poolproof.suites.plan.selection import redraw_further
 from poolproof.suites.probe import command
 from poolproof.suites.run import interrupts
 from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down, probe_sums
-from poolproof.suites.verify.plan_rows import plan_problems
+from poolproof.suites.verify.plan_rows import row_problems
 from poolproof.suites.verify.rerun import rejudge, sample
 from poolproof.suites.verify.verification import verify
 from sessions import run_session
@@ -250,9 +249,9 @@ def test_its_bundle_stands_and_its_further_rows_say_what_follows_from_their_case
     assert found.overall is Overall.CONFORMS, [step.problems for step in found.steps]
     assert any("the others are" in step.text for step in found.steps)
     row = next(row for row in read_rows(diagnosed / "run").to_pylist() if row["aspect"] == DIAGNOSIS)
-    described, checks = redraw_further(row)
-    assert all(row[name] == value for name, value in described.items())
-    assert set(checks) <= set(row["checks_judged"])
+    question = further_question_of(row)
+    assert all(row[name] == value for name, value in question.describe().items())
+    assert set(question.expected_checks()) <= set(row["checks_judged"])
 
 
 def test_a_further_row_that_is_none_is_told(diagnosed: Path, tmp_path: Path) -> None:
@@ -261,7 +260,7 @@ def test_a_further_row_that_is_none_is_told(diagnosed: Path, tmp_path: Path) -> 
     folders = [Path(shutil.copytree(diagnosed / "run", tmp_path / name)) for name in ("other", "planned")]
     rewrite(folders[0], lambda rows: [row | {"planes": 7} if row["aspect"] == DIAGNOSIS else row for row in rows])
     rewrite(folders[1], lambda rows: [row | further if row["verdict"] in FAILED else row for row in rows])
-    other, planned = (list(plan_problems(read_digest(folder))) for folder in folders)
+    other, planned = (row_problems(read_digest(folder), is_known=True)[1] for folder in folders)
     assert other and all("diagnosis-values" in problem and "says planes 7" in problem for problem in other)
     assert any("was planned and has no row" in problem for problem in planned)
 

@@ -1,0 +1,77 @@
+"""A row by itself: whether its verdict follows from its own findings and from the waivers of its run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from poolproof.reports.bundle.comparisons import MOST_TIME
+from poolproof.reports.rows.checks import CHECK_IDS, SURVIVAL
+from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, Verdict
+from poolproof.reports.waivers import Waivers
+
+
+def row_contradiction(row: Row, waivers: Waivers, environments: Mapping[str, Mapping[str, str]]) -> str:
+    """Return what in the row contradicts its verdict, with the row's name; empty if nothing does."""
+    problem = _contradiction(row) or _wrongly_waived(row, waivers, environments)
+    return problem and f"case {row['case_id']} on {row['backend']} {problem}"
+
+
+def _contradiction(row: Row) -> str:
+    """Return what in the row contradicts its verdict; empty if nothing does."""
+    if row["verdict"] not in set(Verdict):
+        return f"has the verdict {row['verdict']!r}, and there is none"
+    verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
+    try:
+        found = msgspec.convert(json.loads(row["findings"] or "[]"), list[dict[str, Any]])
+    except (ValueError, RecursionError):
+        return "has findings that cannot be read"
+    if unknown := sorted({*violated, *(row["checks_judged"] or ())} - CHECK_IDS):
+        return f"names the check {unknown[0]!r}, and there is none"
+    if verdict not in RAISED and [finding.get("check") for finding in found] != violated:
+        return "names other checks than its findings do"
+    if verdict in FAILED | {Verdict.WAIVED}:
+        return _contradiction_of_failure(row, violated, found)
+    return _contradiction_of_others(row, verdict)
+
+
+def _contradiction_of_failure(row: Row, violated: list[str], found: list[dict[str, Any]]) -> str:
+    if not violated:
+        return f"is said to be {row['verdict']}, and violates nothing"
+    if row["reason"] != visible(str(found[0].get("message"))):
+        return "gives another reason than its first finding"
+    if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
+        return "violates a check that did not judge it"
+    if row["verdict"] in (Verdict.CRASHED, Verdict.TIMED_OUT) and violated != [SURVIVAL]:
+        return "ended otherwise than its finding says"
+    return ""
+
+
+def _contradiction_of_others(row: Row, verdict: Verdict) -> str:
+    if row["checks_violated"] or row["n_reject"]:
+        return f"is said to be {verdict}, and its own columns say it deviates"
+    if verdict is Verdict.CONFORMS and not row["checks_judged"] and not row["reason"]:
+        return "is said to conform, and no check judged it, without a reason"
+    if verdict in SKIPPED and not row["reason"]:
+        return f"is said to be {verdict}, without a reason"
+    return ""
+
+
+def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mapping[str, str]]) -> str:
+    if row["verdict"] not in FAILED | {Verdict.WAIVED}:
+        return "names waivers, and violates nothing" if row["waivers"] else ""
+    covering = waivers.covering(row, environments.get(row["backend"], {}))
+    if (row["waivers"] or []) != covering and 0 <= (row["judged_at"] or -1) < MOST_TIME:  # of an earlier session
+        day = datetime.fromtimestamp(row["judged_at"], UTC).date()
+        covering = Waivers(waivers.all, day).covering(row, environments.get(row["backend"], {}))
+    if row["verdict"] == Verdict.WAIVED and not covering:
+        return "is said to be waived, and no waiver covers it"
+    if row["verdict"] != Verdict.WAIVED and covering:
+        return f"is covered by {', '.join(covering)}, but not waived"
+    return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"
