@@ -2,9 +2,10 @@
 
 With torch, or through aclnn by ctypes; besides numpy and `rejudge`, which lies beside it, it needs nothing. The file
 says which, and holds all of the call: arguments in their order, and the memory of every tensor, 0xFF bytes where no
-input is. ``--torch DEVICE`` or ``--library PATH`` (repeatable, in the order in which to load) make the same call
-elsewhere. Exits with 1 where the result deviates, a tensor came back with other strides, memory beside it was written,
-or the call was refused. A result is read through the tensor that the call was given, as its caller reads it.
+input is. With ``--plain`` these are zeros, and no guard bands lie around tensors. ``--torch DEVICE`` or ``--library
+PATH`` (repeatable, in the order in which to load) make the same call elsewhere. Exits with 1 where the result deviates,
+a tensor came back with other strides, memory beside it was written, or the call was refused. A result is read through
+the tensor that the call was given, as its caller reads it.
 """
 
 from __future__ import annotations
@@ -53,20 +54,27 @@ class RefusedError(Exception):
     """The implementation reported an error."""
 
 
-def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Memory:
+def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray], guard: int, fill: int) -> Memory:
     """Return every storage as the call gets it."""
-    memory = {name: np.full(tensor["bytes"] + 2 * GUARD, UNTOUCHED, np.uint8) for name, tensor in tensors.items()}
+    memory = {name: np.full(tensor["bytes"] + 2 * guard, fill, np.uint8) for name, tensor in tensors.items()}
     for name, content in memory.items():
         if (given := arrays.get(f"memory_{name}")) is not None:
-            content[GUARD:-GUARD] = given
+            content[guard : guard + len(given)] = given
     return memory
+
+
+def guard_of(tensor: Mapping[str, Any], memory: np.ndarray) -> int:
+    """Return how many bytes lie before a storage, and behind it."""
+    return (len(memory) - int(tensor["bytes"])) // 2
 
 
 def elements(tensor: Mapping[str, Any], memory: np.ndarray) -> np.ndarray:
     """View a storage as its tensor; bfloat16 as the upper halves of float32."""
     dtype = np.dtype({"bfloat16": "uint16"}.get(tensor["dtype"], tensor["dtype"]))
     strides = [stride * dtype.itemsize for stride in tensor["strides"]]
-    return np.ndarray(tensor["shape"], dtype, memory.data, GUARD + tensor["offset"] * dtype.itemsize, strides)
+    return np.ndarray(
+        tensor["shape"], dtype, memory.data, guard_of(tensor, memory) + tensor["offset"] * dtype.itemsize, strides
+    )
 
 
 def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -91,17 +99,18 @@ def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
 def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
     """Name where bytes changed that the call may not write: inputs, and what lies around them and outputs' elements."""
     for name, tensor in call["tensors"].items():
-        changed = before[name] != after[name]
+        changed, guard = before[name] != after[name], guard_of(tensor, before[name])
+        end = len(changed) - guard
         if name in call["outputs"]:
             size = elements(tensor, after[name]).itemsize
             belongs = np.zeros(len(changed) // size, bool)
-            first = GUARD // size + tensor["offset"]
+            first = guard // size + tensor["offset"]
             np.ndarray(tensor["shape"], bool, belongs.data, first, tensor["strides"])[...] = True
             if tensor["dtype"] == "int8":  # a mask has bytes of no published meaning
-                belongs[GUARD:-GUARD] = True
+                belongs[guard:end] = True
             changed &= ~np.repeat(belongs, size)
         if changed.any():
-            beyond = int(changed[:GUARD].sum() + changed[-GUARD:].sum())
+            beyond = int(changed[:guard].sum() + changed[end:].sum())
             where = f", {beyond} of them beyond its storage" if beyond else ""
             yield f"{int(changed.sum())} bytes of {name} that the call may not write were written{where}"
 
@@ -123,7 +132,9 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> tuple[Me
         name: storages[name]
         .view(getattr(torch, tensor["dtype"]))
         .as_strided(
-            tensor["shape"], tensor["strides"], tensor["offset"] + GUARD // getattr(torch, tensor["dtype"]).itemsize
+            tensor["shape"],
+            tensor["strides"],
+            tensor["offset"] + guard_of(tensor, memory[name]) // getattr(torch, tensor["dtype"]).itemsize,
         )
         for name, tensor in call["tensors"].items()
     }
@@ -205,8 +216,8 @@ def _int64s(numbers: Sequence[int]) -> ctypes.Array[c_int64]:
     return (c_int64 * len(numbers))(*numbers)
 
 
-def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) -> tuple[Memory, Strides]:
-    """Make the call through aclnn, in two phases."""
+def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str], fill: int) -> tuple[Memory, Strides]:
+    """Make the call through aclnn, in two phases; the workspace holds the byte ``fill``."""
     libraries, given = LoadedLibraries(paths), call["aclnn"]
     libraries.call("aclInit", None)
     libraries.call("aclrtSetDevice", c_int32(0))
@@ -216,26 +227,28 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str]) ->
     libraries.call("aclrtCreateStream", byref(stream))
     addresses = {name: libraries.upload(content) for name, content in memory.items()}
     tensors = {
-        name: libraries.tensor(given["tensors"][name], c_void_p((address.value or 0) + GUARD))
+        name: libraries.tensor(
+            given["tensors"][name], c_void_p((address.value or 0) + guard_of(call["tensors"][name], memory[name]))
+        )
         for name, address in addresses.items()
     }
     arguments = [libraries.argument(argument, tensors) for argument in given["arguments"]]
     size, executor = c_uint64(), c_void_p()
     libraries.call(f"{given['function']}GetWorkspaceSize", *arguments, byref(size), byref(executor))
-    workspace = libraries.upload(np.full(size.value, UNTOUCHED, np.uint8))
+    workspace = libraries.upload(np.full(size.value, fill, np.uint8))
     libraries.call(given["function"], workspace, size, executor, stream)
     libraries.call("aclrtSynchronizeStreamWithTimeout", stream, c_int32(TIMEOUT_MS))
     return {name: libraries.download(address, memory[name]) for name, address in addresses.items()}, {}
 
 
-def route(backend: str, device: str, paths: Sequence[str]) -> Callable[..., tuple[Memory, Strides]]:
+def route(backend: str, device: str, paths: Sequence[str], fill: int) -> Callable[..., tuple[Memory, Strides]]:
     """Choose how to make the call: as the arguments say, else as the backend did that left the evidence."""
     if not device and not paths and (backend in EAGER or backend.startswith("torch:")):
         device = backend[len("torch-") :]
     if device:
         return partial(call_torch, device=device)
     if paths or backend == "aclnn" or backend.startswith("emulator-"):
-        return partial(call_aclnn, paths=paths or USUAL)
+        return partial(call_aclnn, paths=paths or USUAL, fill=fill)
     raise CannotCallError(f"backend {backend!r} made the call: name another, by --torch DEVICE or --library PATH")
 
 
@@ -244,7 +257,9 @@ def main() -> int:
     parser.add_argument("evidence", help="file that the case left")
     parser.add_argument("--torch", metavar="DEVICE", default="", help="make the call with torch: cpu, cuda, npu")
     parser.add_argument("--library", metavar="PATH", action="append", default=[], help="library to load, repeatable")
+    parser.add_argument("--plain", action="store_true", help="lay nothing around the tensors, and zeros in outputs")
     given = parser.parse_args()
+    guard, fill = (0, 0) if given.plain else (GUARD, UNTOUCHED)
     arrays, meta = read(given.evidence)
     call = meta.get("call")
     try:
@@ -253,9 +268,9 @@ def main() -> int:
             raise CannotCallError(f"the case is too large for the file to hold its call: {line}")
         if call is None:
             raise CannotCallError("the file holds no call: let `poolproof replay --evidence` make it anew")
-        make = route(meta["backend"], given.torch, given.library)
+        make = route(meta["backend"], given.torch, given.library, fill)
         print(f"{call['operator']}: {json.dumps(call['aclnn']['arguments'])}", flush=True)
-        before = memory_before(call["tensors"], arrays)
+        before = memory_before(call["tensors"], arrays, guard, fill)
         after, strides = make(call, before)
     except CannotCallError as error:
         sys.exit(str(error))

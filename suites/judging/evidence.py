@@ -140,6 +140,15 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
     return "" if is_same_call else "makes another call than its case"
 
 
+def evidence_of_row(row: Row) -> tuple[Arrays, Meta] | None:
+    """Make the evidence of a judged case as if it had failed; None if its row does not tell all of its call."""
+    case = Case.from_json(str(row["case"]))
+    if is_too_large(case) or needs_producer(case) or not (models := _models(row, case, False)):
+        return None
+    arrays, meta = evidence_of(_recorded(case, {}, models[0]), (), case.api.outputs[0])
+    return (arrays, meta) if "call" in meta else None
+
+
 def _models(row: Row, case: Case, is_shrunk: bool) -> Sequence[AccumulationModel | ForwardRule]:
     """Return the models by one of which a call was judged; none of a forward of which that is not recorded."""
     text = None if is_shrunk else row["model"]

@@ -53,6 +53,7 @@ from poolproof.suites.plan.plans import Survey
 from poolproof.suites.plan.selection import planned_rows
 from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
+from poolproof.suites.verify.blind import call_blind
 
 _KEY = ("backend", "block", "case_id")
 _key = itemgetter(*_KEY)
@@ -253,9 +254,16 @@ def _verdict_text(row: Row) -> str:
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
 @click.option("--backend", type=BACKEND, help="Backend to judge on [default: those that the run names].")
 @library_options
+@click.option(
+    "--blind",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Make the calls of so many of them by a plain program as well, which no library can tell from another.",
+)
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
-def rerun(bundle: Path, number: int, backend: str | None, seed: int | None, timeout: float) -> None:
+def rerun(bundle: Path, number: int, backend: str | None, blind: int, seed: int | None, timeout: float) -> None:
     """Draw cases of a BUNDLE at random and judge them again on this machine.
 
     Exits with 0 when all verdicts agree, with 1 when one does not, with 2 when some could not be judged here. Backends
@@ -270,10 +278,14 @@ def rerun(bundle: Path, number: int, backend: str | None, seed: int | None, time
             given, what = list(_given_otherwise(digest, judged)), identity(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
-    _report(judged, seed, what, [*others, *given])
+    passing = [again.now for again in judged if again.now["verdict"] == Verdict.CONFORMS]
+    chosen = random.Random(seed).sample(passing, min(blind, len(passing)))
+    _report(judged, [*call_blind(chosen, timeout)], seed, what, [*others, *given])
 
 
-def _report(judged: Sequence[Rejudged], seed: int, what: str, others: Sequence[str]) -> NoReturn:
+def _report(
+    judged: Sequence[Rejudged], blind: Sequence[tuple[Row, str | None]], seed: int, what: str, others: Sequence[str]
+) -> NoReturn:
     """Print what differs, and exit with the overall verdict; ``what`` names the run in the bundle.
 
     Other bits are counted, but are no disagreement: another machine may add in another admissible order.
@@ -289,14 +301,20 @@ def _report(judged: Sequence[Rejudged], seed: int, what: str, others: Sequence[s
             out.print(Text(failure_text(again.now)), soft_wrap=True)
         elif again.before["verdict"] in FAILED:
             out.print(Text(f"  {replay_line(again.now)}"), soft_wrap=True)
+    otherwise = [(row, wrong) for row, wrong in blind if wrong]
+    for row, wrong in otherwise:
+        case = f"case {row['case_id']} of {row['operator']} conforms, but not in a plain program: {wrong}"
+        out.print(Text(without_commands(visible(case)), style="red"))
     unjudged = Counter(again.now["verdict"] for again in judged if again.now["verdict"] not in JUDGED)
-    overall = gravest({Overall.VIOLATES: differing, Overall.INCOMPLETE: unjudged})
+    overall = gravest({Overall.VIOLATES: [*differing, *otherwise], Overall.INCOMPLETE: unjudged})
     bits = sum(again.other_bits for again in judged)
     counts = f"{len(differing):,} with another verdict, {bits:,} with other bits"
     counts += "".join(f", {number:,} {word}" for word, number in sorted(unjudged.items()))
+    if called := sum(wrong is not None for _, wrong in blind):
+        counts += f"; {len(otherwise):,} of {count_of(called, 'plain call')} wrong"
     whole = f"{len(judged) - unjudged.total():,} of " if unjudged else ""
     words = f"{whole}{count_of(len(judged), 'case')} judged again, {counts}"
-    ended = "disagrees" if differing else "agrees" if not unjudged else "agrees as far as it was judged"
+    ended = "disagrees" if differing or otherwise else "agrees" if not unjudged else "agrees as far as it was judged"
     if unjudged.total() == len(judged):
         ended = "nothing was judged"
     for changed in ("backend", "library", "chip"):
