@@ -290,6 +290,7 @@ def test_the_commands(run: Path, bundle: Path, tmp_path: Path) -> None:
         ("conforms", "verdict is: violates; narrowed: "),
         ("no-waivers", "waivers in use are known"),
         ("plan=soak", "plan is smoke"),
+        ("isolated", "hosts without a wall are "),  # tests open a folder to backends
     ],
 )
 def test_a_bundle_that_stands_may_not_be_what_was_required(required: str, why: str, bundle: Path) -> None:

@@ -5,6 +5,7 @@ The verification of a bundle ends in it, and whoever signs a bundle signs it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -71,10 +72,14 @@ def identity(digest: Digest) -> str:
     return "; ".join([*digest.judged, f"plan {run['plan']}, seed {run['seed']}", f"on {host}", str(day)])
 
 
+_ISOLATED = re.compile(r"Landlock ([6-9]|[1-9]\d+)")
+
+
 def unmet(digest: Digest, requirement: str) -> str:
     """Say in what a run misses a requirement.
 
-    ``conforms`` and ``plan=NAME`` are of a whole plan; ``conforms-in-part`` of what was asked; or ``no-waivers``.
+    ``conforms`` and ``plan=NAME`` are of a whole plan; ``conforms-in-part`` of what was asked; ``no-waivers``; or
+    ``isolated``: every host was behind Landlock 6 or newer, and no folder was opened to it.
     """
     word, left = verdict_word(digest), digest.conclusion.narrowed
     left = left if is_narrowed(left) else ""
@@ -84,6 +89,10 @@ def unmet(digest: Digest, requirement: str) -> str:
     if requirement == "no-waivers":
         used = ", ".join(review.waiver.id for review in digest.used_waivers)
         return used and f"its waivers in use are {used}"
+    if requirement == "isolated":
+        walls = {name: environment.get("isolation", "not said") for name, environment in digest.run["backends"].items()}
+        open_ones = [f"{name} ({wall})" for name, wall in walls.items() if not _ISOLATED.fullmatch(wall)]
+        return ", ".join(open_ones) and f"its hosts without a wall are {', '.join(open_ones)}"
     if digest.run["plan"] != requirement.removeprefix("plan="):
         return f"its plan is {digest.run['plan']}"
     return left and f"it is {left}"

@@ -53,7 +53,7 @@ def _outcome(row: Row, folder: Path, seconds: float) -> str | None:
     except EvidenceError:
         return None
     words = shlex.split(lines[0])
-    variables = dict(found.groups() for word in words if (found := _ASSIGNMENT.fullmatch(word)))
+    variables = {found[1]: found[2] for word in words if (found := _ASSIGNMENT.fullmatch(word))}
     command = words[words.index("python") + 1 :]
     with TemporaryDirectory() as scratch:
         return _judged(command, _environment(variables) | {"TMPDIR": scratch}, seconds)

@@ -25,12 +25,12 @@ def _checked_fingerprint(_context: click.Context, _option: click.Parameter, valu
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
 
 
-_REQUIREMENTS = "conforms|conforms-in-part|no-waivers|plan=NAME"
+_REQUIREMENTS = "conforms|conforms-in-part|no-waivers|isolated|plan=NAME"
 
 
 def _checked_requirements(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Sequence[str]:
     for value in values:
-        if not re.fullmatch(r"conforms(-in-part)?|no-waivers|plan=\S+", value):
+        if not re.fullmatch(r"conforms(-in-part)?|no-waivers|isolated|plan=\S+", value):
             raise click.BadParameter(f"{value!r:.80} is none of {_REQUIREMENTS.replace('|', ', ')}.")
     return values
 
