@@ -41,7 +41,7 @@ DOORS = (
         "rerun.py",
         "command.py",
     ),
-    *("merge.py", "plan_rows.py", "verification.py"),
+    *("merge.py", "plan_rows.py", "row_verdicts.py", "verification.py"),
 )
 """Modules that may import whatever they mount."""
 
