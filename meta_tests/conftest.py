@@ -2,10 +2,12 @@
 
 import atexit
 import gc
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 
@@ -40,6 +42,11 @@ def derived_once(factory: pytest.TempPathFactory) -> Derive:
     return derived
 
 
+def pytest_configure() -> None:
+    """Let backends write where tests look for what they did."""
+    os.environ[landlock.WRITABLE_VARIABLE] = gettempdir()
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: looking through it for garbage again and again took a twentieth of all."""
     gc.collect()
@@ -48,10 +55,8 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Backends of `SUPPORT` can be imported, and write where tests look."""
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
-    monkeypatch.setenv(landlock.WRITABLE_VARIABLE, str(tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -20,6 +20,7 @@ from poolproof.references.operators import Operator
 from poolproof.references.sequences import Actions
 from poolproof.suites.cases.memory import ALIGNMENT
 from poolproof.suites.isolation.arena import allocate, shared_arena
+from poolproof.suites.isolation.landlock import WRITABLE_VARIABLE
 from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_outcome
 from poolproof.suites.isolation.supervision import Message
 from poolproof.suites.judging.faults import AdapterError
@@ -172,4 +173,6 @@ def adapter_error(said: Any) -> AdapterError:
     if not raised.type:
         return AdapterError(raised.text)
     text = " ".join(f"{raised.type}: {raised.text}".split()) if raised.text else raised.type
+    if raised.type == "PermissionError":
+        text += f"; a host may write in its TMPDIR and in the folders of {WRITABLE_VARIABLE}"
     return AdapterError(f"raised {text} ({raised.file}, line {raised.line}, in {raised.function})", raised.traceback)

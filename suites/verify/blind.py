@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from poolproof.backends.emulator.build import library
+from poolproof.references.optional import optional
 from poolproof.reports.rows.evidence import EvidenceError, Meta, call_lines, write_evidence, write_programs
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -62,7 +62,8 @@ def _outcome(row: Row, folder: Path, seconds: float) -> str | None:
 def _libraries(row: Row) -> list[object]:
     given = list(row.get("given") or ())
     named = [given[at + 1] for at, word in enumerate(given[:-1]) if word == "--aclnn-library"]
-    return [library()] if row["backend"].startswith("emulator-") else list(named)
+    is_emulated = row["backend"].startswith("emulator-")
+    return [optional("poolproof.backends.emulator.build:library")()] if is_emulated else list(named)
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:

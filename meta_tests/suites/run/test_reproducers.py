@@ -145,7 +145,9 @@ def test_a_failure_that_does_not_repeat_is_told_with_its_rate(flaky: Flaky, lots
 def test_replay_says_how_often_a_case_fails(tmp_path: Path, lots: str, said: str, status: int) -> None:
     (tmp_path / "lots").write_text(lots)
     given = f"--backend {BACKEND} --pythonpath {shlex.quote(str(SUPPORT))} --repeat 3"
-    ended = replay_pasted(f"LOTS=lots poolproof replay {given} {shlex.quote(CASE.to_json())}", tmp_path)
+    ended = replay_pasted(
+        f"LOTS=lots POOLPROOF_WRITABLE=. poolproof replay {given} {shlex.quote(CASE.to_json())}", tmp_path
+    )
     assert ended.returncode == status, ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[-1] == f"{said} on {BACKEND}"
     assert ("violates: " in ended.stdout) is bool(status)
