@@ -107,8 +107,8 @@ class RunFolder:
         self.record: dict[str, Any] = {}
         self.planned: Counter[str] = Counter()
         """Cases of each aspect that the run has to judge, before tests are selected."""
-        left = list(folder.iterdir()) if resumes and folder.is_dir() else [folder]
-        self.begins_anew = all(path.suffix == ".tmp" for path in left)
+        left = list(folder.iterdir()) if resumes and folder.is_dir() else []
+        self.begins_anew = resumes and folder.is_dir() and all(path.suffix == ".tmp" for path in left)
         """Whether there is nothing to resume, because a session died before it had written ``run.json``."""
         self._resumes = resumes = resumes and not self.begins_anew
         if resumes:
