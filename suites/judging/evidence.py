@@ -142,7 +142,10 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
 
 def evidence_of_row(row: Row) -> tuple[Arrays, Meta] | None:
     """Make the evidence of a judged case as if it had failed; None if its row does not tell all of its call."""
-    case = Case.from_json(str(row["case"]))
+    try:
+        case = Case.from_json(str(row["case"]))
+    except CaseError:  # a low-level call
+        return None
     if is_too_large(case) or needs_producer(case) or not (models := _models(row, case, False)):
         return None
     arrays, meta = evidence_of(_recorded(case, {}, models[0]), (), case.api.outputs[0])
