@@ -16,7 +16,7 @@ from poolproof.suites.run.sandbox import Sandbox
 LINES = {
     "references": 8_000,
     "backends": 6_000,
-    "suites": 16_500,
+    "suites": 17_000,
     "reports": 10_500,
     "meta_tests": 23_500,
     "studies": 2_000,

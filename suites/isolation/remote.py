@@ -158,6 +158,8 @@ class RemoteBackend(Backend):
         try:
             if "raised" in reply:
                 raise adapter_error(reply["raised"])
+            if "unavailable" in reply:
+                raise AdapterError(str(reply["unavailable"]))
             done = reply["done"]
             self._is_usable &= bool(done.get("usable", True))
             changes = read_changes(done.get("changed", []))

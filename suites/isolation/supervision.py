@@ -22,8 +22,9 @@ from typing import Any
 import msgspec
 
 from poolproof import backends, references
+from poolproof.backends.building import cache_folder
 from poolproof.backends.host.protocol import Channel, ProtocolError, to_frame
-from poolproof.backends.registry import python_of
+from poolproof.backends.registry import KERNELS, python_of
 from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.isolation import guardian, landlock
@@ -97,11 +98,10 @@ def launched(backend: str, control: int, arena: Arena, output: int) -> int:
     """Start a zygote that prints to ``output``; return the id of its guardian."""
     python = python_of(backend, os.environ) or sys.executable
     program = [str(PROGRAM), str(control), str(arena.descriptor), str(arena.size), _FOLDERS]
-    writable = os.pathsep.join([os.environ.get(landlock.WRITABLE_VARIABLE, ""), *map(os.path.expanduser, _WRITABLE)])
     alone = [sys.executable, "-I", "-S"]
     landlock.hide_memory()
     popen = Popen(
-        [*alone, guardian.__file__, str(os.getpid()), *alone, landlock.__file__, writable, python, *program],
+        [*alone, guardian.__file__, str(os.getpid()), *alone, landlock.__file__, _writable(backend), python, *program],
         pass_fds=[control, arena.descriptor],
         stdin=DEVNULL,
         stdout=output,
@@ -111,6 +111,14 @@ def launched(backend: str, control: int, arena: Arena, output: int) -> int:
     )
     popen.returncode = 0  # waited for by whoever ends it
     return popen.pid
+
+
+def _writable(backend: str) -> str:
+    """Name the folders that a host may write in; one of kernels also builds what `prepare` did not foresee."""
+    folders = [os.environ.get(landlock.WRITABLE_VARIABLE, ""), *map(os.path.expanduser, _WRITABLE)]
+    if backend.startswith(KERNELS):
+        folders.append(str(cache_folder("ascendc")))
+    return os.pathsep.join(folders)
 
 
 class Host:
