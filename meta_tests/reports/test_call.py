@@ -96,18 +96,22 @@ RIGHT = {
     "channels last": ("950", replace(PLAIN, layouts=NHWC)),
     "an empty batch": ("A2", replace(PLAIN, shape=(0, 3, 6, 8))),
     "half precision, torch": ("", EXPANDED),
+    "an empty batch, torch": ("", replace(EXPANDED, shape=(0, 3, 4, 5), layouts=())),
     "adaptive, torch": ("", ADAPTIVE),
 }
 
 
+@pytest.mark.parametrize("plain", [(), ("--plain",)], ids=["guarded", "plain"])
 @pytest.mark.parametrize(("product", "case"), RIGHT.values(), ids=RIGHT)
-def test_it_finds_nothing_where_nothing_is_wrong(tmp_path: Path, product: str, case: Case) -> None:
+def test_it_finds_nothing_where_nothing_is_wrong(
+    tmp_path: Path, product: str, case: Case, plain: tuple[str, ...]
+) -> None:
     if product:
         evidence = evidence_of(case, "aclnn", tmp_path, f"emulator-{product.lower()}")
-        ended = call(evidence, "--library", str(library()), POOLPROOF_EMULATOR_PRODUCT=product)
+        ended = call(evidence, "--library", str(library()), *plain, POOLPROOF_EMULATOR_PRODUCT=product)
     else:
         pytest.importorskip("torch")
-        ended = call(evidence_of(case, "torch-cpu", tmp_path))
+        ended = call(evidence_of(case, "torch-cpu", tmp_path), *plain)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines()[1].startswith("0 of ")
 

@@ -56,7 +56,8 @@ class RefusedError(Exception):
 
 def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray], guard: int, fill: int) -> Memory:
     """Return every storage as the call gets it."""
-    memory = {name: np.full(tensor["bytes"] + 2 * guard, fill, np.uint8) for name, tensor in tensors.items()}
+    sizes = {name: tensor["bytes"] + 2 * guard or 16 for name, tensor in tensors.items()}  # of 0 torch makes no view
+    memory = {name: np.full(size, fill, np.uint8) for name, size in sizes.items()}
     for name, content in memory.items():
         if (given := arrays.get(f"memory_{name}")) is not None:
             content[guard : guard + len(given)] = given

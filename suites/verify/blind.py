@@ -1,8 +1,8 @@
-"""Calls of passing cases by a plain program, which a library cannot tell from another caller's.
+"""Calls of passing cases by a plain program, for a library that computes correctly only where it is judged.
 
-A library could recognise a judged call and compute as it should only then: by poison in the outputs, guard bands,
-modules of its process, variables or threads. `call.py` with ``--plain`` has none of these. It judges what comes by the
-same intervals.
+A library can recognise the host: by poison in outputs, guard bands, modules of the process, variables or threads.
+`call.py` with ``--plain`` has none of these, and judges the result by the same intervals. A library that looks for
+`call.py` itself is not found.
 """
 
 from __future__ import annotations
@@ -12,76 +12,95 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from poolproof.backends.registry import python_of
 from poolproof.references.optional import optional
-from poolproof.reports.rows.evidence import EvidenceError, Meta, call_lines, write_evidence, write_programs
+from poolproof.reports.rows.evidence import Meta, call_lines, write_evidence, write_programs
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.isolation import landlock
 from poolproof.suites.judging.evidence import evidence_of_row
 
-_OWN_VARIABLES = re.compile(r"(?:POOLPROOF|PYTEST)_|(?:OMP_NUM_THREADS|PYTHONPATH)\Z")
-"""Variables by which the suite, or a test, could be recognised."""
+_OWN_VARIABLES = re.compile(r"(?:POOLPROOF|PYTEST)_|OMP_NUM_THREADS\Z")
+"""Variables of hosts and tests; the plain program gets those of them that the row names."""
+
+_CLAIMED = {"results", "memory_untouched"}
+"""Checks that judged a row of which `call.py` may hold strides and memory against the call."""
 
 _ASSIGNMENT = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
-def call_blind(rows: Sequence[Row], seconds: float) -> Iterator[tuple[Row, str | None]]:
-    """Make the calls of conforming rows once more, as many at a time as there are cores.
+@dataclass(frozen=True)
+class PlainCall:
+    """A call that a plain program made.
 
-    Yields each row with what is wrong with its call now, empty if nothing is, and None if it cannot be made: no plain
-    program makes calls of that backend, the case is too large, or its operands come from the backend itself.
+    ``wrong`` says what is wrong with the result, and ``failed`` why there is none to judge; empty if nothing is.
+    """
+
+    row: Row
+    wrong: str = ""
+    failed: str = ""
+
+
+def call_blind(rows: Iterable[Row], most: int, seconds: float) -> list[PlainCall]:
+    """Make the calls of the first conforming ``rows`` that a plain program can make, at most so many.
+
+    It makes none of a backend that is neither torch nor aclnn, of a case of more than a million elements, of one that
+    takes indices from the backend's own forward, or of one whose memory was not judged. One call may take so many
+    ``seconds``.
     """
     with TemporaryDirectory() as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         write_programs(Path(folder))
-        yield from zip(rows, pool.map(lambda row: _outcome(row, Path(folder), seconds), rows), strict=True)
+        return list(
+            pool.map(lambda each: _called(each[0], each[1], seconds), islice(_commands(rows, Path(folder)), most))
+        )
 
 
-def _outcome(row: Row, folder: Path, seconds: float) -> str | None:
-    evidence = folder / "evidence" / f"{row['case_id']}-{os.urandom(4).hex()}.npz"
-    lines = call_lines(str(folder / "evidence" / "call.py"), str(evidence), row, _libraries(row))
-    if row["verdict"] != Verdict.CONFORMS or not lines:
-        return None
-    if (made := evidence_of_row(row)) is None:
-        return None
-    try:
-        write_evidence(evidence, made[0], made[1] | Meta(backend=row["backend"]))
-    except EvidenceError:
-        return None
-    words = shlex.split(lines[0])
-    variables = {found[1]: found[2] for word in words if (found := _ASSIGNMENT.fullmatch(word))}
-    command = words[words.index("python") + 1 :]
-    with TemporaryDirectory() as scratch:
-        return _judged(command, _environment(variables) | {"TMPDIR": scratch}, seconds)
+def _commands(rows: Iterable[Row], folder: Path) -> Iterator[tuple[Row, list[str]]]:
+    """Write the evidence of each row that has any, and yield the words of the command that makes its call."""
+    for number, row in enumerate(rows):
+        evidence = folder / "evidence" / f"{number}.npz"
+        lines = call_lines(str(folder / "evidence" / "call.py"), str(evidence), row, _libraries(row))
+        if lines and _CLAIMED.issubset(row["checks_judged"] or ()) and (made := evidence_of_row(row)):
+            write_evidence(evidence, made[0], made[1] | Meta(backend=row["backend"]))
+            yield row, shlex.split(lines[0])
 
 
 def _libraries(row: Row) -> list[object]:
-    given = list(row.get("given") or ())
-    named = [given[at + 1] for at, word in enumerate(given[:-1]) if word == "--aclnn-library"]
-    is_emulated = row["backend"].startswith("emulator-")
-    return [optional("poolproof.backends.emulator.build:library")()] if is_emulated else list(named)
+    if row["backend"].startswith("emulator-"):
+        return [optional("poolproof.backends.emulator.build:library")()]
+    given = row.get("given") or ()
+    return [path for option, path in pairwise(given) if option == "--aclnn-library"]
 
 
-def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in os.environ.items() if not _OWN_VARIABLES.match(name)} | dict(variables)
-
-
-def _judged(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> str | None:
-    """Run the program behind the wall; return what it says is wrong."""
-    wall = [sys.executable, "-I", "-S", landlock.__file__, "", sys.executable]
-    try:
-        ended = subprocess.run(
-            [*wall, *command, "--plain"], capture_output=True, text=True, env=environment, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"gave no answer within {seconds:g} s"
+def _called(row: Row, words: Sequence[str], seconds: float) -> PlainCall:
+    """Run the program behind the wall, with the variables that the row was judged with."""
+    named = [*(row.get("given") or ()), *words]
+    variables = {found[1]: found[2] for word in named if (found := _ASSIGNMENT.fullmatch(word))}
+    python = python_of(row["backend"], os.environ) or sys.executable
+    command = [python, *words[words.index("python") + 1 :], "--plain"]
+    with TemporaryDirectory() as scratch:
+        environment = _environment() | variables | {"TMPDIR": scratch}
+        wall = [sys.executable, "-I", "-S", landlock.__file__, ""]
+        try:
+            ended = subprocess.run(
+                [*wall, *command], capture_output=True, text=True, env=environment, timeout=seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return PlainCall(row, wrong=f"gave no answer within {seconds:g} s")
     if ended.returncode < 0:
-        return f"ended by signal {-ended.returncode}"
-    said = ended.stdout.strip().splitlines()[1:]
+        return PlainCall(row, wrong=f"ended by signal {-ended.returncode}")
+    said = ended.stdout.strip().splitlines()[1:]  # the first line names the call
     if ended.returncode == 1 and said:
-        return "; ".join(said[:2])
-    return "" if ended.returncode == 0 else None
+        return PlainCall(row, wrong="; ".join(said[:2]))
+    last = (ended.stderr.strip().splitlines() or ["no output"])[-1]
+    return PlainCall(row, failed="" if ended.returncode == 0 else f"exit status {ended.returncode}: {last}")
+
+
+def _environment() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if not _OWN_VARIABLES.match(name)}

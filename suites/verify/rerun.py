@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 import click
 import pyarrow.compute as pc
+from rich.console import Console
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
@@ -53,7 +54,7 @@ from poolproof.suites.plan.plans import Survey
 from poolproof.suites.plan.selection import planned_rows
 from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
-from poolproof.suites.verify.blind import call_blind
+from poolproof.suites.verify.blind import PlainCall, call_blind
 
 _KEY = ("backend", "block", "case_id")
 _key = itemgetter(*_KEY)
@@ -259,7 +260,7 @@ def _verdict_text(row: Row) -> str:
     type=click.IntRange(0),
     default=10,
     show_default=True,
-    help="Make the calls of so many of them by a plain program as well, which no library can tell from another.",
+    help="Make this many passing calls by a plain program as well: no guard bands, no poison, nothing of poolproof.",
 )
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
@@ -279,12 +280,31 @@ def rerun(bundle: Path, number: int, backend: str | None, blind: int, seed: int 
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
     passing = [again.now for again in judged if again.now["verdict"] == Verdict.CONFORMS]
-    chosen = random.Random(seed).sample(passing, min(blind, len(passing)))
-    _report(judged, [*call_blind(chosen, timeout)], seed, what, [*others, *given])
+    random.Random(seed).shuffle(passing)
+    _report(judged, call_blind(passing, blind, timeout), seed, what, [*others, *given])
+
+
+_ENDED = {Overall.VIOLATES: "disagrees", Overall.INCOMPLETE: "agrees as far as it was judged"}
+
+
+def _show_plain(out: Console, calls: Sequence[PlainCall]) -> None:
+    """Print the calls of a plain program that went wrong, or came to nothing."""
+    for call in calls:
+        how = f"but not in a plain program: {call.wrong}" if call.wrong else f"no plain program calls it: {call.failed}"
+        case = f"case {call.row['case_id']} of {call.row['operator']} conforms, {how}"
+        out.print(Text(without_commands(visible(case)), style="red" if call.wrong else "yellow"), soft_wrap=True)
+
+
+def _plain_text(judged: Sequence[Rejudged], plain: Sequence[PlainCall]) -> str:
+    """Count the calls of a plain program, as the end of a clause; empty if nothing passed that it could call."""
+    if plain:
+        wrong, failed = sum(bool(call.wrong) for call in plain), sum(bool(call.failed) for call in plain)
+        return f"; {wrong:,} of {count_of(len(plain), 'plain call')} wrong, {failed:,} failed"
+    return "; no plain call" if any(again.now["verdict"] == Verdict.CONFORMS for again in judged) else ""
 
 
 def _report(
-    judged: Sequence[Rejudged], blind: Sequence[tuple[Row, str | None]], seed: int, what: str, others: Sequence[str]
+    judged: Sequence[Rejudged], plain: Sequence[PlainCall], seed: int, what: str, others: Sequence[str]
 ) -> NoReturn:
     """Print what differs, and exit with the overall verdict; ``what`` names the run in the bundle.
 
@@ -301,20 +321,23 @@ def _report(
             out.print(Text(failure_text(again.now)), soft_wrap=True)
         elif again.before["verdict"] in FAILED:
             out.print(Text(f"  {replay_line(again.now)}"), soft_wrap=True)
-    otherwise = [(row, wrong) for row, wrong in blind if wrong]
-    for row, wrong in otherwise:
-        case = f"case {row['case_id']} of {row['operator']} conforms, but not in a plain program: {wrong}"
-        out.print(Text(without_commands(visible(case)), style="red"))
+    wrong, failed = [call for call in plain if call.wrong], [call for call in plain if call.failed]
+    _show_plain(out, [*wrong, *failed])
     unjudged = Counter(again.now["verdict"] for again in judged if again.now["verdict"] not in JUDGED)
-    overall = gravest({Overall.VIOLATES: [*differing, *otherwise], Overall.INCOMPLETE: unjudged})
+    overall = gravest({Overall.VIOLATES: [*differing, *wrong], Overall.INCOMPLETE: [*unjudged, *failed]})
     bits = sum(again.other_bits for again in judged)
     counts = f"{len(differing):,} with another verdict, {bits:,} with other bits"
     counts += "".join(f", {number:,} {word}" for word, number in sorted(unjudged.items()))
-    if called := sum(wrong is not None for _, wrong in blind):
-        counts += f"; {len(otherwise):,} of {count_of(called, 'plain call')} wrong"
+    counts += _plain_text(judged, plain)
     whole = f"{len(judged) - unjudged.total():,} of " if unjudged else ""
     words = f"{whole}{count_of(len(judged), 'case')} judged again, {counts}"
-    ended = "disagrees" if differing or otherwise else "agrees" if not unjudged else "agrees as far as it was judged"
+    ended = (
+        "disagrees"
+        if differing or wrong
+        else "agrees"
+        if not (unjudged or failed)
+        else "agrees as far as it was judged"
+    )
     if unjudged.total() == len(judged):
         ended = "nothing was judged"
     for changed in ("backend", "library", "chip"):
