@@ -66,9 +66,19 @@ def _commands(rows: Iterable[Row], folder: Path) -> Iterator[tuple[Row, list[str
     for number, row in enumerate(rows):
         evidence = folder / "evidence" / f"{number}.npz"
         lines = call_lines(str(folder / "evidence" / "call.py"), str(evidence), row, _libraries(row))
-        if lines and _CLAIMED.issubset(row["checks_judged"] or ()) and (made := evidence_of_row(row)):
+        if (
+            lines
+            and _CLAIMED.issubset(row["checks_judged"] or ())
+            and (made := evidence_of_row(row))
+            and _is_made_by(row, made[1])
+        ):
             write_evidence(evidence, made[0], made[1] | Meta(backend=row["backend"]))
             yield row, shlex.split(lines[0])
+
+
+def _is_made_by(row: Row, meta: Meta) -> bool:
+    """Tell whether `call.py` has the function that the backend calls: torch's have no name for a mask."""
+    return not row["backend"].startswith("torch") or meta["call"]["torch"] is not None
 
 
 def _libraries(row: Row) -> list[object]:
