@@ -8,7 +8,6 @@ replays it. A bundle names no code to run: its backends are those that are insta
 
 from __future__ import annotations
 
-import operator
 import random
 import secrets
 import shlex
@@ -69,10 +68,9 @@ _OF_CALL = (
 """Columns that follow from the bits of an output; from call and backend, together with the model; from the call."""
 
 _NEAR = 1e-6
-_ROOM = 1 + _NEAR
 """How far apart statistics of equal bits may be: parts of a sum are added in an order that depends on the machine."""
 
-NOT_COMPARED = "times, findings, smaller cases and, where bits differ, statistics below their bounds"
+NOT_COMPARED = "times, findings, smaller cases and, where bits differ, statistics"
 
 
 @dataclass(frozen=True)
@@ -183,8 +181,7 @@ def _comparable(before: Row, now: Row) -> Row:
 def _difference(before: Row, now: Row) -> str:
     """Say in what a row differs from that of the bundle.
 
-    What follows from the call is equal; of equal bits and one model statistics are, too; of other bits they are within
-    their bounds.
+    What follows from the call is equal; of equal bits and one model statistics are, too.
     """
     there, here = _verdict_text(before), _verdict_text(now)
     if now["verdict"] not in JUDGED or (before["verdict"] not in JUDGED and now["verdict"] not in FAILED):
@@ -204,9 +201,6 @@ def _difference(before: Row, now: Row) -> str:
         return different and f"{different}, of the same bits"
     if before["output_digest"] is None or now.get("output_digest") is None:
         return f"output_digest is {before['output_digest']} in the bundle, {now.get('output_digest')} here"
-    errors, bounds = before["k_error"] or (), now.get("k_bound") or ()
-    if before["verdict"] == Verdict.CONFORMS and any(map(operator.gt, errors, (bound * _ROOM for bound in bounds))):
-        return f"k_error is {errors} in the bundle, and at most {bounds} is admissible"
     return ""
 
 
