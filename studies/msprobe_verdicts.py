@@ -12,6 +12,7 @@ import csv
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -106,6 +107,8 @@ def theirs(tensors: list[Made], folder: Path) -> dict[tuple[str, str], list[str]
 def main(package: str | None) -> None:
     sys.path[:0] = [package] if package else []
     os.environ["MSPROBE_LOG_LEVEL"] = "3"  # errors only
+    if find_spec("msprobe") is None:
+        raise click.UsageError("msprobe is not there: pip install mindstudio-probe==26.2.0, or name its --package")
     tensors = list(made(np.random.default_rng(1)))
     mine = [ours(tensor) for tensor in tensors]
     with TemporaryDirectory() as scratch:

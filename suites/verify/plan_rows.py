@@ -56,7 +56,7 @@ class _Task:
 
     @property
     def rows(self) -> int:
-        return sum(owed.count for owed in self.planned.values())
+        return sum(expected.count for expected in self.planned.values())
 
 
 Problems = tuple[list[str], list[str]]
@@ -85,8 +85,8 @@ class _Holder:
                 key = row["backend"], row["block"] or ""
                 if key in task.planned:
                     found[key].append(row)
-        for key, owed in task.planned.items():
-            planned += _differences(_place(key), owed.rows(), found[key])
+        for key, expected in task.planned.items():
+            planned += _differences(_place(key), expected.rows(), found[key])
         return own, planned
 
     def _known_problems(self, rows: Sequence[Row]) -> Iterator[str]:
@@ -107,12 +107,12 @@ def row_problems(digest: Digest, is_known: bool) -> Problems:
         planned += _plan_problems(run)
         drawn = planned_rows(run, recorded)
         planned += [f"{_place(key)} is not part of the plan" for key in recorded.keys() - drawn.keys()]
-        for key, owed in drawn.items():
-            if (lacking := owed.count - recorded[key]) > 0:
+        for key, expected in drawn.items():
+            if (lacking := expected.count - recorded[key]) > 0:
                 planned.append(
-                    f"{_place(key)}: {lacking:,} of {count_of(owed.count, 'case')} was planned and has no row"
+                    f"{_place(key)}: {lacking:,} of {count_of(expected.count, 'case')} was planned and has no row"
                 )
-        drawn = {key: owed for key, owed in drawn.items() if 0 < owed.count <= recorded[key]}
+        drawn = {key: expected for key, expected in drawn.items() if 0 < expected.count <= recorded[key]}
     for of_rows, of_plan in _held(_Holder(run, is_known), list(_tasks(places, drawn))):
         own += of_rows
         planned += of_plan
