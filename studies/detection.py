@@ -37,7 +37,7 @@ from poolproof.references.standards.ttk import CloseShare
 from poolproof.score.hunt import HONEST, backend_name, in_processes
 from poolproof.score.questions import rounds
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.isolation.survey import survey
 from poolproof.suites.judging.case_question import CaseQuestion
@@ -249,7 +249,7 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
     rejected: Rejected = {name: set() for name in _columns(OUR_CASES)}
     for number, case in enumerate(cases):
         operands = make_operands(case)
-        call = allocate(operands, POISONS[0])
+        call = allocate(operands)
         if backend.run(call).status is not Status.COMPLETED:
             continue
         allowed = (
@@ -267,7 +267,9 @@ def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool
 
 def _passes(backend: Backend, peer: Peer, case: Case) -> bool:
     operands = make_operands(case)
-    call = allocate(operands, POISONS[0] if peer.poisons else 0)
+    call = allocate(operands)
+    for name in () if peer.poisons else call.operator.outputs:
+        call.tensors[name].array.fill(0)
     if backend.run(call).status is not Status.COMPLETED:
         return refusal(backend, case, call) is not None
     return peer.standard.judge(_deviations(operands, call)) is not False

@@ -36,7 +36,7 @@ from poolproof.backends.registry import create, prepare
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging.expected import unsupported
 
@@ -91,7 +91,7 @@ def compute(product: str, rows: list[dict[str, Any]], defects: str, from_sources
         operands = make_operands(case)
         gradient = operands.gradient.copy()
         gradient[np.isnan(gradient)] = np.nan  # those that were recorded had no payloads
-        call = allocate(replace(operands, gradient=gradient), POISONS[0])
+        call = allocate(replace(operands, gradient=gradient))
         if not from_sources and unsupported(backend, case.api, case.dtype, case.index_dtype) is not None:
             call = lifted(call)
         outcome = backend.run(call)

@@ -59,11 +59,11 @@ DETERMINISTIC_CALL = """
 import sys
 from poolproof.backends.registry import create
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.memory import POISONS, allocate
+from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
 backend = create("torch-cpu")
 case = Case.from_json('{"operator":"AdaptiveMaxPool2d","shape":[1,2,2],"output_size":[1,1],"deterministic":true}')
-print(backend.run(allocate(make_operands(case), POISONS[0])).status)
+print(backend.run(allocate(make_operands(case))).status)
 print(sys.modules["torch"].are_deterministic_algorithms_enabled(), {"sympy", "torch._inductor"} & set(sys.modules))
 """
 

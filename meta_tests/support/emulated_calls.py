@@ -12,7 +12,7 @@ _NAMES = {"grad_output": "gradOutput", "grad_input": "gradInput"}
 def prepared_case(emulator: Emulator, case: Case) -> PreparedCall:
     """The case's call, its operands on the device."""
     operator, views = case.api, {}
-    for name, tensor in allocate(make_operands(case), 0).tensors.items():
+    for name, tensor in allocate(make_operands(case)).tensors.items():
         storage = tensor.storage.copy().view(tensor.dtype)
         views[_NAMES.get(name, name)] = View(storage, tensor.shape, tensor.strides, tensor.offset)
     passed = operator.passed(case.attributes)

@@ -19,19 +19,24 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Call, Tensor
 from poolproof.references.layouts import BITS, Form, MemoryLayout
+from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import CaseOperands
 
 GUARD_BYTES = 512
-"""Length of a guard band; a multiple of every alignment a kernel might write in."""
+"""Shortest length of a guard band; a multiple of every alignment a kernel might write in."""
 
 SHIFT_BYTES = 64
-"""By how much repetitions move their tensors: what the memory page guarantees of an address, and no more."""
+"""By how much calls made again move their tensors: what the memory page guarantees of an address, and no more."""
 
 ALIGNMENT = 64
 """Alignment of tensors in bytes, as the allocators of frameworks guarantee it."""
 
-POISONS = (0xFF, 0x5A)
-"""Two byte patterns for memory nobody has written: a NaN (or -1) and a finite value in every dtype."""
+POISONS = ((0xFF, 0x5A), (0xFF, 0x00), (0x5A, 0xFF))
+"""Pairs of bytes for memory nobody has written: for a call, and for the same call made again.
+
+One of a pair is a NaN (or -1) in every dtype, the other a finite value. Zeros are what callers often give; they come
+second, because a refused call that clears its outputs is to be seen.
+"""
 
 TEMPTING = 1000.0
 """The gradient behind grad_output for those who read on: finite in every dtype, and larger than rounding."""
@@ -57,21 +62,20 @@ SMALL = 1 << 16
 
 def allocate(
     operands: CaseOperands,
-    poison: int,
     layouts: Mapping[str, MemoryLayout] | None = None,
     index_dtype: str | None = None,
-    shift: int = 0,
-    tempting: bool = False,
+    again: bool = False,
 ) -> Call:
     """Place a call in fresh memory: inputs filled, their gaps and guard bands and the outputs poisoned.
 
-    ``layouts`` and ``index_dtype`` replace the case's own. ``shift`` moves every storage by that many `SHIFT_BYTES`.
-    ``tempting`` puts legal indices and large finite gradients behind the tensors of a backward: who reads on finds
-    something to add. What indices point past the last plane is fenced in, behind the guard band. Outputs come first in
-    memory: they live longer than the inputs of most runs, and an arena takes back what lies behind them.
+    ``layouts`` and ``index_dtype`` replace the case's own. Poison and length of guard bands depend on the case. A call
+    made ``again`` has other poison, its storages lie `SHIFT_BYTES` further, and legal indices and large finite
+    gradients lie behind the tensors of a backward: who reads on finds something to add. What indices point past the
+    last plane is fenced in, behind the guard band. Outputs come first in memory: they live longer than the inputs of
+    most runs, and an arena takes back what lies behind them.
     """
     case, beyond = operands.case, operands.elements_past_end
-    guard = GUARD_BYTES + shift * SHIFT_BYTES
+    poison, guard = poisons(case)[again], _guard(case) + again * SHIFT_BYTES
     forms = case.forms
     if layouts is not None or index_dtype is not None:
         forms = case.forms_in(case.laid_out if layouts is None else layouts, index_dtype or case.index_dtype)
@@ -81,11 +85,20 @@ def allocate(
     for name, output in outputs.items():
         output.array.view(forms[name].bits).fill(_pattern(poison, output.dtype.itemsize))
     tensors = {name: _input(forms[name], operands, name, poison, guard, take) for name in case.api.inputs} | outputs
-    if tempting and case.api.is_backward and not case.has_bit_mask and not beyond:
+    if again and case.api.is_backward and not case.has_bit_mask and not beyond:
         _elements_behind(tensors["grad_output"])[...] = TEMPTING
         places, step = _elements_behind(tensors["indices"]), max(1, case.plane_size // 61)
         places[...] = case.plane_size - 1 - np.arange(len(places)) % -(-case.plane_size // step) * step
     return Call(case.api, case.attributes, tensors, case.deterministic)
+
+
+def poisons(case: Case) -> tuple[int, int]:
+    """Return the bytes that fill the memory of a call, and of the same call made again."""
+    return POISONS[case.seed % len(POISONS)]
+
+
+def _guard(case: Case) -> int:
+    return GUARD_BYTES * (1 + case.seed // len(POISONS) % 2)
 
 
 def _in_one_piece(sizes: Sequence[int]) -> Allocator:
@@ -97,9 +110,10 @@ def _in_one_piece(sizes: Sequence[int]) -> Allocator:
     return lambda size, _: piece[(start := next(left)) : start + size]
 
 
-def rebuild_input(operands: CaseOperands, name: str, poison: int) -> Tensor:
+def rebuild_input(operands: CaseOperands, name: str) -> Tensor:
     """Make an input of `allocate` once more: what its memory held before the call."""
-    return _input(operands.case.forms[name], operands, name, poison, GUARD_BYTES, _own_memory)
+    case = operands.case
+    return _input(case.forms[name], operands, name, poisons(case)[0], _guard(case), _own_memory)
 
 
 def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
@@ -115,7 +129,8 @@ def as_bits(elements: NDArray) -> NDArray:
 def written_text(call: Call) -> str:
     """How many elements of its outputs a call has written, in words."""
     outputs = {name: call.tensors[name].array for name in call.operator.outputs}
-    left = {name: sum(int(holds_poison(array, poison).sum()) for poison in POISONS) for name, array in outputs.items()}
+    poison = int(call.tensors[call.operator.inputs[0]].buffer[0])
+    left = {name: int(holds_poison(array, poison).sum()) for name, array in outputs.items()}
     return ", ".join(f"{array.size - left[name]} of {array.size} elements of {name}" for name, array in outputs.items())
 
 

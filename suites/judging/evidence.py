@@ -30,7 +30,7 @@ from poolproof.reports.rows.evidence import (
 from poolproof.reports.rows.rejudge import LATTICE, NAN
 from poolproof.reports.rows.schema import Row
 from poolproof.suites.cases.case import Case, CaseError
-from poolproof.suites.cases.memory import POISONS, allocate, guard_and_gap_mask
+from poolproof.suites.cases.memory import allocate, guard_and_gap_mask
 from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.cases.varying import needs_producer
 from poolproof.suites.judging.comparing import is_written_out_of_bounds, out_of_bounds_writes
@@ -213,7 +213,7 @@ def evidence_of(trial: Trial, findings: Sequence[Finding], tensor: str = "") -> 
             is_element = ~guard_and_gap_mask(tensors[name])
             arrays["written"] = np.where(is_element, 1, 2 * out_of_bounds_writes(tensors[name])).astype(np.uint8)
             meta["written"] = name
-    call = allocate(trial.operands, POISONS[0])
+    call = allocate(trial.operands)
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
     if max(storage.nbytes for storage in memory.values()) > MAX_ARRAY:  # of a mask of large windows
         return arrays, meta | Meta(case=case.to_json())

@@ -26,7 +26,7 @@ from poolproof.references.sequences import Actions, calls_in
 from poolproof.references.summary import Summary, summarise
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.memory import POISONS, SMALL, allocate
+from poolproof.suites.cases.memory import SMALL, allocate
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.cases.varying import needs_producer, producers
 from poolproof.suites.judging.cells import CellChunks
@@ -116,10 +116,10 @@ class Trial:
         """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
 
         def sums_of(operands: CaseOperands) -> Float64 | None:
-            run = ExecutedCall(call := allocate(operands, POISONS[0]), self.backend.run(call))
+            run = ExecutedCall(call := allocate(operands), self.backend.run(call))
             return run.output("grad_input").astype(np.float64) if run.outcome.status is Status.COMPLETED else None
 
-        call = allocate(operands, POISONS[0])
+        call = allocate(operands)
         rule = self.backend.forward_rule(call)
         if not rule.leaves_open:
             indices = forward_indices(operands.planes, self.case.axes, rule)
@@ -143,7 +143,7 @@ class Trial:
         Variations of it that checks need anyway are called along with it if the inputs are small: to ask a host takes
         longer than they do.
         """
-        call = allocate(self.operands, POISONS[0])
+        call = allocate(self.operands)
         is_small = all(len(call.tensors[name].buffer) <= SMALL for name in call.operator.inputs)
         foreseen = list(self._needed_variations()) if is_small else []
         varied = [self._varied(key) for key in foreseen]
@@ -294,7 +294,7 @@ class Trial:
     def after(self, cases: Sequence[Case]) -> ExecutedCall:
         """Make the call once more, after calls of other cases, whatever comes of those."""
         for case in cases:
-            self.backend.run(allocate(make_operands(case), POISONS[0]))
+            self.backend.run(allocate(make_operands(case)))
         run = ExecutedCall(call := self.new_call(), self.backend.run(call))
         return self._completed(run, "made after other calls", is_same=True)
 
@@ -307,7 +307,7 @@ class Trial:
         layouts = {name: self.case.layout(name) for name in self.case.api.tensors}
         if layouts["indices"].repeats_elements:
             layouts["indices"] = CONTIGUOUS
-        run = ExecutedCall(call := allocate(operands, POISONS[0], layouts=layouts), self.backend.run(call))
+        run = ExecutedCall(call := allocate(operands, layouts=layouts), self.backend.run(call))
         return self._completed(run, "given the indices of its own forward"), operands
 
     def producing(self, what: str) -> Trial:
@@ -351,15 +351,14 @@ class Trial:
     def _varied(self, key: _Variation) -> Call:
         match key:
             case "repeat", number:
-                is_odd = number % 2
-                return allocate(self.operands, POISONS[is_odd], shift=is_odd, tempting=bool(is_odd))
+                return allocate(self.operands, again=bool(number % 2))
             case "layouts", _:
-                return allocate(self.operands, POISONS[0], layouts={})
+                return allocate(self.operands, layouts={})
             case "index_dtype", index_dtype:
-                return allocate(self.operands, POISONS[0], index_dtype=index_dtype)
+                return allocate(self.operands, index_dtype=index_dtype)
             case _, exponent:
-                return allocate(self.operands.scaled(exponent), POISONS[0])
+                return allocate(self.operands.scaled(exponent))
 
     def new_call(self) -> Call:
         """Place the case as it is in memory filled with the first poison."""
-        return allocate(self.operands, POISONS[0])
+        return allocate(self.operands)

@@ -15,7 +15,7 @@ from poolproof.references.layouts import LAYOUTS, TAGS, MemoryLayout
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.memory import GAP_FILL, POISONS, allocate, guard_and_gap_mask, holds_poison
+from poolproof.suites.cases.memory import GAP_FILL, allocate, guard_and_gap_mask, holds_poison, poisons
 from poolproof.suites.cases.operands import CaseOperands, make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks.memory import inputs_untouched
@@ -35,7 +35,7 @@ def laid_out(layout: str) -> CaseOperands:
 
 
 def output(layout: str) -> Tensor:
-    tensor = allocate(laid_out(layout), POISONS[0]).tensors["grad_input"]
+    tensor = allocate(laid_out(layout)).tensors["grad_input"]
     tensor.array[...] = 0
     return tensor
 
@@ -57,8 +57,9 @@ def test_a_byte_outside_the_elements_is_told_from_one_of_them(layout: str) -> No
 
 @pytest.mark.parametrize("layout", OF_OUTPUTS)
 def test_poison_is_in_the_elements_and_nowhere_else(layout: str) -> None:
-    for poison in POISONS:
-        tensor = allocate(laid_out(layout), poison).tensors["grad_input"]
+    laid = laid_out(layout)
+    for again, poison in enumerate(poisons(laid.case)):
+        tensor = allocate(laid, again=bool(again)).tensors["grad_input"]
         outside = guard_and_gap_mask(tensor)
         assert (tensor.buffer[outside] == GAP_FILL).all() and (tensor.buffer[~outside] == poison).all()
         assert holds_poison(tensor.array, poison).all()
@@ -177,8 +178,8 @@ def test_elements_that_share_memory_have_the_value_of_the_first_of_them(name: st
     case = Case.of("MaxPool3dWithArgmaxBackward", indices="in_window", **windows)
     if not MemoryLayout(name).shares_along(case.sharing(tensor)):
         pytest.skip("windows of a plane share no index")
-    drawn = allocate(make_operands(case), POISONS[0]).tensors[tensor].array
-    held = allocate(make_operands(replace(case, layouts=((tensor, name),))), POISONS[0]).tensors[tensor]
+    drawn = allocate(make_operands(case)).tensors[tensor].array
+    held = allocate(make_operands(replace(case, layouts=((tensor, name),)))).tensors[tensor]
     first: dict[int, Any] = {}
     for element in np.ndindex(*held.shape):
         first.setdefault(int(np.dot(element, held.strides)), drawn[element])

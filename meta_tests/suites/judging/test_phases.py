@@ -231,7 +231,7 @@ def test_a_lack_of_memory_and_a_null_pointer_are_no_answers(code: int, status: i
         raise AclError("aclrtSetSysParamOpt", code)
 
     device: Any = SimpleNamespace(set_deterministic=fails)
-    call = allocate(make_operands(Case.smallest(OPERATOR)), 0)
+    call = allocate(make_operands(Case.smallest(OPERATOR)))
     assert run_sequence(device, {}, ASKED[0].actions, [call]).status == status
 
 

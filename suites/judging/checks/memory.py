@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,10 +16,10 @@ from poolproof.backends.host.protocol import FIRST_CALL
 from poolproof.references.sequences import REFUSED
 from poolproof.suites.cases.memory import (
     GAP_FILL,
-    POISONS,
     has_intact_guards,
     holds_poison,
     lies_outside,
+    poisons,
     rebuild_input,
 )
 from poolproof.suites.judging.checks.registry import check
@@ -63,16 +64,17 @@ def written(trial: Trial) -> Mismatch | None:
         if trial.equals_baseline(trial.repetition(), name):
             continue  # of which an element that kept its poison, another one each time, has none
         outputs = [trial.case.known(name, run.output(name)) for run in (trial.baseline, trial.repetition())]
-        if anywhere(_unwritten, *outputs):
-            unwritten = _unwritten(*outputs)
+        unwritten_of = partial(_unwritten, poisons(trial.case))
+        if anywhere(unwritten_of, *outputs):
+            unwritten = unwritten_of(*outputs)
             element = first_element(unwritten)
             before = "what was in memory before the call"
             return mismatch(element_text(name, element), before, "a result", wrong=unwritten, element=element)
     return None
 
 
-def _unwritten(first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]:
-    return holds_poison(first, POISONS[0]) & holds_poison(repeated, POISONS[1])
+def _unwritten(bytes_: tuple[int, int], first: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.bool_]:
+    return holds_poison(first, bytes_[0]) & holds_poison(repeated, bytes_[1])
 
 
 @check("inputs are left as they were")
@@ -81,7 +83,7 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
         if _holds_operands(trial, name):
             continue
         tensor = trial.baseline.call.tensors[name]
-        before = rebuild_input(trial.operands, name, POISONS[0]).buffer
+        before = rebuild_input(trial.operands, name).buffer
         if anywhere(np.not_equal, tensor.buffer, before):
             return changed_bytes(name, tensor, before, tensor.buffer != before, "as before the call")
     return None
@@ -91,7 +93,7 @@ def _holds_operands(trial: Trial, name: str) -> bool:
     """Tell whether an input of numbers without gaps is as it was; of no other, to be rebuilt, that is told."""
     filled = {"self": trial.operands.values, "grad_output": trial.operands.gradient}.get(name)
     tensor = trial.baseline.call.tensors[name]
-    if filled is None or not (trial.case.forms[name].is_dense and has_intact_guards(tensor, POISONS[0])):
+    if filled is None or not (trial.case.forms[name].is_dense and has_intact_guards(tensor, poisons(trial.case)[0])):
         return False
     return are_same_bits(tensor.array, filled)
 
@@ -106,15 +108,16 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
     tensor = trial.baseline.call.tensors[outputs[0]]
     before = np.broadcast_to(np.uint8(GAP_FILL), tensor.buffer.shape)
     reason = "as before the call: it belongs to no element"
+    poison = poisons(trial.case)[0]
     found = changed_bytes(outputs[0], tensor, before, out_of_bounds_writes(tensor), reason)
     all_outputs = (trial.baseline.call.tensors[name] for name in trial.case.api.outputs)
-    return replace(found, accounted=all(map(_has_place_for_all, all_outputs)))
+    return replace(found, accounted=all(_has_place_for_all(output, poison) for output in all_outputs))
 
 
-def _has_place_for_all(tensor: Tensor) -> bool:
+def _has_place_for_all(tensor: Tensor, poison: int) -> bool:
     """Tell whether nothing was written beyond the storage of an output, and in it as many places as it has elements."""
     in_gaps = lies_outside(tensor) & ~holds_poison(tensor.buffer.view(tensor.dtype), GAP_FILL)
-    is_left = holds_poison(tensor.array, POISONS[0])
+    is_left = holds_poison(tensor.array, poison)
     return has_intact_guards(tensor, GAP_FILL) and bool(np.count_nonzero(in_gaps) >= np.count_nonzero(is_left))
 
 
