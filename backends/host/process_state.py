@@ -127,7 +127,7 @@ class ProcessState:
             _LIBC.setlocale(locale.LC_ALL, None),
             os.pread(self._limits, 4096, 0),
             int(status[threads + 9 : status.find(b"\n", threads)]),
-            _count_children() if has_children else 0,
+            (len(child_processes()) or 1) if has_children else 0,
         )
 
     def _keep(self, state: tuple[Any, ...]) -> None:
@@ -185,7 +185,7 @@ def _signal_names(mask: bytes) -> str:
     return ", ".join(names.get(number, str(number)) for number in numbers if number not in _LIBRARY_SIGNALS) or "none"
 
 
-def _count_children() -> int:
-    """How many there are; 1 where the system does not list them."""
-    lists = [path.read_bytes().split() for path in Path("/proc/self/task").glob("*/children")]
-    return sum(map(len, lists)) or 1
+def child_processes() -> set[int]:
+    """Their ids; none where the system does not list them."""
+    lists = (path.read_text().split() for path in Path("/proc/self/task").glob("*/children"))
+    return {int(pid) for pids in lists for pid in pids}

@@ -23,7 +23,7 @@ import numpy as np
 from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Attempt, Backend, BackendUnavailable, Call, SequenceResult, Status, UnknownBackend
 from poolproof.backends.host import protocol
-from poolproof.backends.host.process_state import ProcessState, allocated_bytes
+from poolproof.backends.host.process_state import ProcessState, allocated_bytes, child_processes
 from poolproof.backends.host.protocol import Channel, Description, Raised
 from poolproof.backends.registry import ATTRIBUTES, create
 from poolproof.references.contract.call import ContractCall
@@ -36,7 +36,7 @@ Record = dict[str, Any]
 _GARBAGE = 5000
 """After how many new objects cycles of garbage are looked for: a call makes dozens, and next to no cycles."""
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _WALL = 1, 0x40000000
 _PROT_NONE, _PROT_READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -54,6 +54,7 @@ class RequestServer:
 
     def __init__(self, channel: Channel, arena: mmap.mmap) -> None:
         self.channel = channel
+        self.kept: set[int] = set()
         self.memory = np.frombuffer(arena, np.uint8)
         self.start = self.memory.ctypes.data
         self.requests: dict[str, Callable[[Record], Record]] = {
@@ -156,10 +157,13 @@ class RequestServer:
     def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if not self.kept:
+            self.kept = child_processes()
         zygote, pid = os.getpid(), os.fork()
         if pid == 0:
             self.work(descriptor, zygote)
         os.close(descriptor)
+        self.kept.add(pid)
         return {"pid": pid}
 
     def work(self, descriptor: int, zygote: int) -> NoReturn:
@@ -181,7 +185,10 @@ class RequestServer:
             os._exit(status)
 
     def end(self, request: Record) -> Record:
-        """How a fork ended; its group is killed where it does not end by itself in so many seconds."""
+        """How a fork ended; its group is killed where it does not end by itself in so many seconds.
+
+        Children of this process that it did not fork itself are a fork's, made by CLONE_PARENT: they go with it.
+        """
         pid, deadline = request["pid"], time.monotonic() + request["seconds"]
         ended, status = os.waitpid(pid, os.WNOHANG)
         while not ended and time.monotonic() < deadline:
@@ -192,6 +199,10 @@ class RequestServer:
         if not ended:
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
+        self.kept.discard(pid)
+        for stray in child_processes() - self.kept:
+            os.kill(stray, signal.SIGKILL)
+            os.waitpid(stray, _WALL)
         return {"status": os.waitstatus_to_exitcode(status)}
 
     def fenced(self, fences: list[tuple[int, int]], work: Callable[[], Any]) -> Any:

@@ -424,6 +424,17 @@ def test_what_grows_is_told_each_time(changed: Changed, mode: str, what: str) ->
         assert changed() == []
 
 
+def test_no_process_outlives_the_worker_that_made_it(leaving: HostClient) -> None:
+    def children() -> list[str]:
+        return Path(f"/proc/{leaving.process.pid}/task/{leaving.process.pid}/children").read_text().split()
+
+    with forked(leaving) as worker:
+        before = children()
+        replied(worker, leaving, "sibling")
+        assert len(children()) == len(before) + 1
+    assert not {*children()} - {*before}
+
+
 @on_x86
 def test_no_call_is_made_in_the_rounding_mode_that_another_left(leaving: HostClient) -> None:
     calls = forward(leaving), forward(leaving)
