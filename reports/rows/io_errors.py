@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -66,7 +67,13 @@ def describe(error: OSError) -> str:
 def _remedy(error: OSError) -> str:
     if error.errno in _FULL:
         return "make room for it"
-    return "make it writable" if error.errno in _LOCKED else "see to that"
+    if error.errno in _LOCKED:
+        return "make it writable"
+    if error.errno == errno.EMFILE:
+        return f"raise the limit of open files (ulimit -n), which is {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}"
+    if error.errno in (errno.ENOMEM, None) and (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
+        return f"raise the limit of memory (ulimit -v), which is {limit >> 10:,} KiB"
+    return "see to that"
 
 
 def check_replaceable(path: Path) -> None:
