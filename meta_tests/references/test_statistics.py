@@ -9,6 +9,7 @@ import pytest
 from distributions import DISTRIBUTIONS, draw_terms
 from poolproof.references.accumulation import ACC32, NATIVE, AccumulationModel
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FloatFormat
+from poolproof.references.kernels.numbers import exponent_of
 from poolproof.references.specification import floor_log2
 from poolproof.references.specification import rounded as correctly_rounded
 from poolproof.references.summary import PlaneChunk, Statistics, error_statistics, summarise
@@ -87,6 +88,23 @@ def test_what_is_counted() -> None:
     empty = of([], [], FLOAT32)
     assert empty["n"] == empty["n_reject"] == empty["ulp_0"] == 0
     assert empty["mean_abs_err"] is empty["mere"] is empty["mare"] is None
+
+
+def test_cells_that_nothing_reaches_have_no_error() -> None:
+    got = of([0.0, 0.0], [[], []], FLOAT32)
+    assert (got["n"], got["ulp_0"], got["n_inexact"], got["bias_ulp"], got["margin_min"]) == (2, 2, 0, None, None)
+    assert [got[name] for name in ("max_abs_err", "mean_abs_err", "mere", "mare", "max_ulp")] == [0.0] * 5
+
+
+def test_magnitudes_are_of_both_signs() -> None:
+    terms = np.array([3.0, -4.0, 1.0])
+    chunk = PlaneChunk(np.array([0, 0, 1]), terms, np.array([-1.0, 1.0, 0.0]))
+    tally = summarise([lambda: chunk], 3, FLOAT32, ACC32).tally
+    assert (tally.greatest, tally.total) == (7.0, 8.0)
+
+
+def test_exponents_of_subnormal_numbers() -> None:
+    assert [exponent_of.py_func(x) for x in (5e-324, 2.0**-1023, 2.0**-1022, -0.75)] == [-1074, -1023, -1022, -1]
 
 
 def test_special_values_are_counted_apart() -> None:
