@@ -359,6 +359,13 @@ class Trial:
             case _, exponent:
                 return allocate(self.operands.scaled(exponent))
 
+    def calls_of_shapes(self, number: int) -> Iterator[Call]:
+        """Place the case in so many shapes: its own, and of longer batches and last axes; of literal data but once."""
+        for more in range(1 if self.case.literals else number):
+            first, *middle, last = self.case.shape
+            longer = replace(self.case, shape=(first + more % 4, *middle, last + more // 4))
+            yield Trial(longer, self.backend).new_call()
+
     def new_call(self) -> Call:
         """Place the case as it is in memory filled with the first poison."""
         return allocate(self.operands)

@@ -99,6 +99,23 @@ def test_memory_of_the_process_may_grow_until_caches_are_full(left: int, most: i
     assert (" identical calls, in each " in (row["reason"] or "")) is violated
 
 
+class GrowingWithShapes(Scatter):
+    """Leaves 16 bytes behind for each call that is of another shape than the one before."""
+
+    in_use, shape = 0, ()
+
+    def memory_after(self, call: Call, count: int, refused: bool = False) -> MemoryInUse:
+        shape = call.tensors["self"].shape
+        self.in_use, self.shape = self.in_use + 16 * (shape != self.shape), shape
+        return MemoryInUse(device=self.in_use)
+
+
+def test_memory_is_watched_over_calls_of_many_shapes() -> None:
+    case = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 2, 2), kernel_size=(2,))
+    row = CaseQuestion(case, CASE_ASPECTS["memory"]).judge(GrowingWithShapes())
+    assert row["reason"].startswith("the growth of device memory over 64 different calls: got 1024 bytes, expected none")
+
+
 class ForgetsCeiling(Scatter):
     """Takes a call for one before that differs in ceil_mode alone; ``layouts`` are those that reach it uncopied."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolproof.backends.base import MemoryInUse, Tensor, can_run
+from poolproof.backends.base import Backend, Call, MemoryInUse, Tensor, can_run
 from poolproof.backends.host.protocol import FIRST_CALL
 from poolproof.references.sequences import REFUSED
 from poolproof.suites.cases.memory import (
@@ -41,6 +41,9 @@ _BATCHES, _PROVING = 5, 15
 
 _CALLS, _BYTES = 200, 8
 """Calls of a batch from which on its growth means something, and the least that a leak adds with each of them."""
+
+_SHAPES = 16
+"""Shapes of the calls in a batch of different ones: what is kept for each shape anew grows with these alone."""
 
 
 @check("outputs keep the shape, dtype and strides they were given", leaves_memory_intact=True)
@@ -134,24 +137,33 @@ def sanitizer(trial: Trial) -> Mismatch | None:
 
 
 @check(
-    "repeated calls, and refused ones, take no more memory of the device, nor of their process",
+    "repeated calls, refused ones, and calls of many shapes in turn take no more memory of the device, nor of their "
+    "process",
     is_shown_by=lambda trial: trial.repeats > 1 and trial.backend.memory_after(trial.new_call(), 0) != MemoryInUse(),
 )
 def memory_kept(trial: Trial) -> Mismatch | None:
     """Measure from batch to batch, by the first of which caches have settled; what grows is watched for long."""
     call, backend, each = trial.new_call(), trial.backend, max(trial.repeats // _BATCHES, 1)
-    for kind in ("identical", "refused") if can_run(backend, REFUSED) else ("identical",):
-        levels = [backend.memory_after(call, each, kind == "refused")]
-        while len(levels) < _BATCHES or (len(levels) < _PROVING and _grows_always(levels, each)):
-            levels.append(backend.memory_after(call, each, kind == "refused"))
-        calls = f"{(len(levels) - 1) * each} {kind} calls"
+    kinds = {"identical": [call]} | ({"refused": [call]} if can_run(backend, REFUSED) else {})
+    for kind, calls in (kinds | {"different": [*trial.calls_of_shapes(_SHAPES)]}).items():
+        count = each if len(calls) == 1 else 1
+        measured = partial(_memory_after, backend, calls, count, kind == "refused")
+        levels = [measured()]
+        while len(levels) < _BATCHES or (len(levels) < _PROVING and _grows_always(levels, count)):
+            levels.append(measured())
+        number = f"{(len(levels) - 1) * count * len(calls)} {kind} calls"
         if (grown := (levels[-1].device or 0) - (levels[0].device or 0)) > 0:
-            return mismatch(f"the growth of device memory over {calls}", f"{grown} bytes", "none")
-        if _grows_always(levels, each):
+            return mismatch(f"the growth of device memory over {number}", f"{grown} bytes", "none")
+        if _grows_always(levels, count):
             grown = (levels[-1].host or 0) - (levels[0].host or 0)
-            what = f"the growth of the process's own memory over {calls}, in each {each} of them"
+            what = f"the growth of the process's own memory over {number}, in each {count} of them"
             return mismatch(what, f"{grown} bytes", "none")
     return None
+
+
+def _memory_after(backend: Backend, calls: Sequence[Call], times: int, refused: bool) -> MemoryInUse:
+    """Return what is in use when each of the calls was made so many times."""
+    return [backend.memory_after(call, times, refused) for call in calls][-1]
 
 
 def _grows_always(levels: Sequence[MemoryInUse], calls: int) -> bool:
