@@ -23,7 +23,7 @@ from poolproof.references.indices import INDEX_DTYPES
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 
-_SPELLING = re.compile(r"(?P<name>[a-z_]+\d?)(?:\+(?P<offset>\d+))?")
+_SPELLING = re.compile(r"(?P<name>[a-z_]+\d*)(?:\+(?P<offset>\d+))?")
 AXES = "ncdhw"
 PLANES = "nc"
 """The axes along which planes are counted; the others count cells, or windows, of one plane."""
@@ -220,6 +220,11 @@ LAYOUTS: dict[str, Arrangement] = {
         f"nhwc_stepped_{axis}2": Arrangement(_nested(_channels_last, cut=axis, step=2), axis, order=_channels_last)
         for axis in "nchwd"
     },
+    **{
+        f"apart_{axis}{bits}": Arrangement(_nested(cut=axis, behind=(1 << bits) + 3), axis)
+        for axis in "hw"
+        for bits in (8, 12, 16, 20)
+    },
     "nhwc_narrowed_c": Arrangement(_nested(_channels_last, cut="c", before=1, behind=2), "c", order=_channels_last),
     "nhwc_transposed": Arrangement(_nested(), marked=True),
     "nhwc_odd_units": Arrangement(_nested(_channels_last, units=7), marked=True),
@@ -233,13 +238,14 @@ after each row. odd_units: contiguous, but axes of length 1 carry stride 7. narr
 behind are left out along that axis. contiguous_slice, channels_last_slice: an item of the batch lies before the first,
 which is narrowed along N. expanded_A: repeated along that axis with stride 0, expanded_nc: one plane for all,
 expanded_all: one element for all, as the gradient of a sum is. nhwc_...: handed over as nhwc is, and not packed so;
-nhwc_transposed lies as contiguous does. overlapping_A: patches as ``unfold`` makes them, each one step along the next
+nhwc_transposed lies as contiguous does. apart_A8 to apart_A20: more than 2^8 to 2^20 unused places behind
+each row of that axis. overlapping_A: patches as ``unfold`` makes them, each one step along the next
 axis from the one before."""
 
 TAGS = {name: "NHWC" for name in LAYOUTS if name.partition("_")[0] == "nhwc"}
 """Layouts that come with a format tag; all tensors of a call share it."""
 
-DRAWN = tuple(name for name in LAYOUTS if name not in TAGS)
+DRAWN = tuple(name for name in LAYOUTS if name not in TAGS and not name.startswith("apart_"))
 """Layouts that cases are drawn with, which any tensor may have on its own."""
 
 CONTIGUOUS = MemoryLayout("contiguous")

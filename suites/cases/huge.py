@@ -1,4 +1,4 @@
-"""Calls at the sizes where counters and offsets of kernels end: 16, 20, 24 and 31 bits, and 8 bits of a kernel.
+"""Calls at the sizes where counters and offsets of kernels end: 16, 20, 24 and 31 bits.
 
 What each plan can afford differs: the smallest has these totals in float16 alone. Of tensors that 31 bits cannot count
 in bytes, elements or windows the largest has all, the one before it what 12 GiB are enough to judge; where there is
@@ -7,17 +7,14 @@ less memory, a row says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from poolproof.references.formats import FORMATS
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths, Windowed, Windows, per_kind
 from poolproof.reports.rows.factors import Scope
-from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
-
-SOAK = 8000
-"""``plan_cases`` of what takes gigabytes and minutes."""
+from poolproof.suites.cases.targets import ACCEPTANCE, SOAK, Target, target
 
 CHEAPEST, COMMON = "float16", "float32"
 """The dtypes that stand for all where a plan can afford but one: the smallest, and the one that every product has."""
@@ -48,10 +45,6 @@ def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Lengths, 
     yield "planes past 2^24 elements", always, *_planes(operator, 4099, 4096, 8)
     line = (*(1,) * (operator.spatial_rank - 1), _PAST_24_BITS)
     yield "an axis past 2^24", ACCEPTANCE, (1, 1, *line), _ALONG[operator.windows](operator.spatial_rank)
-    for name, shape, windows in _KERNELS[operator.windows](operator.spatial_rank):
-        yield name, always, shape, windows
-    for name, shape, windows in _PRODUCTS[operator.windows](operator.spatial_rank):
-        yield name, ACCEPTANCE, shape, windows
     planes = 2048 // FORMATS[dtype].dtype.itemsize + 1
     past = ACCEPTANCE if dtype == COMMON and not operator.is_backward and operator.indices.has_layout else SOAK
     yield "a tensor past 2^31 bytes", past, *_planes(operator, planes, 1 << 20, 64)
@@ -95,34 +88,4 @@ _ALONG: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
         Windowed: lambda rank: Windowed((*(1,) * (rank - 1), 3), (*(1,) * (rank - 1), 64)),
         Adaptive: lambda rank: Adaptive((*(1,) * (rank - 1), 4097)),
     },
-)
-
-
-def _kernels(rank: int) -> Iterator[tuple[str, Lengths, Windows]]:
-    """Yield kernels of 255, 256 and 257 cells: along each axis, and of two axes where they have such a rectangle."""
-    for length in (255, 256, 257):
-        for axis in range(rank):
-            kernel, spatial = [1] * rank, [2] * rank
-            kernel[axis], spatial[axis] = length, 2 * length + 3
-            stride = (*(1,) * axis, length // 3, *(1,) * (rank - 1 - axis))
-            yield f"kernel of {length} along axis {axis}", (1, 2, *spatial), Windowed(tuple(kernel), stride)
-    for height, width in ((15, 17), (16, 16)):
-        windows = Windowed((*(1,) * (rank - 2), height, width), (*(1,) * (rank - 2), 4, 4))
-        yield f"kernel of {height}x{width}", (1, 2, *(1,) * (rank - 2), 40, 41), windows
-
-
-_KERNELS: Mapping[type[Windows], Callable[[int], Iterable[tuple[str, Lengths, Windows]]]] = per_kind(
-    "kernels of 8 bits", {Windowed: _kernels, Adaptive: lambda _: ()}
-)
-"""Adaptive windows have no kernel that a caller names."""
-
-
-def _products(rank: int) -> Iterator[tuple[str, Lengths, Windows]]:
-    """Yield a row in which 32 bits do not hold cells x window, by which a kernel finds where a window begins."""
-    flat = (1,) * (rank - 1)
-    yield "a row of cells x outputs past 2^32", (1, 1, *flat, 70_000), Adaptive((*flat, 65_600))
-
-
-_PRODUCTS: Mapping[type[Windows], Callable[[int], Iterable[tuple[str, Lengths, Windows]]]] = per_kind(
-    "products of 32 bits", {Windowed: lambda _: (), Adaptive: _products}
 )

@@ -76,8 +76,8 @@ def known_geometries(rank: int) -> list[KnownGeometry]:
     return [geometry for geometry in KNOWN_GEOMETRIES if len(geometry.spatial) == rank]
 
 
-ACCEPTANCE = 800
-"""``plan_cases`` of what is too costly for the smoke plan."""
+ACCEPTANCE, SOAK = 800, 8000
+"""``plan_cases`` of what is too costly for the smoke plan, and of what takes gigabytes and minutes."""
 
 
 def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
@@ -199,7 +199,6 @@ def _volumes() -> Named:
 def _windowed_anywhere(rank: int) -> Named:
     for geometry in known_geometries(rank):
         yield geometry.branch, {"shape": (1, 2, *geometry.spatial), "attributes": geometry.windows.passed()}
-    yield from _long_kernels(rank)
 
     flat = (1,) * (rank - 2)
     rows, columns = Windowed((*flat, 1, 3), (1,)), Windowed((*flat, 3, 3), (*flat, 2, 2))
@@ -227,16 +226,6 @@ def _adaptive_anywhere(rank: int) -> Named:
     yield "windows of NaN, of several slices and rows, a whole block side by side", deep
     wide = {"shape": (1, 64, *flat, 13, 13), "attributes": Adaptive((*flat, 2, 2))}
     yield "windows of which one of as many planes as lanes fills a buffer", wide
-
-
-def _long_kernels(rank: int) -> Named:
-    """Yield kernels that fields of 7, 8 and 10 bits cannot count, along each axis in turn."""
-    for axis in range(rank):
-        for length in (128, 256, 1024):
-            shape, kernel, stride = [1, 2, *[2] * rank], [1] * rank, [1] * rank
-            shape[axis - rank], kernel[axis], stride[axis] = 2 * length + 5, length, length // 4
-            fields = {"shape": tuple(shape), "attributes": Windowed(tuple(kernel), tuple(stride))}
-            yield f"kernel of {length} cells along axis {axis}", fields
 
 
 def _adaptive_backward(rank: int) -> Named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from poolproof.reports.rows.checks import REFUSAL, SURVIVAL
+from poolproof.suites.cases.ends import ends
 from poolproof.suites.cases.huge import huge
 from poolproof.suites.cases.models import models
 from poolproof.suites.cases.pairs import pairs, triples
@@ -85,6 +86,12 @@ CASE_ASPECTS = {
             listed=examples,
         ),
         CaseAspect("targets", "calls at the limits of known kernels give what they should", weight=0, listed=targets),
+        CaseAspect(
+            "ends",
+            "lengths, windows, planes, gaps and offsets past what 8, 12, 16 and 20 bits count behave like small ones",
+            weight=0,
+            listed=ends,
+        ),
         CaseAspect(
             "determinism",
             "repeated calls give the same bits, with the deterministic mode on and off",
@@ -170,7 +177,7 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "huge",
-            "planes, tensors and kernels past what 8, 16, 20, 24 and 31 bits count behave like small ones",
+            "planes and tensors past what 16, 20, 24 and 31 bits count behave like small ones",
             profile=Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
             weight=1 / 1600,
             min_cases=0,

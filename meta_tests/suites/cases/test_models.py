@@ -1,21 +1,23 @@
 """Targets and layers of networks: runnable, sized as their sources say, in the plans that are meant to have them."""
 
+import re
 from math import prod
 
 import numpy as np
 import pytest
 
 from poolproof.references.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FloatFormat
+from poolproof.references.geometry import expand, taps
 from poolproof.references.operators import OPERATORS, Operator
-from poolproof.references.windows import Adaptive, Windowed
+from poolproof.references.windows import Windowed
 from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.huge import huge
+from poolproof.suites.cases.ends import ends
 from poolproof.suites.cases.models import LAYERS, SMALL, models
 from poolproof.suites.cases.recipes.gradients import GRADIENTS, Landing
 from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import VALUES
-from poolproof.suites.cases.targets import ACCEPTANCE, known_geometries, targets
+from poolproof.suites.cases.targets import SOAK, known_geometries, targets
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 
@@ -91,14 +93,36 @@ def test_every_known_geometry_is_a_target(name: str) -> None:
     assert known <= asked
 
 
-@pytest.mark.parametrize("name", [name for name, each in OPERATORS.items() if each.windows is Adaptive])
-def test_a_row_of_adaptive_windows_needs_more_than_32_bits_in_larger_plans(name: str) -> None:
-    listed = huge(Scope(OPERATORS[name], ("int32",)), "float32", "int32")
-    (row,) = (each for each in listed if each.name == "a row of cells x outputs past 2^32")
-    assert isinstance(row.case.attributes, Adaptive)
-    cells, outputs = row.case.spatial_shape[-1], row.case.attributes.output_size[-1]
-    assert cells * outputs > 1 << 32 and cells % outputs
-    assert row.plan_cases == ACCEPTANCE
+def measured(quantity: str, case: Case) -> int:
+    """The quantity of an end by the words of its name."""
+    what, _, where = quantity.partition(" along ")
+    rank = case.api.spatial_rank
+    axis = "dhw"[-rank:].index(where) if where else 0
+    length, windows, form = case.spatial_shape[axis], case.axes[axis].windows, dict[str, int]()
+    if what in (lists := {"kernel": "kernel_size", "stride": "stride", "padding": "padding", "dilation": "dilation"}):
+        return expand(getattr(case.attributes, lists[what]), rank)[axis]
+    for tensor, _ in case.layouts:
+        placed = case.forms[tensor]
+        form = {f"offset of {tensor}": placed.start}
+        form |= {f"gap behind {one} of {tensor}": placed.strides[at] for one, at in (("rows", -2), ("planes", -3))}
+    batch, channels = case.leading_shape
+    form |= {"batch": batch, "channels": channels, "planes": case.planes, "length": length, "windows": windows}
+    form |= {"length x windows": length * windows, "length and windows": min(length, windows)}
+    form |= {"cells of a plane": case.plane_size, "windows of a plane": case.plane_windows}
+    return (form | {"cells of a window": taps(case.axes)})[what]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_end_is_passed_and_cheap_ones_are_asked_by_every_plan(name: str) -> None:
+    operator, found = OPERATORS[name], dict[str, set[int]]()
+    for dtype in ("float32", "float16", "bfloat16"):
+        for each in ends(Scope(operator, ("int32", "int64")), dtype, operator.indices.dtypes[0]):
+            found.setdefault(each.name, set()).add(each.plan_cases)
+            if each.plan_cases < SOAK:
+                quantity, bits = re.fullmatch(r"(.*) past (\d+) bits", each.name).groups()
+                assert 1 << int(bits) < measured(quantity, each.case) < 1 << int(bits) + 3, each.name
+    assert len({name for name, plans in found.items() if 0 in plans}) > len(found) // 3
+    assert not [name for name, plans in found.items() if plans == {SOAK} and "20 bits" not in name]
 
 
 SIZE = 10_000

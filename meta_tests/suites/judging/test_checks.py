@@ -113,7 +113,9 @@ class GrowingWithShapes(Scatter):
 def test_memory_is_watched_over_calls_of_many_shapes() -> None:
     case = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 2, 2), kernel_size=(2,))
     row = CaseQuestion(case, CASE_ASPECTS["memory"]).judge(GrowingWithShapes())
-    assert row["reason"].startswith("the growth of device memory over 64 different calls: got 1024 bytes, expected none")
+    assert row["reason"].startswith(
+        "the growth of device memory over 64 different calls: got 1024 bytes, expected none"
+    )
 
 
 class ForgetsCeiling(Scatter):
