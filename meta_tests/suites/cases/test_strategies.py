@@ -222,6 +222,18 @@ def test_no_two_planes_of_a_large_tensor_are_alike_nor_those_before_and_behind_a
     assert (flat[behind:] != flat[: flat.size - behind]).mean() > 0.4
 
 
+def test_sums_begin_at_every_mantissa_of_bfloat16_and_carry_into_the_exponent() -> None:
+    windows = {"kernel_size": (2,), "stride": (1,), "shape": (1, 4, 40, 40)}
+    drawn = make_operands(
+        Case.of(
+            "MaxPool2dWithIndicesBackward", dtype="bfloat16", gradient="rounding_probe", indices="in_window", **windows
+        )
+    )
+    leading = np.abs(drawn.terms)[np.abs(drawn.terms) >= 128.0]
+    assert set(leading) == set(range(128, 256))
+    assert (np.abs(FORMATS["bfloat16"].round(drawn.sums.sum)) == 256.0).any()
+
+
 def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:
     drawn = make_operands(large("MaxPool2dWithIndicesBackward", gradient="integers", indices="in_window"))
     assert drawn.gradient is not None

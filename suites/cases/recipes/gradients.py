@@ -174,13 +174,15 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> 
     """Make pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
 
     In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit; any
-    further one is zero. Tells rounding to even from truncation and from rounding halves away.
+    further one is zero. Tells rounding to even from truncation and from rounding halves away. Mantissas go up from the
+    least and down from all ones, where a sum carries into its exponent.
     """
-    size = landing.gradients
+    size, cells, half = landing.gradients, landing.cells, 2 ** (fmt.precision - 1)
     tails = np.array([0.5, 0.25, 0.75, 0.5 + 2.0 ** -(fmt.precision - 1), 0.5 - 2.0**-fmt.precision])
-    sign = np.where((landing.cells // 64) % 2 == 0, 1.0, -1.0)
-    leading = 2.0 ** (fmt.precision - 1) + landing.cells % 64
-    tail = tails[landing.cells % len(tails)] * np.where(stream.below(2, size) == 0, 1.0, -1.0)
+    sign = np.where((cells // 64) % 2 == 0, 1.0, -1.0)
+    step = cells // 2 % half
+    leading = half + np.where(cells % 2 == 0, step, half - 1 - step)
+    tail = tails[cells % len(tails)] * np.where(stream.below(2, size) == 0, 1.0, -1.0)
     return sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
 
 
