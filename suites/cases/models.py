@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from zlib import crc32
 
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Windowed, Windows
@@ -37,8 +38,12 @@ class Layer:
         return len(self.shape) - 2 == operator.spatial_rank and isinstance(self.windows, operator.windows)
 
 
+_ROWS, _WIDTHS = 16, range(33, 65)
+"""Of reduced planes; widths have every remainder of the elements that a vector may hold."""
+
+
 def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
-    """List the layers that run by an operator, in one pair of dtypes."""
+    """List the layers that run by an operator, in one pair of dtypes, then their windows on reduced planes."""
     found = []
     gradient = "backpropagated" if scope.operator.is_backward else "integers"
     for layer in LAYERS if dtype in DTYPES else ():
@@ -48,6 +53,21 @@ def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
             plan_cases = 0 if prod(layer.shape) < SMALL else ACCEPTANCE
             windows = layer.windows.passed()
             found.append(target(scope, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
+    return found + (_reduced(scope, dtype, index_dtype, gradient) if found else [])
+
+
+def _reduced(scope: Scope, dtype: str, index_dtype: str, gradient: str) -> list[Target]:
+    """List the windows of layers on small planes; the smoke plan asks a width of each remainder by eight."""
+    operator, found = scope.operator, []
+    own = (layer.windows for layer in LAYERS if layer.is_run_by(operator))
+    for number, windows in enumerate(dict.fromkeys(each for each in own if max(each.sizes) <= _ROWS)):
+        turn = number + crc32(f"{operator.name} {dtype} {index_dtype}".encode())
+        for width in _WIDTHS:
+            plan_cases = 0 if (width // 8 - width - turn) % 4 == 0 else ACCEPTANCE
+            shape = (1, 2, *(_ROWS,) * (operator.spatial_rank - 1), width)
+            fields = {"shape": shape, "attributes": windows.passed(), "gradient": gradient, "values": "after_relu"}
+            name = f"{windows or 'windows'} on rows of {width}"
+            found.append(target(scope, dtype, index_dtype, name, 1, plan_cases, **fields))
     return found
 
 
