@@ -105,7 +105,7 @@ def error_statistics(summary: Summary) -> Statistics:
     tally = summary.tally
     return {
         "n": tally.cells,
-        "n_bits_owed": tally.single_valued,
+        "n_single_valued": tally.single_valued,
         "n_reject": tally.rejected,
         "n_bitexact": tally.bit_exact,
         "max_abs_err": tally.max_absolute,

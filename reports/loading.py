@@ -5,14 +5,21 @@ Names of attributes and columns are stable, or the change log says what replaces
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from poolproof.reports.figures import tables
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.rows.schema import COLUMNS
+from poolproof.reports.rows.store import read_rows
+
+_TYPES = {pa.bool_(): pd.BooleanDtype(), pa.int64(): pd.Int64Dtype(), pa.string(): pd.StringDtype()}
+_LISTS = ("shape", "kernel_size", "stride", "padding", "dilation", "output_size")
 
 
 class LoadedRun:
@@ -39,8 +46,24 @@ class LoadedRun:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """Return one row for each case on a backend, judged or not; `columns` explains them. NA: does not apply."""
-        return tables.load(self.folder)
+        """Return one row for each case of the plan on a backend, judged or not; `columns` explains them.
+
+        Types are nullable, NA: does not apply. ``judged_at`` is a time in UTC; ``shape`` and ``kernel_size`` are lists,
+        beside those of the case's other attributes: ``stride``, ``padding``, ``dilation``, ``output_size``.
+        """
+        return self._typed(tables.DRAWN_AGAIN & ~tables.FURTHER)
+
+    @cached_property
+    def further_rows(self) -> pd.DataFrame:
+        """Return the rows of cases beside the plan, as `rows`: of diagnosis, the search and further seeds."""
+        return self._typed(~tables.DRAWN_AGAIN | tables.FURTHER)
+
+    def _typed(self, where: pc.Expression) -> pd.DataFrame:
+        frame = read_rows(self.folder, where=where).to_pandas(types_mapper=_TYPES.get)
+        frame["judged_at"] = pd.to_datetime(frame["judged_at"], unit="s", utc=True)
+        cases = pd.DataFrame([json.loads(case) for case in frame["case"].fillna("{}")], frame.index)
+        lists = cases.reindex(columns=_LISTS)
+        return frame.assign(**lists.where(lists.notna(), None))
 
     @cached_property
     def columns(self) -> pd.DataFrame:
@@ -77,7 +100,7 @@ class LoadedRun:
         """Return the precision of conforming rows. Index: backend, operator, dtype, model.
 
         Columns: those of `rows` that combine (sums, maxima or minima), and the quantities that pages show
-        (`poolproof.reports.figures.quantities`): exact_share and owed_share in percent, largest_error in ulp of max(P,
-        N), bias_ulp in ulp of S, margin_min.
+        (`poolproof.reports.figures.quantities`): exact_share and single_valued_share in percent, largest_error in ulp
+        of max(P, N), bias_ulp in ulp of S, margin_min.
         """
         return self._digest.precision.copy()

@@ -248,7 +248,7 @@ def _print_row(row: Row) -> None:
     if row.get("k_error"):
         error, bound = (np.nanmax(row[name]) for name in ("k_error", "k_bound"))
         worst = f"{LARGEST_ERROR.name} {error:.3g} {LARGEST_ERROR.unit} (at most {bound:.3g})"
-        _console.print(f"{worst}, {row['n_bits_owed']} of {row['n']} cells have one admissible value, {row['model']}")
+        _console.print(f"{worst}, {row['n_single_valued']} of {row['n']} cells have one right value, {row['model']}")
 
 
 def _print_evidence(row: Row, folder: Path | None) -> None:

@@ -19,5 +19,5 @@ row = judge(CASE, sys.argv[1])
 if row["verdict"] == "violates":
     print(failure_text(row))
 else:
-    single_valued = f"{row['n_bits_owed']} of {row['n']} cells have one admissible value"
+    single_valued = f"{row['n_single_valued']} of {row['n']} cells have one admissible value"
     print(f"{row['verdict']}: {len(row['checks_judged'])} checks, {single_valued}")

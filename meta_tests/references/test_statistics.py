@@ -82,7 +82,7 @@ def test_statistics_are_what_their_definitions_say(fmt: FloatFormat, name: str) 
 def test_what_is_counted() -> None:
     terms = [[], [1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]]
     got = of([0.0, 1.0, 3.0, 6.0, 10.0], terms, FLOAT32)
-    assert (got["n"], got["n_bits_owed"], got["k_cells"]) == (5, 5, [1, 1, 2])
+    assert (got["n"], got["n_single_valued"], got["k_cells"]) == (5, 5, [1, 1, 2])
     assert of([1.0, 4.5, 6.0], [[1.0], [4.0], [4.0]], FLOAT32)["n_reject"] == 2
     assert of([-0.0, 1.0], [[], [1.0]], FLOAT16)["n_bitexact"] == 2, "signs of zero do not count"
     empty = of([], [], FLOAT32)

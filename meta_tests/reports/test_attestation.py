@@ -183,7 +183,7 @@ def test_what_another_backend_declares_or_may_refuse_is_no_disagreement() -> Non
     assert not _difference(before, other)
     assert _difference(before, other | {"backend": "a"})
     refused = before | {"verdict": "refused as documented"}
-    several = before | {"n": 8, "n_bits_owed": 6, "k_bound": [2.3e-35], "k_error": [2.3e-35]}
+    several = before | {"n": 8, "n_single_valued": 6, "k_bound": [2.3e-35], "k_error": [2.3e-35]}
     assert not _difference(several, several | {"output_digest": "01", "k_bound": [0.0], "k_error": [0.0]})
     for there, here in ((before, refused | {"product": "A2"}), (refused | {"product": "A2"}, before)):
         assert _comparable(there, here)["verdict"] == "not supported"

@@ -241,7 +241,7 @@ def quantities_of(rows: list[Row]) -> list[float | None]:
     rounded = [row for row in rows if row["max_ulp"] <= 1.0 and row["n_inexact"]]
     inexact = sum(row["n_inexact"] for row in rounded)
     return [
-        *(100.0 * sum(row[name] for row in rows) / cells for name in ("n_bitexact", "n_bits_owed")),
+        *(100.0 * sum(row[name] for row in rows) / cells for name in ("n_bitexact", "n_single_valued")),
         max(errors),
         sum(row["bias_ulp"] * row["n_inexact"] for row in rounded) / inexact if inexact else None,
         min((row["margin_min"] for row in rows if row["margin_min"] is not None), default=None),

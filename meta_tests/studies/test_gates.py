@@ -92,9 +92,9 @@ def test_what_is_changed_in_rows_is_seen(rows: pd.DataFrame) -> None:
     assert "rows in checks_judged\n" in ended.output
     ended = two("rows", rows, rows.drop(index=rows.index[3]))
     assert (ended.exit_code, "1 rows gone, first " in ended.output) == (1, True)
-    ended = two("rows", rows, rows.rename(columns={"n_bits_owed": "n_bits_expected"}))
+    ended = two("rows", rows, rows.rename(columns={"n_single_valued": "n_bits_expected"}))
     assert (ended.exit_code, "rows: 2 differences" in ended.output) == (1, True)
-    assert ended.output.count("n_bits_owed") == ended.output.count("n_bits_expected") == 1
+    assert ended.output.count("n_single_valued") == ended.output.count("n_bits_expected") == 1
 
 
 @pytest.mark.parametrize(

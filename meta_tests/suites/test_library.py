@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings, target
 
 from places import ROOT
 from poolproof import reports
+from poolproof.reports.rows.checks import BESIDE_PLAN
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.suites.api import Case, cases, failure_text, judge, scores
 from poolproof.suites.plan.aspects import CASE_ASPECTS
@@ -135,7 +136,10 @@ def test_errors_are_raised_by_gradients_drawn_one_by_one() -> None:
 def test_a_run_is_read_as_frames(run: Path) -> None:
     frames = reports.load(str(run))
     assert (frames.overall, frames.exit_status, bool(frames.reasons)) == ("violates", 1, True)
-    assert list(frames.rows.columns) == list(frames.columns.index)
+    assert list(frames.rows.columns) == [*frames.columns.index, "stride", "padding", "dilation", "output_size"]
+    assert len(frames.rows[frames.rows.overlapping]) > 0, "a column of truths is a mask"
+    assert str(frames.rows.judged_at.dtype) == "datetime64[ns, UTC]" and str(frames.rows.seed.dtype) == "Int64"
+    assert {*frames.further_rows.aspect} <= {*BESIDE_PLAN} and not {*frames.rows.aspect} & {*BESIDE_PLAN}
     judged = frames.rows[frames.rows["aspect"] != ""]
     for verdict in ("conforms", "waived"):
         assert (judged["verdict"] == verdict).sum() == frames.verdicts[verdict].sum() > 0

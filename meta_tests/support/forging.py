@@ -113,7 +113,7 @@ def _healed(row: dict[str, Any]) -> dict[str, Any]:
     if row["verdict"] not in _FAILING:
         return row
     cells, checks = row["elements"], CASE_ASPECTS[row["aspect"]].checks
-    exact = dict.fromkeys(("n", "n_bits_owed", "n_bitexact", "ulp_0"), cells) | dict.fromkeys(_ERRORS, 0.0)
+    exact = dict.fromkeys(("n", "n_single_valued", "n_bitexact", "ulp_0"), cells) | dict.fromkeys(_ERRORS, 0.0)
     exact |= dict.fromkeys((*ULP_CLASSES[1:], "ulp_nonfinite", "n_inexact"), 0)
     judged = [REFUSAL, *expected_checks(Case.from_json(row["case"]), checks)]
     told = {"checks_judged": judged, "repeat_n": 1, "output_digest": row["output_digest"] or "0" * 16}

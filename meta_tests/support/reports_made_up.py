@@ -131,7 +131,7 @@ def made_up_rows(recipe: Recipe) -> pa.Table:
         "findings": [_findings(kind) for kind in verdict],
         "waivers": [[first_id] if kind == "waived" else None for kind in verdict],
         "n": backward,
-        "n_bits_owed": backward,
+        "n_single_valued": backward,
         "n_reject": np.where(verdict == "violates", 1, 0),
         "n_bitexact": exact,
         "max_ulp": recipe.ulps * random.uniform(0.4, 0.5, rows),
@@ -209,4 +209,4 @@ def _findings(verdict: str) -> str:
     if verdict not in ("violates", "waived"):
         return ""
     finding = {"check": "interval", "message": _reason(verdict), "wrong": 1, "judged": 192, "element": [0, 0, 5, 7]}
-    return json.dumps([finding | {"owed": "7", "got": "0", "windows": [[0, 0, 2, 3]]}])
+    return json.dumps([finding | {"expected": "7", "got": "0", "windows": [[0, 0, 2, 3]]}])

@@ -33,7 +33,7 @@ DAY = 86_400.0
 MOST_TIME = 2.5e11
 """A time before the year 9999."""
 
-_COUNTS = ("n_bits_owed", "n_reject", "n_bitexact", "n_inexact", *ULP_CLASSES, "ulp_nonfinite")
+_COUNTS = ("n_single_valued", "n_reject", "n_bitexact", "n_inexact", *ULP_CLASSES, "ulp_nonfinite")
 _NEVER_NEGATIVE = ("seconds", "call_seconds", "max_abs_err", "mean_abs_err", "max_ulp", "mere", "mare", "repeat_n")
 _ROUNDING = 1 + 1e-9
 """By how much a mean may exceed the largest of what it is the mean of."""

@@ -41,7 +41,7 @@ CORRECTLY_ROUNDED = Quantity(
     lambda before, after: after < before - 0.1,
 )
 BITS_OWED = Quantity(
-    "owed_share",
+    "single_valued_share",
     "bits determined",
     "%",
     "share of cells where exactly one value is admissible",

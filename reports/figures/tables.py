@@ -178,7 +178,7 @@ def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
     combined = combined.rename(columns={f"{name}_{function}": name for name, function in aggregations.items()})
     combined["bias_ulp"] = combined.pop("outward") / combined.pop("inexact")
     combined["exact_share"] = 100.0 * combined["n_bitexact"] / combined["n"]
-    combined["owed_share"] = 100.0 * combined["n_bits_owed"] / combined["n"]
+    combined["single_valued_share"] = 100.0 * combined["n_single_valued"] / combined["n"]
     return combined.set_index(list(by)).sort_index()
 
 

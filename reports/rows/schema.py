@@ -114,7 +114,7 @@ COLUMNS = (
     Column("failed_again", _COUNT, "how often it failed then"),
     # Statistics of the output.
     Column("n", _COUNT, "elements of grad_input", combines="sum"),
-    Column("n_bits_owed", _COUNT, "cells where exactly one value is admissible", combines="sum"),
+    Column("n_single_valued", _COUNT, "cells where exactly one value is admissible", combines="sum"),
     Column("n_reject", _COUNT, "cells outside their interval", combines="sum"),
     Column("n_bitexact", _COUNT, "cells equal to the exact sum rounded once (signs of zero ignored)", combines="sum"),
     Column("max_abs_err", _REAL, "largest |y - S| over finite cells", combines="max"),

@@ -59,9 +59,8 @@ class Finding:
     mismatch: Mismatch
 
     def to_record(self) -> dict[str, Any]:
-        """Return the record of the column ``findings``, which names the expected value ``owed``."""
-        record = {"check": self.check} | asdict(self.mismatch)
-        return {("owed" if name == "expected" else name): value for name, value in record.items()}
+        """Return the record of the column ``findings``."""
+        return {"check": self.check} | asdict(self.mismatch)
 
 
 def mismatch(

@@ -63,7 +63,7 @@ _OF_BITS = (*_NAMES[_NAMES.index("n_reject") : _NAMES.index("output_digest")], "
 _OF_DEVICE = ("backend", "product", "data", "route", "follows", "status_code", "checks_judged", "repeat_n")
 _OF_CALL = (
     *(column.name for column in COLUMNS if column.made == "drawn" and column.name not in _OF_DEVICE),
-    *("n", "n_bits_owed"),
+    *("n", "n_single_valued"),
 )
 """Columns that follow from the bits of an output; from call and backend, together with the model; from the call."""
 
@@ -192,10 +192,10 @@ def _difference(before: Row, now: Row) -> str:
     if is_alike and (different := _first_unlike(before, now, (*_OF_CALL, *_OF_DEVICE, "model"))):
         return different
     if before["model"] != now.get("model"):
-        return _first_unlike(before, now, [name for name in _OF_CALL if name != "n_bits_owed"])
+        return _first_unlike(before, now, [name for name in _OF_CALL if name != "n_single_valued"])
     if different := _first_unlike(before, now, _OF_CALL):
         return different
-    has_one_answer = before["verdict"] == Verdict.CONFORMS and now.get("n") == now.get("n_bits_owed")
+    has_one_answer = before["verdict"] == Verdict.CONFORMS and now.get("n") == now.get("n_single_valued")
     if before["output_digest"] == now.get("output_digest") or has_one_answer:
         different = _first_unlike(before, now, _OF_BITS)
         return different and f"{different}, of the same bits"
