@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import code
+import os
+import shlex
 import sys
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
@@ -16,6 +18,7 @@ from typing import Any
 
 import click
 import numpy as np
+import pyarrow.compute as pc
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -31,11 +34,11 @@ from poolproof.reports.recorder import RUN_ARGUMENTS
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import EvidenceError, call_lines, evidence_path, read_evidence
 from poolproof.reports.rows.factors import Scope
-from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.failures import failure_text, replay_line
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.store import DEFAULT_FOLDER, read_run
+from poolproof.reports.rows.store import DEFAULT_FOLDER, read_rows, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
@@ -142,7 +145,7 @@ def _table(*headings: str, counts: str = "") -> Table:
 
 
 @click.command()
-@click.argument("case")
+@click.argument("words", nargs=-1, required=True, metavar="[RUN] CASE")
 @run_options("--backend", backend={"default": ["torch-cpu"], "show_default": True})
 @library_options
 @click.option(
@@ -173,7 +176,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     help="Go on at a prompt of Python where it fails, with got, low, high and what went in as arrays.",
 )
 def replay(
-    case: str,
+    words: tuple[str, ...],
     backend: tuple[str, ...],
     folders: tuple[str, ...],
     timeout: float,
@@ -181,7 +184,14 @@ def replay(
     folder: Path | None,
     interactive: bool,
 ) -> None:
-    """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call."""
+    """Judge one CASE again: the line of JSON that a failure prints, a case or a low-level call.
+
+    With the folder of a RUN before it, CASE is the first digits of a case id, and the backend is that of the run.
+    """
+    *runs, case = words
+    if runs:
+        again = [*_words_of(runs, case), f"--repeat={repeat}", *(["--evidence", str(folder)] if folder else [])]
+        replay.main([*again, *(["--interactive"] if interactive else [])])
     if interactive and folder is None:
         folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
     allow_free_memory()
@@ -202,6 +212,22 @@ def replay(
             _console.print(f"fails {len(failing)} of {repeat} on {name}")
         verdicts += [Verdict(row["verdict"]) for rows in answers for row in rows]
     sys.exit(gravest({verdict.overall: True for verdict in verdicts}))
+
+
+def _words_of(runs: Sequence[str], case_id: str) -> list[str]:
+    """Return the words of the line that replays a case of a run, the first that failed; set its variables."""
+    if len(runs) > 1:
+        raise click.UsageError("replay takes one case, or a run and a case id")
+    where = pc.starts_with(pc.field("case_id"), case_id) & pc.field("case").is_valid()
+    rows = read_rows(Path(runs[0]), where=where).to_pylist()
+    if not rows:
+        raise BadInput(f"no case of {runs[0]} has an id that begins with {case_id}")
+    line = replay_line(min(rows, key=lambda row: row["verdict"] not in FAILED))
+    _console.print(Text(line), soft_wrap=True)
+    words = shlex.split(line)
+    command = words.index("poolproof")
+    os.environ |= dict(word.split("=", 1) for word in words[:command])
+    return words[command + 2 :]
 
 
 def _explore(path: Path) -> None:

@@ -60,6 +60,8 @@ COMMANDS = r"""
 judge                                            | No such command 'judge'
 history drop                                     | No such command 'drop'
 show --no-such-option                            | No such option '--no-such-option'
+replay nowhere 012345                            | nowhere is no run
+replay 1 2 3                                     | replay takes one case, or a run and a case id
 replay CASE --timeout                            | Option '--timeout' requires an argument
 score --resume=yes                               | Option '--resume' does not take a value
 package run                                      | Missing option

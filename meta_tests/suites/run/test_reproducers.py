@@ -61,6 +61,8 @@ def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None
     assert again.returncode == 1, again.stdout + again.stderr
     assert line in again.stdout
     (row,) = tables.load(here / "out").to_dict("records")
+    by_id = replay_pasted(shlex.join(["poolproof", "replay", str(here / "out"), row["case_id"][:6]]), tmp_path)
+    assert (by_id.returncode, by_id.stdout) == (1, f"{line}\n{again.stdout}")
     assert row["reason"] in ended.stdout
     assert row["reason"] in again.stdout
 
