@@ -63,5 +63,5 @@ def _row(lots: random.Random, number: int) -> Row:
 
 def failing(rows: list[Row], fails: Callable[[Row], bool], check: str = "interval") -> list[Row]:
     """The rows, of which some violate a check."""
-    broken = {"verdict": "violates", "checks_violated": [check]}
+    broken = {"verdict": "violates", "checks_violated": [check], "reason": f"broken {check}"}
     return [row | broken if fails(row) else row for row in rows]

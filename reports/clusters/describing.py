@@ -8,6 +8,7 @@ from typing import Any
 
 from poolproof.reports.clusters.cluster import FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING
+from poolproof.reports.rows.failures import message
 from poolproof.reports.rows.text import count_of, spelled_value
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -54,6 +55,8 @@ def headline(found: Sequence[FailureCluster]) -> str:
     unexplained = kinds.total()
     unsearched = sum({cluster.backend: cluster.unsearched for cluster in found}.values())
     more = f"; {_failing(unsearched)} besides, not searched" if unsearched else ""
+    if not causes and 0 < unexplained < MIN_FAILING:
+        return f"{_failing(unexplained)}: {_told(found[0])}{more}"
     if not causes:
         return f"{_failing(unexplained)}: {_ends(kinds.most_common())}{more}" if unexplained else ""
     wrong = "One thing is wrong" if len(causes) == 1 else f"{len(causes)} things are wrong"
@@ -103,6 +106,11 @@ def _listed(words: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def _told(cluster: FailureCluster) -> str:
+    """Say what is wrong with its smallest case: of a few cases nothing tells what brings them about."""
+    return f"{' '.join(cluster.place)}: {message(cluster.smallest)}"
+
+
 def _failing(number: int) -> str:
     return "one case fails" if number == 1 else f"{number:,} cases fail"
 
@@ -125,5 +133,5 @@ def _unexplained(cluster: FailureCluster) -> str:
     number = cluster.counts.failing or cluster.counts.further[0]
     failing = f"{_failing(number)} ({cluster.checks})"
     if len(cluster.members) < MIN_FAILING:
-        return f"{failing}: too few to tell what brings {'it' if number == 1 else 'them'} about"
+        return f"{failing}: {_told(cluster)}"
     return f"{failing} and {cluster.counts.conforming:,} conform: nothing was found that tells them apart"
