@@ -46,13 +46,14 @@ def _as_it_is(letters: str) -> str:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A way to lay a tensor out.
+    """A way to lay a tensor out, and a sentence ``about`` it for the reference.
 
     ``axes``: those that a tensor must have for it. ``shared``: those along which elements share memory, which only
     an input's may. ``marked``: it says something even where it differs from contiguous in nothing but the strides of
     axes of length 1, or not at all. ``order``: that of the axes of a packed tensor, under a tag.
     """
 
+    about: str
     place: Place
     axes: str = ""
     shared: str = ""
@@ -175,7 +176,9 @@ def _overlapping(axis: str) -> Arrangement:
         strides[outer] = strides[outer + 1]
         return Placement(tuple(strides))
 
-    return Arrangement(place, axis, shared=PLANES if axis == "n" else AXES[AXES.index(axis) :])
+    following = AXES[AXES.index(axis) + 1].upper()
+    about = f"Patches along {axis.upper()}, each one step further along {following}, as `unfold` makes them."
+    return Arrangement(about, place, axis, shared=PLANES if axis == "n" else AXES[AXES.index(axis) :])
 
 
 def _channels_last(letters: str) -> str:
@@ -191,56 +194,97 @@ def _exchanging(first: str, second: str) -> Callable[[str], str]:
     return lambda letters: letters.translate(table)
 
 
+_ORDINALS = {2: "second", 3: "third"}
+
 LAYOUTS: dict[str, Arrangement] = {
-    "contiguous": Arrangement(_nested(), marked=True),
-    "channels_last": Arrangement(_nested(_channels_last), marked=True),
-    "nhwc": Arrangement(_nested(_channels_last), marked=True),
-    "transposed": Arrangement(_nested(_exchanging("h", "w")), marked=True),
-    "reversed": Arrangement(_nested(lambda letters: letters[::-1]), marked=True),
-    "sliced": Arrangement(_nested(cut="w", step=2), "w", marked=True),
-    "padded_rows": Arrangement(_nested(cut="w", behind=3), "w", marked=True),
-    "odd_units": Arrangement(_nested(units=7), marked=True),
-    "contiguous_slice": Arrangement(_nested(cut="n", before=1), marked=True),
-    "channels_last_slice": Arrangement(_nested(_channels_last, cut="n", before=1), marked=True),
-    "batch_last": Arrangement(_nested(lambda letters: letters.replace("n", "") + "n"), "n"),
-    "rotated": Arrangement(_nested(_rotated)),
+    "contiguous": Arrangement("Row-major without gaps.", _nested(), marked=True),
+    "channels_last": Arrangement("C innermost, without a format tag.", _nested(_channels_last), marked=True),
+    "nhwc": Arrangement("C innermost, with the format tag NHWC or NDHWC.", _nested(_channels_last), marked=True),
+    "transposed": Arrangement("H and W exchanged.", _nested(_exchanging("h", "w")), marked=True),
+    "reversed": Arrangement("All axes in reverse order (column-major).", _nested(lambda axes: axes[::-1]), marked=True),
+    "sliced": Arrangement("Every second element of a row.", _nested(cut="w", step=2), "w", marked=True),
+    "padded_rows": Arrangement("Three unused elements after each row.", _nested(cut="w", behind=3), "w", marked=True),
+    "odd_units": Arrangement("Contiguous; axes of length 1 have stride 7.", _nested(units=7), marked=True),
+    "contiguous_slice": Arrangement(
+        "One item of the batch lies before the first.", _nested(cut="n", before=1), marked=True
+    ),
+    "channels_last_slice": Arrangement(
+        "The same with C innermost.", _nested(_channels_last, cut="n", before=1), marked=True
+    ),
+    "batch_last": Arrangement("N innermost.", _nested(lambda letters: letters.replace("n", "") + "n"), "n"),
+    "rotated": Arrangement("The last axis outermost in each item of the batch.", _nested(_rotated)),
     **{
-        f"transposed_{first}{second}": Arrangement(_nested(_exchanging(first, second)), first + second)
+        f"transposed_{first}{second}": Arrangement(
+            f"{first.upper()} and {second.upper()} exchanged.", _nested(_exchanging(first, second)), first + second
+        )
         for first, second in combinations(AXES, 2)
         if first + second != "hw"
     },
-    **{f"stepped_{axis}2": Arrangement(_nested(cut=axis, step=2), axis) for axis in AXES if axis != "w"},
-    **{f"stepped_{axis}3": Arrangement(_nested(cut=axis, step=3), axis) for axis in AXES},
-    **{f"narrowed_{axis}": Arrangement(_nested(cut=axis, before=1, behind=2), axis) for axis in AXES if axis != "n"},
-    **{f"expanded_{axis}": Arrangement(_nested(repeated=axis), axis, shared=axis) for axis in AXES},
-    "expanded_nc": Arrangement(_nested(repeated=PLANES), PLANES, shared=PLANES),
-    "expanded_all": Arrangement(_nested(repeated=AXES), shared=AXES),
+    **{
+        f"stepped_{axis}{step}": Arrangement(
+            f"Every {_ORDINALS[step]} element along {axis.upper()}.", _nested(cut=axis, step=step), axis
+        )
+        for step in (2, 3)
+        for axis in AXES
+        if (axis, step) != ("w", 2)
+    },
+    **{
+        f"narrowed_{axis}": Arrangement(
+            f"Along {axis.upper()}, one element lies before the tensor and two behind it.",
+            _nested(cut=axis, before=1, behind=2),
+            axis,
+        )
+        for axis in AXES
+        if axis != "n"
+    },
+    **{
+        f"expanded_{axis}": Arrangement(
+            f"One element, repeated along {axis.upper()} with stride 0.", _nested(repeated=axis), axis, shared=axis
+        )
+        for axis in AXES
+    },
+    "expanded_nc": Arrangement("One plane for all.", _nested(repeated=PLANES), PLANES, shared=PLANES),
+    "expanded_all": Arrangement(
+        "One element for all, as in the gradient of a sum.", _nested(repeated=AXES), shared=AXES
+    ),
     **{f"overlapping_{axis}": _overlapping(axis) for axis in AXES if axis != "w"},
     **{
-        f"nhwc_stepped_{axis}2": Arrangement(_nested(_channels_last, cut=axis, step=2), axis, order=_channels_last)
+        f"nhwc_stepped_{axis}2": Arrangement(
+            f"As nhwc, every second element along {axis.upper()}.",
+            _nested(_channels_last, cut=axis, step=2),
+            axis,
+            order=_channels_last,
+        )
         for axis in "nchwd"
     },
     **{
-        f"apart_{axis}{bits}": Arrangement(_nested(cut=axis, behind=(1 << bits) + 3), axis)
+        f"apart_{axis}{bits}": Arrangement(
+            f"More than 2^{bits} unused places behind the tensor's own along {axis.upper()}.",
+            _nested(cut=axis, behind=(1 << bits) + 3),
+            axis,
+        )
         for axis in "hw"
         for bits in (8, 12, 16, 20)
     },
-    "nhwc_narrowed_c": Arrangement(_nested(_channels_last, cut="c", before=1, behind=2), "c", order=_channels_last),
-    "nhwc_transposed": Arrangement(_nested(), marked=True),
-    "nhwc_odd_units": Arrangement(_nested(_channels_last, units=7), marked=True),
-    "nhwc_expanded_c": Arrangement(_nested(_channels_last, repeated="c"), "c", shared="c", order=_channels_last),
+    "nhwc_narrowed_c": Arrangement(
+        "As nhwc; along C, one element lies before the tensor and two behind it.",
+        _nested(_channels_last, cut="c", before=1, behind=2),
+        "c",
+        order=_channels_last,
+    ),
+    "nhwc_transposed": Arrangement("The format tag of nhwc on a row-major tensor.", _nested(), marked=True),
+    "nhwc_odd_units": Arrangement(
+        "As nhwc; axes of length 1 have stride 7.", _nested(_channels_last, units=7), marked=True
+    ),
+    "nhwc_expanded_c": Arrangement(
+        "As nhwc; one element, repeated along C with stride 0.",
+        _nested(_channels_last, repeated="c"),
+        "c",
+        shared="c",
+        order=_channels_last,
+    ),
 }
-"""nhwc: channels last, and handed over as such, four axes in that order under a tag that says so. transposed: last
-two axes exchanged, transposed_AB: those two. reversed: all axes (column-major). batch_last: N innermost. rotated: the
-last axis outermost in an item of the batch, as of a tensor whose axes were put channels last. sliced: every second
-element of a row, stepped_A2 and stepped_A3: every second and third along that axis. padded_rows: three unused elements
-after each row. odd_units: contiguous, but axes of length 1 carry stride 7. narrowed_A: one element before and two
-behind are left out along that axis. contiguous_slice, channels_last_slice: an item of the batch lies before the first,
-which is narrowed along N. expanded_A: repeated along that axis with stride 0, expanded_nc: one plane for all,
-expanded_all: one element for all, as the gradient of a sum is. nhwc_...: handed over as nhwc is, and not packed so;
-nhwc_transposed lies as contiguous does. apart_A8 to apart_A20: more than 2^8 to 2^20 unused places behind
-each row of that axis. overlapping_A: patches as ``unfold`` makes them, each one step along the next
-axis from the one before."""
+"""The layouts by name. The order decides which ones a seed draws."""
 
 TAGS = {name: "NHWC" for name in LAYOUTS if name.partition("_")[0] == "nhwc"}
 """Layouts that come with a format tag; all tensors of a call share it."""

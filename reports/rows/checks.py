@@ -48,9 +48,18 @@ CHECK_ORDER = (
 A write outside of tensors comes before what may come of it.
 """
 
-CHECK_IDS = frozenset(
-    (REFUSAL, SURVIVAL, *CHECK_ORDER, "status", "untouched", "error_text", "phase_status", "phase_values")
-)
+OTHER_CLAIMS = {
+    REFUSAL: "a legal call runs, and an illegal one does not",
+    SURVIVAL: "the process of the implementation neither dies nor hangs",
+    "status": "a call returns the status that the contract of its product demands",
+    "untouched": "a refused call writes nothing",
+    "error_text": "a refused call leaves a text of the error",
+    "phase_status": "a sequence of the two phases returns the status that the contract demands",
+    "phase_values": "after a sequence of the two phases the outputs are those of plain calls",
+}
+"""Claims of the checks of the contract, and of what fails without a check."""
+
+CHECK_IDS = frozenset((*CHECK_ORDER, *OTHER_CLAIMS))
 """Ids of the checks of values and of the contract, and of what is violated without a check."""
 
 GRAVE = frozenset({SURVIVAL, MEMORY_UNTOUCHED})

@@ -62,7 +62,7 @@ COLUMNS = (
     Column("operator", _TEXT, "operator, named like its aclnn API", made="drawn"),
     Column("dtype", _TEXT, "dtype of self, grad_output and grad_input (out of a forward)", made="drawn"),
     Column("index_dtype", _TEXT, "dtype of indices", made="drawn"),
-    Column("route", _TEXT, "branch of the implementation that the call is expected to take"),
+    Column("route", _TEXT, "branch of the implementation that the call should take"),
     Column(
         "clause",
         _TEXT,
@@ -71,7 +71,9 @@ COLUMNS = (
     ),
     Column("statement", _TEXT, "that clause in a sentence, or what is legal about the call", made="drawn"),
     Column(
-        "follows", _TEXT, "whether the answer is that of the library's code, its page, both, an earlier release or none"
+        "follows",
+        _TEXT,
+        "source that the answer follows: the library's code, its page, both, an earlier release or none",
     ),
     Column("model", _TEXT, "declared accumulation model, of a forward its rule"),
     # The call.
@@ -89,14 +91,12 @@ COLUMNS = (
     Column("gradient", _TEXT, "recipe of grad_output", made="drawn"),
     Column("indices", _TEXT, "recipe of indices", made="drawn"),
     Column("values", _TEXT, "recipe of self", made="drawn"),
-    Column(
-        "data", _WORDS, "what its data hold that kernels treat apart, of the words in features.py; empty for large data"
-    ),
-    Column("deterministic", _FLAG, "deterministic mode was asked for", made="drawn"),
+    Column("data", _WORDS, "words for data that kernels treat differently, from features.py; empty for large data"),
+    Column("deterministic", _FLAG, "the call demands the deterministic mode", made="drawn"),
     Column(
         "classes",
         _WORDS,
-        "what is special about the call, of the words in suites/judging/case_question.py",
+        "words for what is special about the call, from suites/judging/case_question.py",
         made="drawn",
     ),
     Column("seed", _COUNT, "seed of the case's data", made="drawn"),
@@ -104,14 +104,16 @@ COLUMNS = (
     Column("verdict", _TEXT, f"one of: {', '.join(Verdict)}"),
     Column("reason", _TEXT, "why the verdict is what it is, empty for conforms"),
     Column("status_code", _COUNT, "status number of the implementation, where it has one"),
-    Column("checks_judged", _WORDS, "checks that could tell"),
-    Column("checks_violated", _WORDS, "checks whose claim is broken"),
+    Column("checks_judged", _WORDS, "checks that judged the case"),
+    Column("checks_violated", _WORDS, "checks that failed"),
     Column("findings", _TEXT, "JSON list: per violated check the element, what was expected and what it got"),
     Column("waivers", _WORDS, "ids of the waivers that cover the violated checks"),
     Column("shrunk", _TEXT, "smallest case found that breaks the same check, as JSON"),
-    Column("shrunk_reason", _TEXT, "what is wrong with that one"),
-    Column("asked_again", _COUNT, "how often the first failure of a kind, or its smallest case, was asked again alone"),
-    Column("failed_again", _COUNT, "how often it failed then"),
+    Column("shrunk_reason", _TEXT, "the reason of that case"),
+    Column(
+        "asked_again", _COUNT, "repetitions of the first failure of a kind, or of its smallest case, in a fresh process"
+    ),
+    Column("failed_again", _COUNT, "repetitions of these that failed"),
     # Statistics of the output.
     Column("n", _COUNT, "elements of grad_input", combines="sum"),
     Column("n_single_valued", _COUNT, "cells where exactly one value is admissible", combines="sum"),
@@ -131,9 +133,7 @@ COLUMNS = (
     Column("ulp_nonfinite", _COUNT, "cells where y or the rounded S is not finite", combines="sum"),
     Column("mere", _REAL, "mean |y - r| / (|r| + 1e-7) over finite cells, r the exact sum rounded once"),
     Column("mare", _REAL, "largest |y - r| / (|r| + 1e-7) over finite cells", combines="max"),
-    Column(
-        "n_inexact", _COUNT, "finite cells with S != 0 and y != S: those that bias_ulp is the mean of", combines="sum"
-    ),
+    Column("n_inexact", _COUNT, "finite cells with S != 0 and y != S, of which bias_ulp is the mean", combines="sum"),
     Column(
         "bias_ulp",
         _REAL,
@@ -151,7 +151,7 @@ COLUMNS = (
     Column("k_bound", _REALS, "largest admissible |y - S| in each of these classes", "ulp of max(P, N)"),
     Column("output_digest", _TEXT, "BLAKE2b of grad_input's elements in logical order: equal for equal bits"),
     Column("repeat_n", _COUNT, "repetitions of the call that were made", combines="sum"),
-    Column("failed_before", _FLAG, "it failed in an earlier run, and passes now: a search remembered it"),
+    Column("failed_before", _FLAG, "a search found the failure in an earlier run, and the case passes now"),
     Column("repeat_bitwise_equal", _FLAG, "all repetitions gave the first call's bits"),
     Column(
         "repeat_max_ulp_spread",
@@ -159,23 +159,27 @@ COLUMNS = (
         "largest distance of a repetition to the first call, in representable values",
         combines="max",
     ),
-    Column("decoded_faults", _TEXT, "JSON list of the windows whose coded gradients went astray, and how"),
+    Column(
+        "decoded_faults", _TEXT, "JSON list of windows with a lost, repeated or misplaced gradient, on coded recipes"
+    ),
     # Standards of others.
     Column(
-        "standards_passed", _WORDS, "standards of others that pass the output; in neither column: not applied, or open"
+        "standards_passed",
+        _WORDS,
+        "standards of others that pass the output; a standard in neither column is open or does not apply",
     ),
     Column("standards_failed", _WORDS, "standards of others that fail the output"),
     # Case lists.
     Column("list", _TEXT, "case list that the case is a row of, empty for all other cases", made="drawn"),
     Column("list_row", _COUNT, "number of that row, from 1; of a JSON lines file, the line", made="drawn"),
-    Column("list_name", _TEXT, "what the list calls it", made="drawn"),
+    Column("list_name", _TEXT, "name of the case in the list", made="drawn"),
     Column("list_standard", _TEXT, "standard that the list names for it", made="drawn"),
-    Column("list_standard_passes", _FLAG, "whether that passes the output, empty where it does not say"),
+    Column("list_standard_passes", _FLAG, "whether that standard passes the output; empty if it is open"),
     # Execution.
     Column("call_seconds", _REAL, "time of the first call, copies excluded", "s"),
     Column("seconds", _REAL, "time of the whole judgement", "s"),
     Column("worker", _TEXT, "process that judged"),
-    Column("given", _WORDS, "what the backend was given besides, as poolproof replay takes it: variables, options"),
+    Column("given", _WORDS, "variables and options of the backend, as arguments of poolproof replay"),
     Column("judged_at", _REAL, "Unix time of the verdict", "s"),
 )
 

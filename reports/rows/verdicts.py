@@ -33,6 +33,21 @@ class Verdict(StrEnum):
         return Overall.INCOMPLETE if self in SKIPPED else Overall.CONFORMS
 
 
+VERDICT_MEANINGS = {
+    Verdict.CONFORMS: "Every check that applies passes.",
+    Verdict.VIOLATES: "A check fails, and no waiver covers it.",
+    Verdict.WAIVED: "A check fails, and a waiver accepts it.",
+    Verdict.REFUSED: "The implementation refuses the call, as its contract or its documents allow.",
+    Verdict.UNDOCUMENTED: "The implementation refuses the call, and no document is known that says whether it may.",
+    Verdict.NOT_SUPPORTED: "The backend does not support the call.",
+    Verdict.CRASHED: "The process of the implementation dies.",
+    Verdict.TIMED_OUT: "The call takes longer than `--case-timeout`.",
+    Verdict.NOT_RUN: "The environment prevents the call, such as too little memory or a missing kernel.",
+    Verdict.SUITE_ERROR: "poolproof raises an exception; the finding is its traceback.",
+    Verdict.ADAPTER_ERROR: "The adapter raises an exception; the finding is its traceback.",
+}
+"""Meanings of the verdicts, for the reference."""
+
 JUDGED = frozenset(
     {Verdict.CONFORMS, Verdict.VIOLATES, Verdict.WAIVED, Verdict.REFUSED, Verdict.CRASHED, Verdict.TIMED_OUT}
 )

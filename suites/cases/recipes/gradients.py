@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.formats import FLOAT32, FLOAT64, Float64, FloatFormat
 from poolproof.references.geometry import Axis, Int64
+from poolproof.suites.cases.recipes import described
 from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
@@ -120,7 +121,10 @@ Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]
 
 def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) -> Recipe:
     """Make a recipe of ``draw``, which draws any number of gradients, each by itself."""
-    return lambda landing, fmt, stream: draw_bulk(landing.indices.size, fmt, stream, partial(draw, landing))
+    return described(
+        draw.__doc__ or "",
+        lambda landing, fmt, stream: draw_bulk(landing.indices.size, fmt, stream, partial(draw, landing)),
+    )
 
 
 def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
@@ -249,11 +253,15 @@ def pointed(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray
 GRADIENTS: dict[str, Recipe] = {
     "integers": _each(integers),
     "one_hot": one_hot,
-    "ones": lambda landing, fmt, stream: np.ones(landing.gradients),
-    # from [-5, 5), the operator library's own test data
-    "uniform": _each(lambda _, size, fmt, stream: fmt.round(10.0 * stream.uniform(size) - 5.0)),
-    # from [1, 2): without cancellation sums grow, and stall in a narrow accumulator
-    "positive": _each(lambda _, size, fmt, stream: fmt.round(1.0 + stream.uniform(size))),
+    "ones": described("Ones.", lambda landing, fmt, stream: np.ones(landing.gradients)),
+    "uniform": described(
+        "Draw from [-5, 5), as the operator library's own tests do.",
+        _each(lambda _, size, fmt, stream: fmt.round(10.0 * stream.uniform(size) - 5.0)),
+    ),
+    "positive": described(
+        "Draw from [1, 2): nothing cancels, so sums grow and stall in a narrow accumulator.",
+        _each(lambda _, size, fmt, stream: fmt.round(1.0 + stream.uniform(size))),
+    ),
     "wide": _each(wide),
     "big_among_ones": big_among_ones,
     "cancellation": cancellation,
@@ -261,19 +269,23 @@ GRADIENTS: dict[str, Recipe] = {
     "subnormal": _each(subnormal),
     "near_overflow": _each(near_overflow),
     "special": _each(special),
-    "signed_zeros": _each(lambda _, size, fmt, stream: 0.0 * stream.signs(size)),
+    "signed_zeros": described("Zeros of both signs.", _each(lambda _, size, fmt, stream: 0.0 * stream.signs(size))),
     "colour_ids": colour_ids,
-    "binary_weights": lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=1),
-    # a digit counts how often its window came, up to three
-    "base_four_weights": lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=2),
-    # what comes back to a layer far from a mean loss: normal values in twelve binades from 2**-4 down, of which
-    # the last are subnormal in float16
-    "backpropagated": _each(
-        lambda _, size, fmt, stream: fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))
+    "binary_weights": described(
+        "Powers of two, different ones in windows that can meet: a wrong sum names the windows that were lost.",
+        lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=1),
     ),
-    # as tools of others fill gradients; nothing here draws it
-    "pointed": pointed,
+    "base_four_weights": described(
+        "Powers of four likewise: a wrong sum also tells how often a window came, up to three times.",
+        lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=2),
+    ),
+    "backpropagated": described(
+        "Normal values in twelve binades from 2**-4 down, as far from a mean loss; the last are subnormal in float16.",
+        _each(lambda _, size, fmt, stream: fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))),
+    ),
+    "pointed": pointed,  # as tools of others fill gradients; nothing here draws it
 }
+"""The recipes by name; the docstring of each describes it."""
 
 
 def gradient_recipe(name: str) -> Recipe:

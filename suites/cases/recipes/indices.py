@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.forward import forward_indices
 from poolproof.references.geometry import Axis, Int64
+from poolproof.suites.cases.recipes import described
 from poolproof.suites.cases.recipes.stream import RandomStream
 
 Recipe = Callable[[Sequence[Axis], NDArray, RandomStream], Int64]
@@ -103,13 +104,22 @@ INDICES: dict[str, Recipe] = {
     "forward": forward,
     "in_window": in_window,
     "shared": shared,
-    # the most visited cell: the highest multiplicities that the geometry allows, all over the plane
-    "crowded": _by_place(lambda axis: axis.coverage()),
+    "crowded": described(
+        "Take the cell that most windows visit: as many gradients meet as the geometry allows.",
+        _by_place(lambda axis: axis.coverage()),
+    ),
     "lattice": lattice,
-    # column 0 and row 0 of the plane included, and its last ones
-    "first": _by_place(lambda axis: -np.arange(axis.size)),
-    "last": _by_place(lambda axis: np.arange(axis.size)),
-    # the cell nearest to the plane's border along every axis
-    "plane_edges": _by_place(lambda axis: np.abs(2 * np.arange(axis.size) - (axis.size - 1))),
-    "tile_borders": _by_place(tile_borders),
+    "first": described(
+        "Take the first cell of the window, row 0 and column 0 included.", _by_place(lambda axis: -np.arange(axis.size))
+    ),
+    "last": described(
+        "Take the last cell of the window, the last row and column included.",
+        _by_place(lambda axis: np.arange(axis.size)),
+    ),
+    "plane_edges": described(
+        "Take the cell nearest to the border of the plane along every axis.",
+        _by_place(lambda axis: np.abs(2 * np.arange(axis.size) - (axis.size - 1))),
+    ),
+    "tile_borders": described(tile_borders.__doc__ or "", _by_place(tile_borders)),
 }
+"""The recipes by name; the docstring of each describes it."""

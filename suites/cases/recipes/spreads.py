@@ -23,19 +23,14 @@ _MAX_INTEGERS = 1 << 32
 
 @dataclass(frozen=True)
 class Spread:
-    """What elements are drawn from, each by itself; ValueError where its numbers mean nothing.
-
-    between(low,high): uniform in [low, high]. whole(low,high): integers there, all equally likely.
-    gaussian(mean,deviation): close to normally distributed; what would exceed the format's largest number is that.
-    filled(value): one value everywhere, which may be NaN or infinite.
-    """
+    """One of `SPREADS` with its numbers; ValueError where these mean nothing."""
 
     name: str
     numbers: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if len(self.numbers) != (1 if self.name == "filled" else 2):
-            raise ValueError(f"{self} is none of {SPELLINGS}")
+            raise ValueError(f"{self} is none of {', '.join(SPREADS)}")
         if self.name == "filled":
             return
         low, high = self.numbers
@@ -73,7 +68,13 @@ _DRAWS: dict[str, Callable[..., Float64]] = {
     "filled": lambda size, _, __, value: np.full(size, value),
 }
 
-SPELLINGS = "between(low,high), whole(low,high), gaussian(mean,deviation), filled(value)"
+SPREADS = {
+    "between(low,high)": "Uniform in [low, high].",
+    "whole(low,high)": "Integers in [low, high], all equally likely.",
+    "gaussian(mean,deviation)": "Close to normally distributed, clamped to the format's largest number.",
+    "filled(value)": "One value everywhere, which may be NaN or infinite.",
+}
+"""What elements are drawn from, each by itself, by the spelling."""
 
 
 def parse_spread(text: str) -> Spread | None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolproof.references.formats import Float64, FloatFormat
+from poolproof.suites.cases.recipes import described
 from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
@@ -42,31 +43,52 @@ def batch_normalised(size: int, fmt: FloatFormat, stream: RandomStream) -> Float
 
 
 VALUES: dict[str, Recipe] = {
-    # ties are rare in float32 and common in bfloat16
-    "normal": lambda size, fmt, stream: fmt.round(stream.normal(size)),
+    "normal": described(
+        "Normal values: ties are rare in float32 and common in bfloat16.",
+        lambda size, fmt, stream: fmt.round(stream.normal(size)),
+    ),
     "ties": ties,
-    "constant": lambda size, fmt, stream: np.full(size, 1.5),
-    # below -1: padding that enters as zero would win
-    "negative": lambda size, fmt, stream: fmt.round(-1.0 - 8.0 * stream.uniform(size)),
-    # no value ever exceeds the usual initial maximum
-    "negative_infinity": lambda size, fmt, stream: np.full(size, -np.inf),
-    # one finite lowest value in eight
-    "mostly_negative_infinity": lambda size, fmt, stream: np.where(stream.below(8, size) == 0, -fmt.max, -np.inf),
-    # a NaN in one place of eight: windows with none, one and several
-    "nan": lambda size, fmt, stream: np.where(stream.below(8, size) == 0, np.nan, ties(size, fmt, stream)),
-    "all_nan": lambda size, fmt, stream: np.full(size, np.nan),
+    "constant": described("1.5 everywhere.", lambda size, fmt, stream: np.full(size, 1.5)),
+    "negative": described(
+        "Values below -1: padding that enters as zero would win.",
+        lambda size, fmt, stream: fmt.round(-1.0 - 8.0 * stream.uniform(size)),
+    ),
+    "negative_infinity": described(
+        "-inf everywhere: no value exceeds the usual initial maximum.", lambda size, fmt, stream: np.full(size, -np.inf)
+    ),
+    "mostly_negative_infinity": described(
+        "The lowest finite value in one place of eight, else -inf.",
+        lambda size, fmt, stream: np.where(stream.below(8, size) == 0, -fmt.max, -np.inf),
+    ),
+    "nan": described(
+        "NaN in one place of eight, among ties: windows have none, one or several NaN.",
+        lambda size, fmt, stream: np.where(stream.below(8, size) == 0, np.nan, ties(size, fmt, stream)),
+    ),
+    "all_nan": described("NaN everywhere.", lambda size, fmt, stream: np.full(size, np.nan)),
     "infinities": infinities,
-    # along memory, so that each window's last or first cell wins
-    "ascending": lambda size, fmt, stream: fmt.round(np.arange(size) - size / 2.0),
-    "descending": lambda size, fmt, stream: fmt.round(size / 2.0 - np.arange(size)),
-    # what a rectifier leaves of normal values: half of them are zeros, in which windows tie
-    "after_relu": lambda size, fmt, stream: np.maximum(fmt.round(stream.normal(size)), 0.0),
+    "ascending": described(
+        "Values that grow along memory: the last cell of each window wins.",
+        lambda size, fmt, stream: fmt.round(np.arange(size) - size / 2.0),
+    ),
+    "descending": described(
+        "Values that fall along memory: the first cell of each window wins.",
+        lambda size, fmt, stream: fmt.round(size / 2.0 - np.arange(size)),
+    ),
+    "after_relu": described(
+        "Normal values after a ReLU: half of them are zeros, in which windows tie.",
+        lambda size, fmt, stream: np.maximum(fmt.round(stream.normal(size)), 0.0),
+    ),
     "batch_normalised": batch_normalised,
-    # one value in twenty is clamped to the largest, where windows tie
-    "saturated": lambda size, fmt, stream: fmt.round(np.clip(stream.normal(size), -2.0, 2.0) * (fmt.max / 2.0)),
-    # zeros and subnormals of both signs: one value where comparisons take these for zero
-    "subnormals": lambda size, fmt, stream: fmt.smallest_subnormal * (stream.below(5, size) - 2.0),
+    "saturated": described(
+        "Values up to the largest: one in twenty is clamped to it, where windows tie.",
+        lambda size, fmt, stream: fmt.round(np.clip(stream.normal(size), -2.0, 2.0) * (fmt.max / 2.0)),
+    ),
+    "subnormals": described(
+        "Zeros and subnormals of both signs: all equal where comparisons flush to zero.",
+        lambda size, fmt, stream: fmt.smallest_subnormal * (stream.below(5, size) - 2.0),
+    ),
 }
+"""The recipes by name; the docstring of each describes it."""
 
 _BY_PLACE = ("ascending", "descending")
 """Recipes whose values depend on where they lie, so that no other place can lend its own."""
