@@ -119,11 +119,12 @@ BACKWARDS = tuple(operator for operator in _FAMILY if operator.is_backward)
 FORWARDS = tuple(operator for operator in _FAMILY if not operator.is_backward)
 
 
-_BY_NAME = {name: each for each in _FAMILY for name in (each.name, f"aclnn{each.name}", each.aten)}
+BY_NAME = {name: each for each in _FAMILY for name in (each.name, f"aclnn{each.name}", each.aten) if name}
+"""The operators by each of their names: their own, with or without ``aclnn``, and aten's."""
 
 
 def find_operator(name: str) -> Operator:
     """Find an operator by its own name, with or without ``aclnn``, or its aten name. KeyError if there is none."""
-    if name not in _BY_NAME:
+    if name not in BY_NAME:
         raise KeyError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")
-    return _BY_NAME[name]
+    return BY_NAME[name]

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from poolproof.references.formats import FORMATS, FloatFormat
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
-from poolproof.references.layouts import AXES, CONTIGUOUS, PLANES, Form, MemoryLayout, storage_form
-from poolproof.references.operators import Operator, find_operator
+from poolproof.references.layouts import AXES, CONTIGUOUS, LAYOUTS, PLANES, Form, MemoryLayout, storage_form
+from poolproof.references.operators import BY_NAME, OPERATORS, Operator, find_operator
 from poolproof.references.windows import SMALLEST, Windows
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.recipes.gradients import GRADIENTS
 from poolproof.suites.cases.recipes.indices import INDICES
-from poolproof.suites.cases.recipes.spreads import parse_spread
+from poolproof.suites.cases.recipes.spreads import SPREADS, parse_spread
 from poolproof.suites.cases.recipes.values import VALUES
 
 _INTEGERS = 1 << 63
@@ -337,8 +337,55 @@ def _record_type(windows: type[Windows]) -> type[msgspec.Struct]:
     own = [field for field in (*fields(Case), *fields(windows)) if field.name != "attributes"]
     required = [(field.name, types[field.name]) for field in own if field.default is MISSING]
     optional = [(field.name, types[field.name], field.default) for field in own if field.default is not MISSING]
-    return msgspec.defstruct("CaseRecord", [*required, *optional])
+    return msgspec.defstruct("CaseRecord", [*required, *optional], forbid_unknown_fields=True)
 
+
+def case_schema() -> dict[str, Any]:
+    """Describe the JSON object of a case as JSON Schema.
+
+    `Case.from_json` checks more: what follows from the operator, the shape and the dtype together.
+    """
+    kinds = dict.fromkeys(api.windows for api in OPERATORS.values())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "oneOf": [*map(_schema_of, kinds)]}
+
+
+def _schema_of(windows: type[Windows]) -> dict[str, Any]:
+    (schema,) = msgspec.json.schema_components([_record_type(windows)])[1].values()
+    properties = schema["properties"]
+    properties["operator"]["enum"] = [name for name, api in BY_NAME.items() if api.windows is windows]
+    for name, words in _WORDS.items():
+        properties[name]["enum"] = [*words]
+    spread = {"pattern": f"^({'|'.join(spelling.partition('(')[0] for spelling in SPREADS)})\\(.*\\)$"}
+    for name in ("gradient", "values"):
+        properties[name]["anyOf"] = [{"enum": properties[name].pop("enum")}, spread]
+    properties["layouts"]["additionalProperties"]["pattern"] = rf"^({'|'.join(LAYOUTS)})(\+[0-9]+)?$"
+    properties["layouts"]["default"] = properties["literals"]["default"] = {}
+    for name, about in properties.items():
+        about["description"] = _ABOUT[name]
+    return schema | {"title": f"Case with {windows.__name__.lower()} windows"}
+
+
+_ABOUT = {
+    "operator": "Name of the operator; its aclnn and aten names work too.",
+    "shape": "Shape of self: [N,] C and the spatial axes.",
+    "dtype": "dtype of all tensors but indices.",
+    "index_dtype": "dtype of indices.",
+    "kernel_size": "One length for all axes, or one per axis; so are the other lists.",
+    "stride": "Empty: the kernel size.",
+    "padding": "Empty: 0.",
+    "dilation": "Empty: 1.",
+    "ceil_mode": "Round the number of windows up.",
+    "output_size": "Number of windows, one for all axes or one per axis.",
+    "gradient": "Recipe of grad_output.",
+    "indices": "Recipe of indices.",
+    "values": "Recipe of self.",
+    "scale": "Power of two that multiplies the gradient.",
+    "layouts": "Tensor -> layout, or layout+offset in elements. A tensor that is missing is contiguous.",
+    "deterministic": "Demand the deterministic mode.",
+    "seed": "Seed of everything random in the data.",
+    "literals": "Input -> its values in row-major order, in place of a recipe.",
+}
+"""Meanings of the fields of a case's JSON object."""
 
 _WORDS: Mapping[str, Collection[str]] = {
     "dtype": FORMATS,
