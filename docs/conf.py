@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.addnodes import download_reference, pending_xref
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from generated import GENERATED  # noqa: E402
+from poolproof.suites.cases.case import case_schema  # noqa: E402
+
 PAGES = (  # in their order; Sphinx warns of one that is missing
     "docs/backends",
     "docs/kernels",
@@ -22,6 +30,7 @@ PAGES = (  # in their order; Sphinx warns of one that is missing
     "docs/fleet",
     "docs/score",
     "docs/api",
+    "docs/reference/index",
     "examples/README",
     "FINDINGS",
     "CONTRIBUTING",
@@ -36,13 +45,15 @@ version = release = version_of("poolproof")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "examples/README.md"]
+include_patterns = ["*.md", "docs/**.md", "examples/README.md"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 highlight_language = "none"  # what is no Python says nothing of itself
 default_role = "any"
 suppress_warnings = ["ref.any"]  # names in docstrings that are not on a page stay as they are
+
+smartquotes = False  # "--" begins an option
 
 html_theme = "furo"
 html_title = f"poolproof {version}"
@@ -53,6 +64,15 @@ def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
     """Add the table of contents, which no page holds, to the root page."""
     if page == root_doc:
         source[0] += "\n".join(["\n```{toctree}", ":hidden:", *PAGES, "```\n"])
+
+
+class Generated(SphinxDirective):
+    """Put a part of `generated.py` into a page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(GENERATED[self.arguments[0]](), allow_section_headings=True)
 
 
 def unlink_files(app: Sphinx, doctree: nodes.document) -> None:
@@ -67,9 +87,11 @@ def unlink_files(app: Sphinx, doctree: nodes.document) -> None:
             node.replace_self(nodes.literal(text=node.astext()))
 
 
-def open_at_readme(app: Sphinx, failed: Exception | None) -> None:
-    """Redirect index.html, which a browser opens first."""
+def add_files(app: Sphinx, failed: Exception | None) -> None:
+    """Redirect index.html, which a browser opens first, and write the schema of cases beside its page."""
     if failed is None and app.builder.name == "html":
+        schema = Path(app.outdir) / "docs" / "reference" / "case.schema.json"
+        schema.write_text(json.dumps(case_schema(), indent=1) + "\n")
         (Path(app.outdir) / "index.html").write_text(
             f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'
             f'<title>poolproof</title><a href="{root_doc}.html">poolproof</a>\n'
@@ -77,6 +99,7 @@ def open_at_readme(app: Sphinx, failed: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    app.add_directive("generated", Generated)
     app.connect("source-read", add_contents)
     app.connect("doctree-read", unlink_files, priority=100)  # before files to download are collected
-    app.connect("build-finished", open_at_readme)
+    app.connect("build-finished", add_files)

@@ -93,7 +93,7 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             type=Path,
             metavar="FILE",
             help="judge the rows of this case list instead of a plan, repeatable: ATK's JSON, TTK's CSV or a "
-            "case in each line; docs/case_lists.md says how rows are completed",
+            "case in each line; docs/reference/case.md says how rows are completed",
         ),
         "--shard": _one(
             metavar="I/N",

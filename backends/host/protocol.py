@@ -1,9 +1,9 @@
 """What a host and its judge say to each other: frames of JSON about calls whose tensors lie in shared memory.
 
-A frame is four bytes, the little-endian number of bytes that follow, and one JSON object in UTF-8 (docs/host.md). Both
-sides import this module, and a host may run Python 3.9 with numpy 1.22. What ``read_...`` is given comes from the other
-side and may be anything: `ProtocolError` says that it is none of the protocol's. Fields that are missing have their
-defaults.
+A frame is four bytes, the little-endian number of bytes that follow, and one JSON object in UTF-8; see
+docs/reference/host.md. Both sides import this module, and a host may run Python 3.9 with numpy 1.22. What
+``read_...`` is given comes from the other side and may be anything: `ProtocolError` says that it is none of the
+protocol's. Fields that are missing have their defaults.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from places import ROOT
 from poolproof.backends.base import Attempt, Call, Outcome, SequenceResult, Status, Tensor
 from poolproof.backends.host.protocol import (
     MAX_FRAME,
@@ -24,7 +23,6 @@ from poolproof.backends.host.protocol import (
 )
 from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS, Product
-from poolproof.references.sequences import VERBS
 from poolproof.references.windows import Adaptive
 from poolproof.suites.isolation.replies import read, read_changes, read_declarations, read_description, read_outcome
 
@@ -177,8 +175,3 @@ def through_json(record: object) -> Any:
     ours.close()
     theirs.close()
     return read
-
-
-def test_the_page_of_hosts_has_every_action() -> None:
-    page = (ROOT / "docs" / "host.md").read_text()
-    assert all(f"| `{verb}` | {what} |" in page for verb, what in VERBS.items())

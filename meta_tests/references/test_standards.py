@@ -92,7 +92,7 @@ def test_constants_are_those_of_the_source(name: str) -> None:
 
 
 def test_every_standard_is_applied_by_somebody() -> None:
-    page = (ROOT / "docs" / "precision.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in page.partition("| who |")[2].partition("\n\n")[0].splitlines()[2:]]
     assert {name for _, _, names, _ in rows for name in re.findall("`(.*?)`", names)} == {*STANDARDS}
     pools = {operator.name.removesuffix("Backward") for operator in BACKWARDS}

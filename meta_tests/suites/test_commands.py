@@ -102,7 +102,7 @@ def test_what_a_command_takes_is_completed() -> None:
 
 def test_bash_completes(tmp_path: Path) -> None:
     """By the line that the page has for `.bashrc`."""
-    page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     (line,) = [line.strip() for line in page.splitlines() if "bash_source" in line]
     typed = "COMP_WORDS=(poolproof replay --backend emulator-a)\nCOMP_CWORD=3"
     program = tmp_path / "poolproof"

@@ -1,7 +1,7 @@
 """Acceptance standards of others, which a contract may name.
 
-Each is a small policy with its thresholds per dtype as data and its source; docs/precision.md says who applies it to
-this family. None decides a verdict: `poolproof.references.criterion` does.
+Each is a small policy with its thresholds per dtype as data and its source; docs/reference/checks.md says who applies
+it to this family. None decides a verdict: `poolproof.references.criterion` does.
 """
 
 from __future__ import annotations
