@@ -18,25 +18,40 @@ sys.path.insert(0, str(ROOT / "docs"))
 from generated import GENERATED  # noqa: E402
 from poolproof.suites.cases.case import case_schema  # noqa: E402
 
-PAGES = (  # in their order; Sphinx warns of one that is missing
-    "docs/backends",
-    "docs/kernels",
-    "docs/host",
-    "docs/reports",
-    "docs/precision",
-    "docs/acceptance",
-    "docs/case_lists",
-    "docs/time",
-    "docs/fleet",
-    "docs/score",
-    "docs/api",
-    "docs/reference/index",
-    "examples/README",
-    "FINDINGS",
-    "CONTRIBUTING",
-    "CHANGELOG",
-    "简体中文 <README.zh>",
-)
+SECTIONS = {  # in their order; Sphinx warns of a page that is missing
+    "Tutorial": [f"docs/tutorial/first-{step}" for step in ("run", "failure", "backend", "kernel", "acceptance")],
+    "How to": [
+        "docs/how-to/npu",
+        "docs/how-to/torch-npu",
+        "docs/how-to/kernels",
+        "docs/how-to/ci",
+        "docs/how-to/reports",
+        "docs/how-to/precision",
+        "docs/how-to/waivers",
+        "docs/how-to/budgets",
+        "docs/how-to/several-machines",
+        "docs/how-to/dashboards",
+        "docs/how-to/acceptance",
+        "docs/how-to/case-lists",
+        "docs/how-to/hypothesis",
+        "docs/how-to/write-a-backend",
+        "docs/how-to/hosts",
+        "examples/README",
+    ],
+    "Reference": ["docs/reference/index"],
+    "Explanation": [
+        "docs/explanation/criterion",
+        "docs/explanation/accumulation",
+        "docs/explanation/standards",
+        "docs/explanation/coverage",
+        "docs/explanation/causes",
+        "docs/explanation/isolation",
+        "docs/explanation/evidence",
+        "docs/explanation/forgeries",
+        "docs/explanation/score",
+    ],
+    "Project": ["FINDINGS", "CONTRIBUTING", "CHANGELOG", "简体中文 <README.zh>"],
+}
 
 project = "poolproof"
 author = "The poolproof authors"
@@ -63,7 +78,8 @@ html_copy_source = False
 def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
     """Add the table of contents, which no page holds, to the root page."""
     if page == root_doc:
-        source[0] += "\n".join(["\n```{toctree}", ":hidden:", *PAGES, "```\n"])
+        for caption, pages in SECTIONS.items():
+            source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {caption}", *pages, "```\n"])
 
 
 class Generated(SphinxDirective):

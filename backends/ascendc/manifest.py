@@ -51,7 +51,7 @@ class TilingSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kernel on one product, as docs/kernels.md tells it field by field."""
+    """One kernel on one product, with the fields of docs/how-to/kernels.md."""
 
     product: str
     sources: tuple[str, ...]

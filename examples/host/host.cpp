@@ -1,4 +1,4 @@
-// A host without Python: the gradient of MaxPool2dWithIndices in loops, served to the judge as docs/host.md describes.
+// A host without Python: the gradient of MaxPool2dWithIndices in loops, served by the protocol of docs/reference/host.md.
 //
 //     g++ -O2 -std=c++17 -ffp-contract=off host.cpp -o host
 //     POOLPROOF_BOARD_LOOPS_PYTHON=$PWD/host pytest --pyargs poolproof.suites --backend board:loops

@@ -345,7 +345,7 @@ def test_a_session_that_cannot_begin_says_why(wrong: str, kernel: Path, monkeypa
 @pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
 def test_a_kernel_is_judged_on_cann(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of the page; its replay line says on what it runs, and what the model sees is not claimed to be seen."""
-    page = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "tutorial" / "first-kernel.md").read_text(encoding="utf-8")
     for name in ("naive.cpp", "naive_tiling.py", "naive.toml"):
         text = page.partition(f"`{name}`:\n")[2].split("```")[1].partition("\n")[2]
         (kernel / name).write_text(dedent(text), encoding="utf-8")

@@ -57,7 +57,7 @@ def test_indices_follow_the_rules(operator: Operator, dtype: str, memory_format:
     assert account.found("tie") == "first"
     assert account.found("NaN") == "last NaN"
     if operator.name == "MaxPool3dWithArgmax" and memory_format == "channels_last":
-        # Channels that do not fill a vector get an index outside the window (docs/precision.md).
+        # Channels that do not fill a vector get an index outside the window (FINDINGS.md).
         assert account.found("-inf") == "none of those known"
     else:
         assert account.found("-inf") == "a cell, as of ties"

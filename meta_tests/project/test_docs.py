@@ -17,14 +17,15 @@ from poolproof.backends.base import Backend
 from poolproof.references.forward import forward_maximum
 from poolproof.references.operators import OPERATORS
 from poolproof.references.windows import Windowed
-from poolproof.reports.history.commands import history
 from poolproof.reports.waivers import loads
 from poolproof.suites.api import judge
 from poolproof.suites.cli import COMMANDS
+from poolproof.suites.options import OPTIONS
 from sessions import poolproof
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples" / "README.md"]
-BACKENDS = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+HOW_TO = ROOT / "docs" / "how-to"
+BACKENDS = (HOW_TO / "write-a-backend.md").read_text(encoding="utf-8")
 CASE = """{"operator":"MaxPool2dWithIndices","shape":[2,3,5,5],"index_dtype":"int32","kernel_size":[3],"stride":[2],
 "padding":[1]}"""
 
@@ -90,6 +91,27 @@ def test_the_first_example_judges_as_it_stands(layouts: str) -> None:
         assert judge(case, namespace["Mine"]())["verdict"] == verdict
 
 
+def test_the_mistake_of_the_tutorial_is_found_and_its_line_repairs_it() -> None:
+    page = (ROOT / "docs" / "tutorial" / "first-backend.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (repaired,) = re.findall(r"^    (np\.add\.at.*)$", page, re.MULTILINE)
+    mistake = "out[plane][rows, columns] += grad_output[plane]"
+    assert mistake in program
+    for text, verdict in ((program, "violates"), (program.replace(mistake, repaired), "conforms")):
+        namespace: dict[str, Any] = {"__name__": "my_module"}
+        exec(text, namespace)
+        assert judge(CASE.replace("Indices", "IndicesBackward"), namespace["Mine"]())["verdict"] == verdict
+
+
+def test_the_tests_of_the_page_about_hypothesis_pass() -> None:
+    namespace: dict[str, Any] = {"__name__": "test_my_kernel"}
+    page = (HOW_TO / "hypothesis.md").read_text(encoding="utf-8")
+    for program in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(program, namespace)
+    for name in ("test_my_kernel", "test_rounding"):
+        namespace[name]()
+
+
 def test_every_operator_is_named() -> None:
     for operator in OPERATORS.values():
         assert f"| `{operator.name}` | {', '.join(operator.inputs)} | {', '.join(operator.outputs)} |" in BACKENDS
@@ -105,34 +127,46 @@ def test_the_way_of_a_case_has_the_names_that_it_has() -> None:
 
 def test_the_list_that_the_page_exports_has_rows(tmp_path: Path) -> None:
     ((command, rest),) = re.findall(
-        r"^    poolproof (export) (.*)$", (ROOT / "docs" / "case_lists.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^    poolproof (export) (.*)$", (HOW_TO / "case-lists.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     asked = [word.replace("cases.json", str(tmp_path / "cases.json")) for word in rest.split()]
     written = poolproof(command, *asked, "--aspect", "values")
     assert written.exit_code == 0, written.output
 
 
-# The page about reports says what the code does.
+# Commands of the pages
 
-REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
-SHELL = [ROOT / "docs" / "reports.md", *sorted((ROOT / "docs" / "ci").glob("*.yml"))]
+SHOWN = [
+    ROOT / "README.md",
+    *(path for kind in ("tutorial", "how-to", "explanation") for path in sorted((ROOT / "docs" / kind).glob("*.md"))),
+    *sorted((ROOT / "docs" / "ci").glob("*.yml")),
+]
+OF_PYTEST = {"-n", "-k", "--junitxml", "--dist", "--tx"}
 
 
-def test_the_waiver_of_the_page_is_one_and_every_command_is_on_it() -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", REPORTS, re.DOTALL)
+def shown_commands(text: str) -> list[tuple[str, str]]:
+    """(command, what follows it) of each that a page shows."""
+    names = "|".join(["(?:history|emulator) \\w+", *(name for name in COMMANDS if name not in ("history", "emulator"))])
+    return re.findall(rf"poolproof ({names})(?![\w-])([^`\n|]*)", text)
+
+
+def test_the_waiver_of_the_page_is_one() -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", (HOW_TO / "waivers.md").read_text(encoding="utf-8"), re.DOTALL)
     assert loads(text, "the page")[0].id == "strided-outputs"
-    for name, command in COMMANDS.items():
-        assert f"`poolproof {name} " in REPORTS or not command.place.startswith("poolproof.reports.")
 
 
-@pytest.mark.parametrize("path", SHELL, ids=lambda path: path.name)
+def test_every_command_is_shown() -> None:
+    shown = {name.partition(" ")[0] for path in SHOWN for name, _ in shown_commands(path.read_text(encoding="utf-8"))}
+    assert set(COMMANDS) - shown == set()
+
+
+@pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.name)
 def test_commands_and_their_options_exist(path: Path) -> None:
-    known = {name: command.load() for name, command in COMMANDS.items()}
-    names = "|".join(["history \\w+", *(name for name in known if name != "history")])
-    used = re.findall(rf"poolproof ({names})\b([^`\n|]*)", path.read_text(encoding="utf-8"))
-    assert used
-    for name, rest in used:
+    of_a_run = OF_PYTEST.union(*OPTIONS.values())
+    for name, rest in shown_commands(path.read_text(encoding="utf-8")):
         group, _, inner = name.partition(" ")
-        command = history.commands[inner] if inner else known[group]
-        spelled = {option for parameter in command.params for option in parameter.opts}
-        assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", rest.split(" tail ")[0])) <= spelled, (path.name, name, rest)
+        command: Any = COMMANDS[group].load()
+        command = command.commands[inner] if inner else command
+        spelled = {"--help", *(option for parameter in command.params for option in parameter.opts)}
+        used = set(re.findall(r"(?<=\s)--?[a-z][\w-]*", rest.split(" tail ")[0]))
+        assert used <= (of_a_run if name == "run" else spelled), (path.name, name, rest)

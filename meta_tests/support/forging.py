@@ -1,7 +1,7 @@
 """Forgeries of a run: what somebody would change who packs the bundle himself, with all that follows made to agree.
 
 A forger has the run's folder and the suite: rows, run.json and evidence are edited, and `package` makes tables, pages,
-verdict and hashes anew. `FORGERIES` are the edits by their titles; what catches each is said in docs/acceptance.md.
+verdict and hashes anew. `FORGERIES` are the edits by their titles; docs/explanation/forgeries.md has what catches each.
 """
 
 import hashlib
@@ -389,7 +389,7 @@ FORGERIES: dict[str, Forge] = {
 CAUGHT = dict(
     re.findall(
         r"^\| (.+) \| (caught: .*|a rerun tells|a rerun says so|the signature alone tells) \|$",
-        (ROOT / "docs" / "acceptance.md").read_text(encoding="utf-8"),
+        (ROOT / "docs" / "explanation" / "forgeries.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
 )
