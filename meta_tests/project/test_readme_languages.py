@@ -44,11 +44,11 @@ def sections(text: str) -> list[int]:
 @pytest.mark.parametrize(
     ("said", "was", "becomes"),
     [
-        (blocks, "    tox -e conformance\n", "    tox -e tests\n"),
-        (spans, "`--resume`", "`--again`"),
-        (links, "](docs/score.md)", "](docs/scores.md)"),
+        (blocks, "    poolproof run -n 2\n", "    poolproof run -n 3\n"),
+        (spans, "`tox -e docs`", "`tox -e pages`"),
+        (links, "](docs/explanation/score.md)", "](docs/scores.md)"),
         (figures, "1,020,766", "1,020,767"),
-        (sections, "- 没有误报", "没有误报"),
+        (sections, "| 它不冤枉", "它不冤枉"),
     ],
 )
 def test_both_say_the_same_and_what_one_says_alone_is_seen(
