@@ -91,15 +91,27 @@ class Generated(SphinxDirective):
         return self.parse_text_to_nodes(GENERATED[self.arguments[0]](), allow_section_headings=True)
 
 
+INNER = {"FINDINGS": ["docs/findings/*"]}
+"""Pages below others, in patterns of Sphinx."""
+
+
+def add_inner_contents(_: Sphinx, page: str, source: list[str]) -> None:
+    if page in INNER:
+        source[0] += "\n".join(["\n```{toctree}", ":hidden:", ":glob:", "", *INNER[page], "```\n"])
+
+
 def unlink_files(app: Sphinx, doctree: nodes.document) -> None:
-    """Links to files that are no page lead nowhere outside of a clone: their text stays.
+    """Links to files that are no page lead nowhere outside of a clone: their text stays, of a program also its code.
 
     One to a file that is not there is broken, and Sphinx warns of it.
     """
     here = (ROOT / app.env.docname).parent
     for node in [*doctree.findall(pending_xref), *doctree.findall(download_reference)]:
         target = str(node["reftarget"]).partition("#")[0]
-        if target and not target.endswith(".md") and any((base / target).exists() for base in (here, ROOT)):
+        found = [base / target for base in (here, ROOT) if target and (base / target).exists()]
+        if found and not target.endswith(".md"):
+            if node.parent.astext().startswith("Program: "):
+                node.parent.parent.append(nodes.literal_block("", found[0].read_text("utf-8"), language="python"))
             node.replace_self(nodes.literal(text=node.astext()))
 
 
@@ -117,5 +129,6 @@ def add_files(app: Sphinx, failed: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     app.add_directive("generated", Generated)
     app.connect("source-read", add_contents)
+    app.connect("source-read", add_inner_contents)
     app.connect("doctree-read", unlink_files, priority=100)  # before files to download are collected
     app.connect("build-finished", add_files)

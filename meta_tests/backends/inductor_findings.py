@@ -1,4 +1,4 @@
-"""What FINDINGS.md says about torch compiled by Inductor: each plain program still shows it.
+"""What docs/findings says about torch compiled by Inductor: each program still shows it.
 
 No test of the suite itself, for each compiles for several seconds: `tox -e routes` names this file.
 """
@@ -8,7 +8,7 @@ import pytest
 from finding_programs import Program, programs, run_afresh
 
 
-@pytest.mark.parametrize("program", programs("torch 2.13.0, compiled by Inductor"))
-def test_the_plain_program_still_shows_it(program: Program) -> None:
+@pytest.mark.parametrize("program", programs("torch_compile"))
+def test_the_program_still_shows_it(program: Program) -> None:
     ended = run_afresh(program)
     assert program.still_shows(ended), (ended.returncode, ended.stdout, ended.stderr)

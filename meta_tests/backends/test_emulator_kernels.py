@@ -12,8 +12,8 @@ import pytest
 
 from emulated_calls import prepared_case
 from emulator_driver import Emulator, fresh
+from finding_programs import PAGES
 from holding import holding, judged_by
-from places import ROOT
 from poolproof.backends.emulator import library
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
@@ -154,8 +154,8 @@ def test_only_determinism_fixes_the_order_of_sums(emulators: dict[str, Emulator]
     assert len(results[True]) == 1
 
 
-_FINDINGS = (ROOT / "FINDINGS.md").read_text(encoding="utf-8")
-FAULTS = re.findall(r"\*\*V\d+\. (A2|950)(?:(?!\*\*V).)*?seeded as\s+`(\w+)`.*?\n\s+({.*?})\n", _FINDINGS, re.DOTALL)
+_CASES = (PAGES / "ascend_kernels" / "cases.jsonl").read_text(encoding="utf-8")
+FAULTS = re.findall(r"^# V\d+ (A2|950) (\w+)\n(.*)", _CASES, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("product", "defect", "line"), FAULTS, ids=[defect for _, defect, _ in FAULTS])

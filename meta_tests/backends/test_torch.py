@@ -1,4 +1,4 @@
-"""Torch is what the probe finds it to be, behind its autograd, too; and shows what FINDINGS.md says of it."""
+"""Torch is what the probe finds it to be, behind its autograd, too; and shows what docs/findings says of it."""
 
 import json
 from collections.abc import Callable
@@ -134,7 +134,7 @@ def test_every_way_to_ask_is_judged(variant: str, output: str, monkeypatch: pyte
     assert f"{output}[" in row["reason"]
 
 
-# What FINDINGS.md says: each plain program still shows it, and the suite tells it for what it is.
+# What docs/findings says: each program still shows it, and the suite tells it for what it is.
 
 WAIVERS = Waivers(shipped(), date(2026, 12, 1))
 
@@ -172,15 +172,15 @@ def test_a_pool_gives_its_outputs_other_strides_or_ignores_those_of_what_it_writ
     assert {"maximum", "layout_invariance"} <= found and "results" not in found
 
 
-PROGRAMS = programs("torch 2.13.0, CPU") + programs("torch 2.13.0, tensors of oneDNN")
+PROGRAMS = programs("torch_cpu") + programs("torch_mkldnn")
 
 
 def run_forked(program: Program) -> EndedProcess:
     """In a process that has torch already: to load it takes longer than any of the programs."""
-    return forked.run(Command("python", [program.whole], ROOT, surroundings()))
+    return forked.run(Command("python", [program.text], ROOT, surroundings()))
 
 
 @pytest.mark.parametrize(("program", "run"), [(PROGRAMS[0], run_afresh), *((each, run_forked) for each in PROGRAMS)])
-def test_the_plain_program_still_shows_it(program: Program, run: Callable[[Program], EndedProcess]) -> None:
+def test_the_program_still_shows_it(program: Program, run: Callable[[Program], EndedProcess]) -> None:
     ended = run(program)
     assert program.still_shows(ended), (ended.returncode, ended.stdout, ended.stderr)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from finding_programs import EndedProcess, Program, programs
 from places import SUPPORT
 from poolproof.references.contract.call import ContractCall, TensorArgument
 from poolproof.references.contract.expectation import expectations
@@ -28,14 +29,25 @@ exec "$PYTHON" "$@"
 
 def found(product: str, *words: str, calls: object = None, program: str = "npu_program.py", **settings: str) -> Any:
     """Run the program on the NPU that the command makes."""
-    command = ["bash", "-c", SCRIPT, "bash", product, str(SUPPORT / program), *words]
-    assert WHEEL and WHEEL.origin
-    variables = {**os.environ, "PYTHONPATH": str(Path(WHEEL.origin).parents[1]), "PYTHON": sys.executable, **settings}
-    done = subprocess.run(
-        command, input=json.dumps(calls), env=variables, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_on(product, str(SUPPORT / program), *words, calls=calls, **settings)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_on(product: str, *words: str, calls: object = None, **settings: str) -> EndedProcess:
+    assert WHEEL and WHEEL.origin
+    variables = {**os.environ, "PYTHONPATH": str(Path(WHEEL.origin).parents[1]), "PYTHON": sys.executable, **settings}
+    command = ["bash", "-c", SCRIPT, "bash", product, *words]
+    return subprocess.run(
+        command, input=json.dumps(calls), env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("product", ["A2", "A3", "950"])
+@pytest.mark.parametrize("program", programs("torch_npu"))
+def test_the_program_still_shows_it(product: str, program: Program) -> None:
+    ended = run_on(product, str(program.path))
+    assert program.still_shows(ended), (ended.returncode, ended.stdout, ended.stderr)
 
 
 INDICES = {"A2": ["int8", "int32", "int64", "int32"], "950": ["int32", "int32", "int64", "int64"]}
