@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from poolproof.references.layouts import LAYOUTS
+from poolproof.references.operators import OPERATORS
 from poolproof.references.sequences import VERBS
 from poolproof.references.variables import VARIABLES
 from poolproof.reports.rows.checks import GRAVE, OTHER_CLAIMS
@@ -162,6 +163,14 @@ def recipes(words: Mapping[str, Any]) -> str:
     return table("recipe, data", rows)
 
 
+def operators() -> str:
+    rows = (
+        (code(each.name), code(each.aten) if each.aten else "", ", ".join(each.inputs), ", ".join(each.outputs))
+        for each in OPERATORS.values()
+    )
+    return table("operator, aten, inputs, outputs", rows)
+
+
 def fields() -> str:
     """Describe the fields of a case, of windowed and adaptive operators."""
     windowed, adaptive = (kind["properties"] for kind in case_schema()["oneOf"])
@@ -183,6 +192,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "gradients": lambda: recipes(GRADIENTS),
     "indices": lambda: recipes(INDICES),
     "layouts": lambda: table("layout, elements", ((code(name), each.about) for name, each in LAYOUTS.items())),
+    "operators": operators,
     "plans": plans,
     "run_options": run_options,
     "schema": lambda: f"```json\n{json.dumps(case_schema(), indent=1)}\n```\n",

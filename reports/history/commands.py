@@ -65,7 +65,14 @@ Example: which operators got slower?
 @history.command("query", help=_QUERY)
 @click.argument("folder", metavar="HISTORY", type=PATH)
 @click.argument("sql")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="Form of the answer.",
+)
 @click.option(
     "--timeout", type=SECONDS, default=histories.QUERY_SECONDS, show_default=True, help="Seconds it may take."
 )

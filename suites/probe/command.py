@@ -66,6 +66,7 @@ def all_accounts(name: str) -> list[Account]:
     type=click.Choice(MEMORY_FORMATS),
     default=MEMORY_FORMATS,
     show_default=True,
+    help="Memory format of the tensors, repeatable.",
 )
 def probe(backend: str, operator: tuple[str, ...], dtype: tuple[str, ...], formats: tuple[str, ...]) -> None:
     """Find out from outputs alone how a backend adds, rounds, overflows and picks indices.

@@ -257,7 +257,7 @@ def _verdict_text(row: Row) -> str:
     help="Make this many passing calls by a plain program as well: no guard bands, no poison, nothing of poolproof.",
 )
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
-@click.option("--timeout", type=SECONDS, default=60.0, show_default=True)
+@click.option("--timeout", type=SECONDS, default=60.0, show_default=True, help="Seconds that a case may take.")
 def rerun(bundle: Path, number: int, backend: str | None, blind: int, seed: int | None, timeout: float) -> None:
     """Draw cases of a BUNDLE at random and judge them again on this machine.
 
