@@ -91,7 +91,7 @@ class Generated(SphinxDirective):
         return self.parse_text_to_nodes(GENERATED[self.arguments[0]](), allow_section_headings=True)
 
 
-INNER = {"FINDINGS": ["docs/findings/*"]}
+INNER = {"FINDINGS": ["docs/findings/*"], "CONTRIBUTING": ["SECURITY", "CODE_OF_CONDUCT"]}
 """Pages below others, in patterns of Sphinx."""
 
 
