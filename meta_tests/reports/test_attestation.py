@@ -144,7 +144,7 @@ def test_a_sample_of_it_is_judged_again_and_finds_rows_that_were_made_up(run: Pa
     assert counts in again.output
     said = r"the run in it: reports_backends:Mixed \(library \w{12}, given --pythonpath .+\); plan smoke, seed 0; on "
     assert re.search(said, again.output)
-    FORGERIES["the whole story retold: rows healed, evidence removed"](run)
+    FORGERIES["everything forged: rows healed, evidence removed"](run)
     poolproof("package", run, "-o", tmp_path / "bundle.zip")
     again = poolproof("rerun", tmp_path / "bundle.zip", *named, "--sample", 64)
     assert again.exit_code == Overall.VIOLATES, again.output

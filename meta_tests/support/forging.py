@@ -277,12 +277,12 @@ def _shrunk_to_what_conforms(folder: Path) -> None:
 
 FORGERIES: dict[str, Forge] = {
     "every failure's row made to conform, evidence kept": _changed(*_FAILING, **_HEALED),
-    "the verdict alone of every failure changed": _changed(*_FAILING, verdict="conforms"),
+    "only the verdict of every failure changed": _changed(*_FAILING, verdict="conforms"),
     "verdict and violated checks changed, findings kept": _changed(*_FAILING, verdict="conforms", checks_violated=[]),
-    "failures said to be waived by a waiver that is not there": _changed(
+    "failures marked as waived by a waiver that is not there": _changed(
         "violates", verdict="waived", waivers=["agreed"]
     ),
-    "failures said to be documented refusals": _changed("violates", verdict="refused as documented"),
+    "failures marked as documented refusals": _changed("violates", verdict="refused as documented"),
     "violations cleaned, every case replaced by {}": _rows(
         lambda rows: [row | _HEALED | {"case": "{}"} for row in rows]
     ),
@@ -291,8 +291,8 @@ FORGERIES: dict[str, Forge] = {
     "failing rows replaced by copies of a passing one": _rows(_other_cases_for_failures),
     "every row dropped": _rows(lambda rows: rows[:1]),
     "rows of one aspect dropped": _kept(lambda row: row["aspect"] != "layouts"),
-    "what is not supported dropped": _kept(lambda row: row["block"]),
-    "no check judged what conforms": _changed("conforms", checks_judged=[]),
+    "rows of unsupported cases dropped": _kept(lambda row: row["block"]),
+    "no check recorded for a passing case": _changed("conforms", checks_judged=[]),
     "a case id changed": _cell("case_id", "0123456789ab"),
     "the case of a row changed": _cell("case", '{"operator":"MaxPool2dWithIndices"}'),
     "the operator of a row changed": _cell("operator", "AdaptiveMaxPool3d"),
@@ -312,7 +312,7 @@ FORGERIES: dict[str, Forge] = {
     ),
     "a check that does not exist": _cell("checks_judged", ["all"]),
     "a rejected element that is not counted": _cell("n_reject", 0, "violates"),
-    "evidence whose intervals admit what came out": _evidence(
+    "evidence with intervals that admit the output": _evidence(
         low=lambda arrays: arrays["got"], high=lambda arrays: arrays["got"]
     ),
     "evidence removed": lambda folder: next(folder.glob("evidence/*.npz")).unlink(),
@@ -321,16 +321,16 @@ FORGERIES: dict[str, Forge] = {
     "fewer operators recorded": _selection("operators", lambda names: names[:1]),
     "an operator recorded as not supported": _record(_wholly_unsupported),
     "the seed of the run changed": _selection("seed", lambda _: 5),
-    "a part of the plan told as the whole": _record(
+    "a part of the plan presented as the whole": _record(
         lambda r: r.update(plan_cases=sum(group["planned"] for group in r["mandatory"]))
     ),
-    "options that left less told as others": _selection("options", lambda _: []),
+    "options that left cases out replaced by others": _selection("options", lambda _: []),
     "a selection invented": _set("narrowed", {"selected": 1, "planned": 2, "tests": []}),
     "a budget invented, used up before what fails": _budgeted,
     "a waiver invented": _record(_another_waiver),
     "waivers redated": _record(lambda r: [waiver.update(expires="2020-01-01") for waiver in r["waivers"]]),
     "the day of judging moved past the waivers": _set("waivers_judged_on", "2099-01-01"),
-    "a run said to be unfinished": _set("finished", None),
+    "a run marked as unfinished": _set("finished", None),
     "another host": _record(lambda record: record["host"].update(cpu="another")),
     "another environment of the judged library": _environments(lambda each: dict.fromkeys(each, '"another"')),
     "better errors in the statistics": _rows(
@@ -340,41 +340,41 @@ FORGERIES: dict[str, Forge] = {
     "a time below 0": _cell("seconds", -1.0),
     "a case judged before the run": _cell("judged_at", 1.0),
     "a case that took longer than the run": _cell("seconds", 1e7),
-    "a smoke plan told as an acceptance": _set("plan", "acceptance"),
-    "another seed told": _set("seed", 77),
-    "other options told than were asked": _record(
+    "a smoke plan presented as an acceptance plan": _set("plan", "acceptance"),
+    "another seed recorded": _set("seed", 77),
+    "other options recorded than were given": _record(
         lambda r: r["arguments"].extend(["--operator", "MaxPool3dWithArgmax"])
     ),
-    "a strict run told as lenient": _record(lambda r: r["arguments"].append("--strict-waivers")),
+    "a strict run recorded as lenient": _record(lambda r: r["arguments"].append("--strict-waivers")),
     "operators left out of what there is": _record(_fewer_subjects),
     "a product invented": _record(_product_invented),
     "another way of adding": _cell("model", "native+ftz"),
-    "failures retold as documented refusals": _changed(
+    "failures rewritten as documented refusals": _changed(
         *_FAILING, **_HEALED | {"verdict": "refused as documented", "reason": "windows without a cell"}
     ),
     "a waiver of the suite widened": _record(_widened),
     "waivers revived by another day": _record(_revived),
     "a library without its hash": _library(lambda _, place: f"sha256:unknown, {place}"),
-    "a library that lies elsewhere": _library(lambda hashed, _: f"{hashed}, /usr/lib/other.so"),
+    "a library in another place": _library(lambda hashed, _: f"{hashed}, /usr/lib/other.so"),
     "another version of torch": _environments(lambda each: each | {"torch": "1.0"}),
     "intervals of the evidence widened": _evidence(high=lambda arrays: arrays["high"] + 1e-9),
     "exact sums of the evidence changed": _evidence(exact=lambda arrays: arrays["exact"] + 1.0),
     "inputs of the evidence changed": _evidence(gradient=lambda arrays: arrays["gradient"] * 2.0),
     "another output in the evidence": _evidence(got=_farther),
-    "other data said of a failure": _cell("data", ["ties"], "violates"),
+    "other data recorded for a failure": _cell("data", ["ties"], "violates"),
     "evidence beside a row that violates nothing": _evidence_of_another,
     "a column that no row has": _another_column,
     "a part without rows": lambda folder: pq.write_table(SCHEMA.empty_table(), folder / "rows" / "more-0000.parquet"),
-    "the whole story retold: rows healed, evidence removed": _healed_with_evidence,
-    "rows healed in a part whose footer says that its blocks are empty": _hidden_from_filters,
+    "everything forged: rows healed, evidence removed": _healed_with_evidence,
+    "rows healed in a part with a footer that calls its blocks empty": _hidden_from_filters,
     "a plan of a name that reads like another's": _record(_of_another_name),
-    "digests of what conforms changed": _changed("conforms", output_digest="0" * 16),
-    "no digest of what conforms": _changed("conforms", output_digest=None),
-    "standards said to be passed": _changed("conforms", standards_passed=["mixed_tolerance"]),
+    "digests of passing cases changed": _changed("conforms", output_digest="0" * 16),
+    "no digest of a passing case": _changed("conforms", output_digest=None),
+    "standards marked as passed": _changed("conforms", standards_passed=["mixed_tolerance"]),
     "more repetitions than were made": _changed("conforms", repeat_n=9),
-    "a check of another aspect said to have judged": _cell("checks_judged", lambda checks: [*checks, "round_trip"]),
-    "no measures of what conforms": _changed("conforms", n=None),
-    "other data said of what conforms": _changed("conforms", data=["ties"]),
+    "a check of another aspect recorded": _cell("checks_judged", lambda checks: [*checks, "round_trip"]),
+    "no measures of a passing case": _changed("conforms", n=None),
+    "other data recorded for a passing case": _changed("conforms", data=["ties"]),
     "another route": _changed("conforms", route="another"),
     "smaller errors in the mean": _rows(lambda rows: [row | {"mean_abs_err": 0.0} for row in rows]),
     "no time taken": _rows(lambda rows: [row | {"seconds": 0.0} for row in rows]),
@@ -388,7 +388,7 @@ FORGERIES: dict[str, Forge] = {
 
 CAUGHT = dict(
     re.findall(
-        r"^\| (.+) \| (caught: .*|a rerun tells|a rerun says so|the signature alone tells) \|$",
+        r"^\| (.+) \| (caught: .*|a rerun tells|a rerun says so|only the signature tells) \|$",
         (ROOT / "docs" / "explanation" / "forgeries.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
