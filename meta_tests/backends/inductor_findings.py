@@ -1,7 +1,4 @@
-"""What docs/findings says about torch compiled by Inductor: each program still shows it.
-
-No test of the suite itself, for each compiles for several seconds: `tox -e routes` names this file.
-"""
+"""What docs/findings says about torch compiled by Inductor, in half a minute: `tox -e routes` names this file."""
 
 import pytest
 

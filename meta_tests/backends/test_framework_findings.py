@@ -1,8 +1,4 @@
-"""What docs/findings says about frameworks: each program still shows it, if its framework is installed.
-
-Inductor's programs, which compile for half a minute, are those of `inductor_findings.py`; those of torch itself run in
-`test_torch.py`, those of torch_npu in `test_torch_npu.py`.
-"""
+"""What docs/findings says about frameworks; programs of torch run in its own tests and in `inductor_findings.py`."""
 
 import re
 from importlib.util import find_spec

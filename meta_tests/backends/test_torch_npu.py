@@ -37,10 +37,8 @@ def found(product: str, *words: str, calls: object = None, program: str = "npu_p
 def run_on(product: str, *words: str, calls: object = None, **settings: str) -> EndedProcess:
     assert WHEEL and WHEEL.origin
     variables = {**os.environ, "PYTHONPATH": str(Path(WHEEL.origin).parents[1]), "PYTHON": sys.executable, **settings}
-    command = ["bash", "-c", SCRIPT, "bash", product, *words]
-    return subprocess.run(
-        command, input=json.dumps(calls), env=variables, capture_output=True, text=True, timeout=120, check=False
-    )
+    command, given = ["bash", "-c", SCRIPT, "bash", product, *words], json.dumps(calls)
+    return subprocess.run(command, input=given, env=variables, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize("product", ["A2", "A3", "950"])

@@ -38,13 +38,8 @@ class Program:
         return "# dies" in self.text
 
     def still_shows(self, ended: EndedProcess) -> bool:
-        return printed(ended) == self.said and (ended.returncode < 0) == self.dies
-
-
-def printed(ended: EndedProcess) -> list[str]:
-    """The lines of a process, and the last of its traceback, if it has one."""
-    traceback = ended.stderr.splitlines()[-1:] if ended.returncode > 0 else []
-    return ended.stdout.splitlines() + traceback
+        traceback = ended.stderr.splitlines()[-1:] if ended.returncode > 0 else []
+        return [*ended.stdout.splitlines(), *traceback] == self.said and (ended.returncode < 0) == self.dies
 
 
 def programs(package: str) -> list[Program]:
