@@ -109,9 +109,10 @@ def unlink_files(app: Sphinx, doctree: nodes.document) -> None:
     for node in [*doctree.findall(pending_xref), *doctree.findall(download_reference)]:
         target = str(node["reftarget"]).partition("#")[0]
         found = [base / target for base in (here, ROOT) if target and (base / target).exists()]
-        if found and not target.endswith(".md"):
+        if found and not found[0].with_suffix(".md").exists():  # a page may have a folder of its name
             if node.parent.astext().startswith("Program: "):
-                node.parent.parent.append(nodes.literal_block("", found[0].read_text("utf-8"), language="python"))
+                program = found[0].read_text("utf-8")
+                node.parent.parent.append(nodes.literal_block(program, program, language="python"))
             node.replace_self(nodes.literal(text=node.astext()))
 
 
