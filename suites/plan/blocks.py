@@ -405,8 +405,10 @@ def _listed(listed: Listed, scope: Scope, dtype: str, index_dtype: str) -> tuple
 
 
 def has_call(subject: Subject, case: Case) -> bool:
-    """Tell whether the backend has a case's call, takes its indices, and is reached by its layouts."""
+    """Tell whether the backend has a case's call in its dtypes, takes its indices, and is reached by its layouts."""
     if case.index_dtype not in (subject.index_dtypes or (subject.index_dtype,)):
+        return False
+    if subject.dtypes and case.dtype not in subject.dtypes:
         return False
     able = subject.abilities
     if able == ALL:

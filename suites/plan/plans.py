@@ -53,8 +53,8 @@ class Subject:
 
     Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product``,
     ``actions`` and ``abilities`` are those of `Backend`. ``makes_indices``: of a backward, whether the backend has a
-    forward that makes indices for it. ``index_dtypes`` are all that the backend has for the operator in this dtype; if
-    empty, its own.
+    forward that makes indices for it. ``index_dtypes`` are all that the backend has for the operator in this dtype, and
+    ``dtypes`` with these indices; if empty, its own.
     """
 
     backend: str
@@ -68,6 +68,7 @@ class Subject:
     makes_indices: bool = True
     abilities: Abilities = ALL
     index_dtypes: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -118,7 +119,7 @@ class Survey:
             Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, *device, made, able[operator])
             for operator, dtype, index_dtype, unsupported, made in record["subjects"]
         ]
-        return cls({}, _with_index_dtypes(found), product)
+        return cls({}, _with_others(found), product)
 
 
 def subjects(name: str, backend: Backend) -> list[Subject]:
@@ -134,15 +135,24 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
                 missing = (unsupported(backend, producer, dtype, stored) for stored in producer.indices.dtypes)
                 made = reason is None and None in missing
                 found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
-    return _with_index_dtypes(found)
+    return _with_others(found)
 
 
-def _with_index_dtypes(found: Iterable[Subject]) -> list[Subject]:
-    alike = defaultdict[tuple[str, str], list[str]](list)
+def _with_others(found: Iterable[Subject]) -> list[Subject]:
+    """Tell each subject in which other dtypes its operator is supported."""
+    having = defaultdict[tuple[str, str], list[str]](list)
     for subject in (found := list(found)):
         if subject.unsupported is None:
-            alike[subject.operator.name, subject.dtype].append(subject.index_dtype)
-    return [replace(each, index_dtypes=tuple(alike[each.operator.name, each.dtype])) for each in found]
+            having[subject.operator.name, subject.dtype].append(subject.index_dtype)
+            having[subject.operator.name, subject.index_dtype].append(subject.dtype)
+    return [
+        replace(
+            each,
+            index_dtypes=tuple(having[each.operator.name, each.dtype]),
+            dtypes=tuple(having[each.operator.name, each.index_dtype]),
+        )
+        for each in found
+    ]
 
 
 def scope_of(subject: Subject) -> Scope:

@@ -91,7 +91,9 @@ class Growing(Scatter):
         return MemoryInUse(host=min(self.left * self.calls, self.most))
 
 
-@pytest.mark.parametrize(("left", "most", "violated"), [(8, 1 << 20, True), (7, 1 << 20, False), (32, 1 << 16, False)])
+@pytest.mark.parametrize(
+    ("left", "most", "violated"), [(24, 1 << 20, True), (23, 1 << 20, False), (32, 1 << 16, False)]
+)
 def test_memory_of_the_process_may_grow_until_caches_are_full(left: int, most: int, violated: bool) -> None:
     case = Case.of(BACKWARD, index_dtype="int32", shape=(1, 1, 2, 2), kernel_size=(2,))
     row = CaseQuestion(case, CASE_ASPECTS["endurance"]).judge(Growing(left, most))

@@ -260,6 +260,13 @@ def sequence_block(count: int, operator: str = "MaxPool2dWithIndicesBackward", *
     return block
 
 
+def test_sequences_have_calls_in_dtypes_of_the_backend_alone() -> None:
+    def dtypes(*declared: str) -> set[str]:
+        return {case.dtype for each in sequence_block(200, dtypes=declared).questions() for case in each.sequence.cases}
+
+    assert dtypes("float32") == {"float32"} and dtypes("float32", "float16") == {"float32", "float16"}
+
+
 TWO, OTHER = "prepare, prepare executor=1, run", "prepare, prepare call=1 executor=1, run"
 REPEATABLE, SET, DONE = "prepare uncached, make_repeatable", "set_addresses call", "prepare, run, synchronise"
 COPIED, AT_ONCE = "fill inputs, copy inputs stream=2, prepare", "prepare thread=1 at_once"
