@@ -77,6 +77,9 @@ class Action:
         return cls(verb, what, **numbers, **flags)  # type: ignore[arg-type]
 
 
+_DEFAULTS = {each.name: each.default for each in fields(Action)[2:]}
+"""The fields that only mean something to some verbs."""
+
 Actions = tuple[Action, ...]
 
 PREPARE, RUN = Action("prepare"), Action("run")
@@ -248,10 +251,12 @@ class SequenceModel:
         """Do one more action; one that is illegal raises `IllegalAction` and changes nothing."""
         whats, meant = FORMS.get(action.do, ((), ()))
         _require(action.what in whats, "it is not a part of sequences that are drawn")
-        for each in fields(action)[2:]:
-            value = getattr(action, each.name)
-            _require(value == each.default or each.name in meant, f"{action.do} has no {each.name}")
-            _require(value is None or 0 <= value < MOST, f"{each.name} is less than 0, or {MOST} or more")
+        for name, default in _DEFAULTS.items():
+            value = getattr(action, name)
+            if value != default and name not in meant:
+                raise IllegalAction(f"{action.do} has no {name}")
+            if value is not None and not 0 <= value < MOST:
+                raise IllegalAction(f"{name} is less than 0, or {MOST} or more")
         _require(max(action.call, action.workspace or 0) < len(self.kinds), f"there are {len(self.kinds)} calls")
         for before in (each for each in self._performed[-1:] if each.at_once):
             is_beside = action.do == "prepare" and action.thread != before.thread and action.executor != before.executor

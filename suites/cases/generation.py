@@ -64,7 +64,8 @@ class Draws:
         """
         counts, weights = self._counts[group], Counter(options)
         shares = [counts[option] / weights[option] for option in options]
-        rarest = [option for option, share in zip(options, shares, strict=True) if share == min(shares)]
+        least = min(shares)
+        rarest = [option for option, share in zip(options, shares, strict=True) if share == least]
         option = self._pick(rarest) if self.is_random else options[0]
         counts[option] += 1
         return option
