@@ -25,6 +25,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, Union
 
+import msgspec
+
 from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, SIGNATURES, TAGS, Signature
 
 
@@ -122,10 +124,12 @@ class ContractCall:
         return name in self.null_outputs or None in (self.tensors.get(name, self), self.lists.get(name, self))
 
     def with_tensors(self, tensors: Mapping[str, TensorArgument | None]) -> ContractCall:
-        return replace(self, tensors={**self.tensors, **tensors})
+        given = {**self.tensors, **tensors}
+        return ContractCall(self.api, given, self.lists, self.ceil_mode, self.null_outputs)
 
     def with_lists(self, lists: Mapping[str, tuple[int, ...] | None]) -> ContractCall:
-        return replace(self, lists={**self.lists, **lists})
+        given = {**self.lists, **lists}
+        return ContractCall(self.api, self.tensors, given, self.ceil_mode, self.null_outputs)
 
     def with_null(self, name: str) -> ContractCall:
         if name in OUT_POINTERS:
@@ -143,7 +147,7 @@ class ContractCall:
         }
 
     def to_json(self) -> str:
-        return json.dumps(self.to_record(), separators=(",", ":"))
+        return msgspec.json.encode(self.to_record()).decode()
 
     @classmethod
     def from_json(cls, text: str) -> ContractCall:

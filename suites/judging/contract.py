@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from poolproof.backends.base import Attempt, Backend
@@ -39,6 +40,10 @@ class ContractQuestion(Question):
     block: str = ""
 
     def to_line(self) -> str:
+        return self._line
+
+    @cached_property
+    def _line(self) -> str:
         return self.call.to_json()
 
     def describe(self) -> Row:
