@@ -42,6 +42,11 @@ class Axis:
         return np.bincount(self.positions[self.valid], minlength=self.size)
 
     @cached_property
+    def is_overlapping(self) -> bool:
+        """Whether several windows visit some coordinate."""
+        return bool(self.coverage().max(initial=0) > 1)
+
+    @cached_property
     def overlap(self) -> int:
         """The most consecutive windows that visit one coordinate: o modulo this tells them apart."""
         cells, window = self.positions[self.valid], self.valid.nonzero()[0]

@@ -88,7 +88,7 @@ class CaseQuestion(Question):
             "elements": prod(case.shape),
             "windows": prod(case.pooled_shape),
             "kernel_size": "x".join(map(str, case.attributes.sizes)),
-            "overlapping": any(axis.overlap > 1 for axis in case.axes),
+            "overlapping": any(axis.is_overlapping for axis in case.axes),
             "dilated": case.attributes.is_dilated,
             "padded": case.attributes.is_padded,
             "ceil_mode": case.attributes.rounds_up,

@@ -237,7 +237,7 @@ class CaseBlock(DrawnBlock):
 
 def _tells(case: Case) -> int:
     """Count what kernels get wrong most often and a case has: it is asked before others."""
-    shares = any(axis.overlap > 1 for axis in case.axes) and prod(case.pooled_shape) > 1
+    shares = any(axis.is_overlapping for axis in case.axes) and prod(case.pooled_shape) > 1
     meets = shares and case.indices not in ("first", "last") and case.api.is_backward
     special = case.values in ("ties", "constant", "negative_infinity", "mostly_negative_infinity", "nan")
     windows = case.attributes
@@ -264,7 +264,8 @@ class ListedBlock(Block):
 
     def questions(self) -> list[CaseQuestion]:
         targets, block = self.aspect.targets(self.subject, self.plan_cases), self.id
-        return [CaseQuestion(target.case, self.aspect, block, target.repeats) for target in targets]
+        # copies: the tables of axes that a case keeps would stay with the cached targets
+        return [CaseQuestion(replace(target.case), self.aspect, block, target.repeats) for target in targets]
 
 
 @dataclass(frozen=True)
