@@ -102,6 +102,11 @@ class Case:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Case:
         """Read a mapping of field names to JSON values; `CaseError` says what is wrong with it."""
+        return cls.read(record).checked()
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Case:
+        """Read a mapping of the right types, whatever its values are; `CaseError` says what is wrong with it."""
         if "operator" not in record:
             raise CaseError("a case needs the field 'operator'")
         try:
@@ -122,12 +127,7 @@ class Case:
         read |= {name: str(spread) for name, spread in spreads.items() if spread}
         read["layouts"] = tuple(sorted(layouts.items()))
         read["literals"] = tuple(sorted(dict(read["literals"]).items()))
-        case = cls(**_with_windows(api, read))
-        case._check_numbers()
-        case._check_words()
-        case._check_literals()
-        case._check_layouts()
-        return case
+        return cls(**_with_windows(api, read))
 
     @cached_property
     def id(self) -> str:
@@ -246,6 +246,14 @@ class Case:
             empty = empty[..., None] | (axis.choices == 0)
         return empty
 
+    def checked(self) -> Case:
+        """Return the case; `CaseError` says what is wrong with it."""
+        self._check_numbers()
+        self._check_words()
+        self._check_literals()
+        self._check_layouts()
+        return self
+
     def _check_numbers(self) -> None:
         api = self.api
         if not api.spatial_rank + 1 <= len(self.shape) <= api.spatial_rank + 2:
@@ -313,13 +321,19 @@ def _overflows(value: float, fmt: FloatFormat) -> bool:
 def _spelled(owner: Case | Windows) -> dict[str, Any]:
     """List every field that is not at its default, those of the windows where their owner has them."""
     spelled: dict[str, Any] = {}
-    for field in fields(owner):
-        value = getattr(owner, field.name)
-        if field.name == "attributes":
+    for name, default in _defaults(type(owner)).items():
+        value = getattr(owner, name)
+        if name == "attributes":
             spelled |= _spelled(value)
-        elif field.default is MISSING or value != field.default:
-            spelled[field.name] = dict(value) if field.name in ("layouts", "literals") else value
+        elif default is MISSING or value != default:
+            spelled[name] = dict(value) if name in ("layouts", "literals") else value
     return spelled
+
+
+@cache
+def _defaults(owner: type[Case | Windows]) -> Mapping[str, Any]:
+    """Return the fields, each with its default, or MISSING."""
+    return {field.name: field.default for field in fields(owner)}
 
 
 def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
