@@ -95,7 +95,8 @@ def _times(digest: Digest, rows: pa.Table) -> Iterator[str]:
         there_was = min(there_was, budget["took"] * 1.1 + 600.0 * parts)  # a case may be begun as the time ends
         if budget["took"] > there_was:
             yield "the budget took more time than there was from start to end"
-    spent = rows.filter(COUNTED_CASES).group_by("worker").aggregate([("seconds", "sum")])
+    timed = rows.select(["aspect", "worker", "seconds"])
+    spent = timed.filter(COUNTED_CASES).group_by("worker").aggregate([("seconds", "sum")])
     for worker, seconds in zip(spent["worker"].to_pylist(), spent["seconds_sum"].to_pylist(), strict=True):
         if seconds == 0.0:
             yield f"worker {worker} judged in no time"

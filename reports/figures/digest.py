@@ -23,7 +23,7 @@ from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.store import NotARun, having, is_used_up, read_rows, read_run
 from poolproof.reports.rows.verdicts import JUDGED
 from poolproof.reports.waivers import Waiver, parse
-from poolproof.reports.waivers.review import REVIEWED, Review, State, review, scope_columns
+from poolproof.reports.waivers.review import REVIEWED, Review, State, concerned, review, scope_columns
 
 
 class Digest:
@@ -37,12 +37,13 @@ class Digest:
         self.folder = folder
         self.run = run = read_run(folder)
         waivers, mandatory = waivers_of(run), run["mandatory"]
-        columns = (*tables.COUNTED, "block", *REVIEWED, *NEEDED, *group_columns(mandatory), *scope_columns(waivers))
-        everything = read_rows(folder, list(dict.fromkeys(columns)))
-        for name in ("backend", "aspect", "verdict"):
+        everything = read_rows(folder, ["backend", "aspect", "verdict"])
+        for name in everything.column_names:
             if everything[name].null_count:
                 raise NotARun(f"the rows of {folder} are damaged: not all have a value in the column {name}")
-        rows = everything.filter(tables.COUNTED_CASES)
+        scopes = scope_columns(concerned(waivers, run["backends"]))
+        columns = (*tables.COUNTED, "block", *REVIEWED, *NEEDED, *group_columns(mandatory), *scopes)
+        rows = read_rows(folder, list(dict.fromkeys(columns)), tables.COUNTED_CASES)
         self.counts = tables.counts(rows)
         self.coverage, self.never_run = coverage(rows, mandatory, is_used_up(run)), never_run(rows)
         self.waivers = tuple(review(waivers, rows, run["backends"], judging_day(run)))

@@ -67,15 +67,18 @@ class Review:
 def review(
     waivers: Iterable[Waiver], rows: pa.Table, environments: Mapping[str, Mapping[str, str]], today: date
 ) -> list[Review]:
-    """Return the state of each waiver in a run; ``environments`` maps its backends to their descriptions."""
+    """Return the state of each waiver in a run; ``environments`` maps its backends to their descriptions.
+
+    ``rows`` have the columns `REVIEWED`, and those in the scopes of the waivers that are `concerned`.
+    """
     verdicts = rows["verdict"].to_numpy()
     judged, failed = np.isin(verdicts, list(JUDGED)), np.isin(verdicts, list(FAILED))
     uses, kinds = Counter(pc.list_flatten(rows["waivers"]).to_pylist()), _kinds(rows)
     reviews = []
     for waiver in waivers:
-        here = [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
+        here = _backends(waiver, environments)
         asked = scope = np.isin(rows["backend"].to_numpy(), here)
-        for column, patterns in waiver.scope.items():
+        for column, patterns in waiver.scope.items() if here else ():
             scope = scope & (matching := _matching(rows[column], patterns))
             asked = asked & matching if column == "operator" else asked
         cases = uses[waiver.id]
@@ -101,6 +104,15 @@ def _kinds(rows: pa.Table) -> Mapping[str, set[tuple[str, ...]]]:
     return kinds
 
 
+def _backends(waiver: Waiver, environments: Mapping[str, Mapping[str, str]]) -> list[str]:
+    return [backend for backend, environment in environments.items() if waiver.concerns(backend, environment)]
+
+
+def concerned(waivers: Iterable[Waiver], environments: Mapping[str, Mapping[str, str]]) -> list[Waiver]:
+    """Return the waivers that can cover anything on these backends."""
+    return [waiver for waiver in waivers if _backends(waiver, environments)]
+
+
 def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
     return list(dict.fromkeys(column for waiver in waivers for column in waiver.scope))
 
@@ -108,7 +120,9 @@ def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
 def _matching(column: pa.ChunkedArray, patterns: tuple[str, ...]) -> NDArray[np.bool_]:
     """Select the values that match; each distinct value is looked at once."""
     if pa.types.is_list(column.type):
-        return np.array([matches_any(words, patterns) for words in column.to_pylist()], bool)
+        lists = [None if words is None else tuple(words) for words in column.to_pylist()]
+        found = {words: matches_any(None if words is None else [*words], patterns) for words in {*lists}}
+        return np.array([found[words] for words in lists], bool)
     encoded = column.combine_chunks().dictionary_encode("encode")
     matching = np.array([matches_any(value, patterns) for value in encoded.dictionary.to_pylist()], bool)
     return matching[encoded.indices.to_numpy()]
