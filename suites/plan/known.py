@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -175,7 +176,7 @@ def row_problem(row: Row, run: Mapping[str, Any]) -> str:
     if (
         row["model"] is not None
         and row["operator"] in OPERATORS
-        and (model := _model(name, row, environment)) not in (None, row["model"])
+        and (model := _model_of(name, row, environment)) not in (None, row["model"])
     ):
         return f"is judged by the model {row['model']!r}, and that of {name} is {model}"
     if name == "aclnn" and row.get("route"):
@@ -185,19 +186,26 @@ def row_problem(row: Row, run: Mapping[str, Any]) -> str:
     return ""
 
 
-def _model(name: str, row: Row, environment: Mapping[str, str]) -> str | None:
+def _model_of(name: str, row: Row, environment: Mapping[str, str]) -> str | None:
+    product, saturates = PRODUCTS.get(environment.get("product", "")), environment.get("saturation") == "saturate"
+    return _model(name, row["operator"], row["dtype"], product, saturates, _NATIVE in (row["given"] or ()))
+
+
+@lru_cache
+def _model(
+    name: str, operator: str, dtype: str, product: Product | None, saturates: bool, is_native: bool
+) -> str | None:
     """Spell how a built-in backend adds, or its forward rule; None of others, which say it themselves."""
-    if not OPERATORS[row["operator"]].is_backward:
+    if not OPERATORS[operator].is_backward:
         return str(FAMILY_RULE) if name in {*_TORCH, *_EMULATED, "aclnn"} else None
     if name in _TORCH:
-        call = SimpleNamespace(dtype=row["dtype"], operator=OPERATORS[row["operator"]])
-        return str(_torch(name, PRODUCTS.get(environment.get("product", ""))).accumulation(cast(Call, call)))
-    product = _EMULATED.get(name) or (PRODUCTS.get(environment.get("product", "")) if name == "aclnn" else None)
+        call = SimpleNamespace(dtype=dtype, operator=OPERATORS[operator])
+        return str(_torch(name, product).accumulation(cast(Call, call)))
+    product = _EMULATED.get(name) or (product if name == "aclnn" else None)
     if product is None:
         return None
-    model = product.accumulation(row["operator"], row["dtype"])
-    model = NATIVE if _NATIVE in (row["given"] or ()) and row["dtype"] != "float32" else model
-    return str(replace(model, saturates=environment.get("saturation") == "saturate"))
+    model = NATIVE if is_native and dtype != "float32" else product.accumulation(operator, dtype)
+    return str(replace(model, saturates=saturates))
 
 
 def _refusal_problem(row: Row) -> str:

@@ -16,6 +16,8 @@ from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import FAILED, RAISED, SKIPPED, Verdict
 from poolproof.reports.waivers import Waivers
 
+_DEVIATING = FAILED | {Verdict.WAIVED}
+
 
 def row_contradiction(row: Row, waivers: Waivers, environments: Mapping[str, Mapping[str, str]]) -> str:
     """Return what in the row contradicts its verdict, with the row's name; empty if nothing does."""
@@ -25,9 +27,10 @@ def row_contradiction(row: Row, waivers: Waivers, environments: Mapping[str, Map
 
 def _contradiction(row: Row) -> str:
     """Return what in the row contradicts its verdict; empty if nothing does."""
-    if row["verdict"] not in set(Verdict):
+    try:
+        verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
+    except ValueError:
         return f"has the verdict {row['verdict']!r}, and there is none"
-    verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
     try:
         found = msgspec.convert(json.loads(row["findings"] or "[]"), list[dict[str, Any]])
     except (ValueError, RecursionError):
@@ -36,7 +39,7 @@ def _contradiction(row: Row) -> str:
         return f"names the check {unknown[0]!r}, and there is none"
     if verdict not in RAISED and [finding.get("check") for finding in found] != violated:
         return "names other checks than its findings do"
-    if verdict in FAILED | {Verdict.WAIVED}:
+    if verdict in _DEVIATING:
         return _contradiction_of_failure(row, violated, found)
     return _contradiction_of_others(row, verdict)
 
@@ -64,7 +67,7 @@ def _contradiction_of_others(row: Row, verdict: Verdict) -> str:
 
 
 def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mapping[str, str]]) -> str:
-    if row["verdict"] not in FAILED | {Verdict.WAIVED}:
+    if row["verdict"] not in _DEVIATING:
         return "names waivers, and violates nothing" if row["waivers"] else ""
     covering = waivers.covering(row, environments.get(row["backend"], {}))
     if (row["waivers"] or []) != covering and 0 <= (row["judged_at"] or -1) < MOST_TIME:  # of an earlier session
