@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, groupby
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,15 +56,11 @@ _HELD = (
 
 @dataclass(frozen=True)
 class _Task:
-    """What a plan has of some blocks, and the stretches of their rows; ``is_shared``: other tasks read these, too."""
+    """Some blocks of a plan, and the stretches of their rows; ``is_shared``: other tasks read these, too."""
 
     stretches: tuple[Stretch, ...]
-    planned: Mapping[Key, PlannedRows]
+    planned: frozenset[Key]
     is_shared: bool = False
-
-    @property
-    def rows(self) -> int:
-        return sum(expected.count for expected in self.planned.values())
 
 
 Problems = tuple[list[str], list[str]]
@@ -72,10 +69,22 @@ Problems = tuple[list[str], list[str]]
 
 @dataclass(frozen=True)
 class _Holder:
-    """Holds the rows of a run against what they have to be; ``is_known`` says whether this suite drew its cases."""
+    """Holds the rows of a run against what they have to be; ``is_known`` says whether this suite drew its cases.
+
+    ``recorded`` counts the planned rows of each block.
+    """
 
     run: Mapping[str, Any]
     is_known: bool
+    recorded: Mapping[Key, int]
+
+    @cached_property
+    def planned(self) -> dict[Key, PlannedRows]:
+        return planned_rows(self.run, self.recorded)
+
+    def plan(self, _task: None) -> tuple[list[str], dict[Key, int]]:
+        """Return what run.json says otherwise than its plan, and how many rows that has of each block."""
+        return [*_plan_problems(self.run)], {key: expected.count for key, expected in self.planned.items()}
 
     @cached_property
     def waivers(self) -> Waivers:
@@ -99,8 +108,8 @@ class _Holder:
                 key = row["backend"], row["block"] or ""
                 if key in task.planned:
                     found[key].append(row)
-        for key, expected in task.planned.items():
-            planned += _differences(_place(key), expected.rows(), found[key])
+        for key in sorted(task.planned):
+            planned += _differences(_place(key), self.planned[key].rows(), found[key])
         return own, planned
 
     def _known_problems(self, rows: Sequence[Row]) -> Iterator[str]:
@@ -114,22 +123,21 @@ class _Holder:
 
 def row_problems(digest: Digest, is_known: bool) -> Problems:
     """Hold all rows against themselves and, if ``is_known``, against their plan; `BadInput` if that cannot be drawn."""
-    run, places = digest.run, _places(digest.folder)
-    own, planned, drawn = list[str](), list[str](), dict[Key, PlannedRows]()
-    if is_known:
-        recorded = sum(places.values(), Counter[Key]())
-        planned += _plan_problems(run)
-        drawn = planned_rows(run, recorded)
-        planned += [f"{_place(key)} is not part of the plan" for key in recorded.keys() - drawn.keys()]
-        for key, expected in drawn.items():
-            if (lacking := expected.count - recorded[key]) > 0:
-                planned.append(
-                    f"{_place(key)}: {lacking:,} of {count_of(expected.count, 'case')} was planned and has no row"
-                )
-        drawn = {key: expected for key, expected in drawn.items() if 0 < expected.count <= recorded[key]}
-    for of_rows, of_plan in _held(_Holder(run, is_known), list(_tasks(places, drawn))):
-        own += of_rows
-        planned += of_plan
+    places = _places(digest.folder)
+    own, planned, recorded, counts = list[str](), list[str](), sum(places.values(), Counter[Key]()), dict[Key, int]()
+    with _started(_Holder(digest.run, is_known, recorded)) as each_of:
+        if is_known:
+            ((planned, counts),) = each_of(_Holder.plan, [None])
+            planned += [f"{_place(key)} is not part of the plan" for key in recorded.keys() - counts.keys()]
+            for key, count in counts.items():
+                if (lacking := count - recorded[key]) > 0:
+                    planned.append(
+                        f"{_place(key)}: {lacking:,} of {count_of(count, 'case')} was planned and has no row"
+                    )
+        drawn = {key: count for key, count in counts.items() if 0 < count <= recorded[key]}
+        for of_rows, of_plan in each_of(_Holder.hold, list(_tasks(places, drawn))):
+            own += of_rows
+            planned += of_plan
     return own, planned
 
 
@@ -152,29 +160,49 @@ def _places(folder: Path) -> dict[Stretch, Counter[Key]]:
     return places
 
 
-def _tasks(places: Mapping[Stretch, Counter[Key]], drawn: Mapping[Key, PlannedRows]) -> Iterator[_Task]:
+def _tasks(places: Mapping[Stretch, Counter[Key]], drawn: Mapping[Key, int]) -> Iterator[_Task]:
     """Yield a task for each stretch with the blocks that it holds alone, then tasks for the blocks of several."""
     holders = defaultdict[Key, list[Stretch]](list)
     for stretch, found in places.items():
         for key in found.keys() & drawn.keys():
             holders[key].append(stretch)
     for stretch, found in places.items():
-        yield _Task((stretch,), {key: drawn[key] for key in found if len(holders[key]) == 1})
+        yield _Task((stretch,), frozenset(key for key in found if len(holders[key]) == 1))
     several = [key for key, among in holders.items() if len(among) > 1]
-    ends = list(accumulate(drawn[key].count for key in several))
+    ends = list(accumulate(drawn[key] for key in several))
     for _, keys in groupby(zip(several, ends, strict=True), key=lambda entry: entry[1] // ROWS_PER_PART):
-        shared = {key: drawn[key] for key, _ in keys}
+        shared = frozenset(key for key, _ in keys)
         yield _Task(tuple(dict.fromkeys(each for key in shared for each in holders[key])), shared, True)
 
 
-def _held(holder: _Holder, tasks: Sequence[_Task]) -> Iterator[Problems]:
-    """Do all tasks, in as many processes as there are cores; few in this process, which need not start others."""
-    cores = min(len(os.sched_getaffinity(0)), sum(task.rows for task in tasks) // ROWS_PER_PART)
+T, U = TypeVar("T"), TypeVar("U")
+EachOf = Callable[[Callable[[_Holder, T], U], Sequence[T]], Iterator[U]]
+
+
+@contextmanager
+def _started(holder: _Holder) -> Iterator[EachOf[Any, Any]]:
+    """Yield what does something to each of several tasks: in as many processes as there are cores, or here if few.
+
+    The processes draw the plan, of which this one has nothing to keep.
+    """
+    cores = min(len(os.sched_getaffinity(0)), sum(holder.recorded.values()) // ROWS_PER_PART)
     if cores < 2:
-        yield from map(holder.hold, tasks)
+        yield lambda do, tasks: map(partial(do, holder), tasks)
         return
-    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
-        yield from pool.map(holder.hold, tasks)
+    with ProcessPoolExecutor(cores, get_context("spawn"), _keep, (holder,)) as pool:
+        yield lambda do, tasks: pool.map(partial(_with_kept, do), tasks)
+
+
+_kept: list[_Holder] = []
+"""The holder of a process that was started for it: it draws the plan once, for all of its tasks."""
+
+
+def _keep(holder: _Holder) -> None:
+    _kept[:] = [holder]
+
+
+def _with_kept(do: Callable[[_Holder, T], U], task: T) -> U:
+    return do(_kept[0], task)
 
 
 def _further_problem(row: Row) -> str:
