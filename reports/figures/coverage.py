@@ -48,8 +48,8 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup], is_used_up: bo
     ``refused`` counts, of those missing, the refusals that no document allows. If a budget ``is_used_up``, cases
     without a row are ``unasked``, not missing, where others of their subject and aspect have one.
     """
-    columns = {*group_columns(mandatory), "aspect", "block", "verdict", "reason"}
-    rows = rows.select([name for name in rows.column_names if name in columns]).filter(~FURTHER)
+    needed = {*group_columns(mandatory), "aspect", "block", "verdict", "reason"}
+    rows = rows.select([name for name in rows.column_names if name in needed]).filter(~FURTHER)
     by_columns: dict[tuple[str, ...], list[MandatoryGroup]] = {}
     for group in mandatory:
         by_columns.setdefault(tuple(group_columns([group])), []).append(group)

@@ -23,7 +23,7 @@ from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.layouts import AXES, CONTIGUOUS, LAYOUTS, PLANES, Form, MemoryLayout, storage_form
 from poolproof.references.operators import BY_NAME, OPERATORS, Operator, find_operator
-from poolproof.references.windows import SMALLEST, Windows
+from poolproof.references.windows import KINDS, SMALLEST, Windows
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.recipes.gradients import GRADIENTS
 from poolproof.suites.cases.recipes.indices import INDICES
@@ -321,7 +321,7 @@ def _overflows(value: float, fmt: FloatFormat) -> bool:
 def _spelled(owner: Case | Windows) -> dict[str, Any]:
     """List every field that is not at its default, those of the windows where their owner has them."""
     spelled: dict[str, Any] = {}
-    for name, default in _defaults(type(owner)).items():
+    for name, default in _DEFAULTS[type(owner)].items():
         value = getattr(owner, name)
         if name == "attributes":
             spelled |= _spelled(value)
@@ -330,10 +330,10 @@ def _spelled(owner: Case | Windows) -> dict[str, Any]:
     return spelled
 
 
-@cache
-def _defaults(owner: type[Case | Windows]) -> Mapping[str, Any]:
-    """Return the fields, each with its default, or MISSING."""
-    return {field.name: field.default for field in fields(owner)}
+_DEFAULTS: Mapping[type, Mapping[str, Any]] = {
+    owner: {field.name: field.default for field in fields(owner)} for owner in (Case, *KINDS)
+}
+"""Fields of cases and windows, each with its default, or MISSING."""
 
 
 def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:

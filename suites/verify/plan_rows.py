@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from itertools import accumulate, groupby
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,7 +51,7 @@ _HELD = (
     *("verdict", "reason", "checks_judged", "checks_violated", "findings", "waivers", "judged_at"),
     *("model", "route", "given", "n", "n_reject", "output_digest", "repeat_n", "standards_passed"),
 )
-"""Columns that rows are held by, besides those of the waivers' scopes; to read all takes three times as long."""
+"""Columns that rows are held by, besides those of the waivers' scopes."""
 
 
 @dataclass(frozen=True)
@@ -175,12 +175,12 @@ def _tasks(places: Mapping[Stretch, Counter[Key]], drawn: Mapping[Key, int]) -> 
         yield _Task(tuple(dict.fromkeys(each for key in shared for each in holders[key])), shared, True)
 
 
-T, U = TypeVar("T"), TypeVar("U")
-EachOf = Callable[[Callable[[_Holder, T], U], Sequence[T]], Iterator[U]]
+_EachOf = Callable[[Callable[[_Holder, Any], Any], Sequence[Any]], Iterator[Any]]
+"""(what a holder does with a task, tasks) -> what comes of each."""
 
 
 @contextmanager
-def _started(holder: _Holder) -> Iterator[EachOf[Any, Any]]:
+def _started(holder: _Holder) -> Iterator[_EachOf]:
     """Yield what does something to each of several tasks: in as many processes as there are cores, or here if few.
 
     The processes draw the plan, of which this one has nothing to keep.
@@ -201,7 +201,7 @@ def _keep(holder: _Holder) -> None:
     _kept[:] = [holder]
 
 
-def _with_kept(do: Callable[[_Holder, T], U], task: T) -> U:
+def _with_kept(do: Callable[[_Holder, Any], Any], task: Any) -> Any:
     return do(_kept[0], task)
 
 
