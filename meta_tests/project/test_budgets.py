@@ -18,7 +18,7 @@ LINES = {
     "backends": 6_000,
     "suites": 17_000,
     "reports": 10_500,
-    "meta_tests": 23_500,
+    "meta_tests": 24_000,
     "studies": 2_000,
 }
 """Lines of Python of each room: the next 500 above the count, so that a small addition needs no new budget."""
