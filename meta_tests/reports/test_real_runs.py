@@ -56,7 +56,9 @@ def test_a_rerun_agrees_with_the_defect_alone(real: RealRun, run_of: RunOf, monk
     without = poolproof("rerun", bundle, "--sample", 10_000)
     assert without.exit_code == Overall.VIOLATES, without.output
     assert f"{failed} with another verdict" in without.output
-    assert re.search(r"was given POOLPROOF_EMULATOR_DEFECTS=.*, and here nothing\n", without.output)
+    assert re.search(r"other variables than .* given POOLPROOF_EMULATOR_DEFECTS=.*, and here nothing\n", without.output)
+    first = poolproof("rerun", bundle, "--sample", 1, "--failing", "--blind", 0)
+    assert "1 with another verdict" in first.output and "DISAGREES, WITH OTHER VARIABLES" in first.output
     assert without.output.count("poolproof replay --backend") >= failed, "what fails on one side alone has its line"
     for name, value in variables(real).items():
         monkeypatch.setenv(name, value)

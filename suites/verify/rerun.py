@@ -86,16 +86,20 @@ class Rejudged:
     other_bits: bool
 
 
-def sample(digest: Digest, number: int, seed: int) -> list[Row]:
-    """Draw so many of the rows of cases, or all if there are fewer, uniformly; ordered by block."""
+def sample(digest: Digest, number: int, seed: int, failing: bool = False) -> list[Row]:
+    """Draw so many of the rows of cases, or all if there are fewer, uniformly, or ``failing`` ones before others."""
     has_block = pc.field("block") != ""
-    counts = {each: each.read(["block"]).filter(has_block).num_rows for each in stretches(digest.folder)}
-    total, before, rows = sum(counts.values()), 0, list[Row]()
-    if not total:
+    held = {each: each.read(["block", "verdict"]).filter(has_block)["verdict"] for each in stretches(digest.folder)}
+    verdicts = [verdict for each in held.values() for verdict in each.to_pylist()]
+    if not verdicts:
         raise BadInput("the run in the bundle has no case")
-    chosen = sorted(random.Random(seed).sample(range(total), min(number, total)))
-    for stretch, count in counts.items():
-        own = [place - before for place in chosen if before <= place < before + count]
+    first = [place for place, verdict in enumerate(verdicts) if failing and verdict in FAILED]
+    others, drawn = sorted({*range(len(verdicts))} - {*first}), random.Random(seed)
+    chosen = drawn.sample(first, min(number, len(first)))
+    chosen += drawn.sample(others, min(number - len(chosen), len(others)))
+    before, rows = 0, list[Row]()
+    for stretch, count in ((stretch, len(each)) for stretch, each in held.items()):
+        own = [place - before for place in sorted(chosen) if before <= place < before + count]
         rows += stretch.read().filter(has_block).take(own).to_pylist() if own else ()
         before += count
     return rows
@@ -162,7 +166,7 @@ def _given_otherwise(digest: Digest, judged: Sequence[Rejudged]) -> Iterator[str
         before = set(digest.given.get(name, [""]))
         if before != now:
             texts = ["; ".join(sorted(each)) or "nothing" for each in (before, now)]
-            yield f"{name} was given {texts[0]}, and here {texts[1]}"
+            yield f"other variables than {name} had: it was given {texts[0]}, and here {texts[1]}"
 
 
 def _is_of_another(before: Row, now: Row) -> bool:
@@ -247,6 +251,7 @@ def _verdict_text(row: Row) -> str:
 @click.command()
 @click.argument("bundle", type=PATH)
 @click.option("--sample", "number", type=click.IntRange(1), default=100, show_default=True, help="How many cases.")
+@click.option("--failing", is_flag=True, help="Draw failing cases first, others where there are not enough.")
 @click.option("--backend", type=BACKEND, help="Backend to judge on [default: those that the run names].")
 @library_options
 @click.option(
@@ -258,7 +263,9 @@ def _verdict_text(row: Row) -> str:
 )
 @click.option("--seed", type=int, help="Draw the sample that this number gave before.")
 @click.option("--timeout", type=SECONDS, default=60.0, show_default=True, help="Seconds that a case may take.")
-def rerun(bundle: Path, number: int, backend: str | None, blind: int, seed: int | None, timeout: float) -> None:
+def rerun(
+    bundle: Path, number: int, failing: bool, backend: str | None, blind: int, seed: int | None, timeout: float
+) -> None:
     """Draw cases of a BUNDLE at random and judge them again on this machine.
 
     Exits with 0 when all verdicts agree, with 1 when one does not, with 2 when some could not be judged here. Backends
@@ -269,7 +276,7 @@ def rerun(bundle: Path, number: int, backend: str | None, blind: int, seed: int 
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with unpacked(bundle) as digest:
         try:
-            judged = list(rejudge(digest, sample(digest, number, seed), backend, timeout, others.append))
+            judged = list(rejudge(digest, sample(digest, number, seed, failing), backend, timeout, others.append))
             given, what = list(_given_otherwise(digest, judged)), identity(digest)
         except (BackendUnavailable, UnknownBackend) as error:
             give_up(str(error))
@@ -337,6 +344,8 @@ def _report(
     for changed in ("backend", "library", "chip"):
         if any(line.startswith(f"another {changed} than ") for line in others):
             ended += f", with another {changed}"
+    if any(line.startswith("other variables than ") for line in others):
+        ended += ", with other variables"
     out.print(ending(ended, overall, f"{words} (sample --seed {seed}); the run in it: {what}"), soft_wrap=True)
     out.print(Text(f"not compared: {NOT_COMPARED}", style="dim"), soft_wrap=True)
     sys.exit(overall)
