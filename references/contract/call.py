@@ -25,8 +25,6 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, Union
 
-import msgspec
-
 from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, SIGNATURES, TAGS, Signature
 
 
@@ -147,7 +145,7 @@ class ContractCall:
         }
 
     def to_json(self) -> str:
-        return msgspec.json.encode(self.to_record()).decode()
+        return json.dumps(self.to_record(), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> ContractCall:

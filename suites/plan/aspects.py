@@ -18,7 +18,7 @@ from poolproof.suites.plan.plans import PLANS
 
 _INEXACT = (
     *("uniform", "positive", "wide", "big_among_ones"),
-    *("cancellation", "rounding_probe", "near_overflow", "subnormal"),
+    *("cancellation", "rounding_probe", "carries", "near_overflow", "subnormal"),
 )
 _DIFFICULT_VALUES = ("nan", "all_nan", "infinities", "negative_infinity", "mostly_negative_infinity", "ties")
 

@@ -222,16 +222,16 @@ def test_no_two_planes_of_a_large_tensor_are_alike_nor_those_before_and_behind_a
     assert (flat[behind:] != flat[: flat.size - behind]).mean() > 0.4
 
 
-def test_sums_begin_at_every_mantissa_of_bfloat16_and_carry_into_the_exponent() -> None:
-    windows = {"kernel_size": (2,), "stride": (1,), "shape": (1, 4, 40, 40)}
-    drawn = make_operands(
-        Case.of(
-            "MaxPool2dWithIndicesBackward", dtype="bfloat16", gradient="rounding_probe", indices="in_window", **windows
-        )
-    )
-    leading = np.abs(drawn.terms)[np.abs(drawn.terms) >= 128.0]
-    assert set(leading) == set(range(128, 256))
-    assert (np.abs(FORMATS["bfloat16"].round(drawn.sums.sum)) == 256.0).any()
+@pytest.mark.parametrize("fmt", (BFLOAT16, FLOAT16), ids=lambda fmt: fmt.name)
+def test_carries_begin_at_every_mantissa_and_in_many_binades(fmt: FloatFormat) -> None:
+    windows = {"kernel_size": (2,), "stride": (1,), "shape": (1, 8, 48, 48)}
+    recipes = {"gradient": "carries", "indices": "in_window"}
+    drawn = make_operands(Case.of("MaxPool2dWithIndicesBackward", dtype=fmt.name, **recipes, **windows))
+    mantissa, exponent = np.frexp(np.abs(drawn.terms[drawn.terms != 0.0]))
+    assert {*(mantissa * 2**fmt.precision)} >= {*range(2 ** (fmt.precision - 1), 2**fmt.precision)}
+    assert len({*exponent}) > min(fmt.max_exponent - fmt.min_exponent, 200) - fmt.precision - 2
+    sums = np.abs(drawn.sums.sum)
+    assert (sums[np.frexp(fmt.round(sums))[1] > np.frexp(sums)[1]]).any() and np.isfinite(fmt.round(sums)).all()
 
 
 def test_gradients_of_a_large_tensor_are_those_of_their_recipe() -> None:

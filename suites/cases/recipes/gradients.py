@@ -178,16 +178,30 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> 
     """Make pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
 
     In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit; any
-    further one is zero. Tells rounding to even from truncation and from rounding halves away. Mantissas go up from the
-    least and down from all ones, where a sum carries into its exponent.
+    further one is zero. Tells rounding to even from truncation and from rounding halves away.
     """
-    size, cells, half = landing.gradients, landing.cells, 2 ** (fmt.precision - 1)
+    size = landing.gradients
     tails = np.array([0.5, 0.25, 0.75, 0.5 + 2.0 ** -(fmt.precision - 1), 0.5 - 2.0**-fmt.precision])
-    sign = np.where((cells // 64) % 2 == 0, 1.0, -1.0)
+    sign = np.where((landing.cells // 64) % 2 == 0, 1.0, -1.0)
+    leading = 2.0 ** (fmt.precision - 1) + landing.cells % 64
+    tail = tails[landing.cells % len(tails)] * np.where(stream.below(2, size) == 0, 1.0, -1.0)
+    return sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
+
+
+def carries(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
+    """Make pairs as `rounding_probe` does, at every mantissa and binade of the format.
+
+    Mantissas go up from the least and down from all ones, where a sum carries into its exponent. No number is
+    subnormal, and no sum is too large.
+    """
+    cells, half = landing.cells, 2 ** (fmt.precision - 1)
     step = cells // 2 % half
     leading = half + np.where(cells % 2 == 0, step, half - 1 - step)
-    tail = tails[cells % len(tails)] * np.where(stream.below(2, size) == 0, 1.0, -1.0)
-    return sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
+    tail = np.array([0.5, 0.25, 0.75])[cells % 3] * stream.signs(landing.gradients)
+    lowest, highest = max(fmt.min_exponent + 2, -200), min(fmt.max_exponent, 200) - fmt.precision
+    binade = lowest + cells // 8 * 7 % (highest - lowest + 1)
+    sign = np.where(cells // 64 % 2 == 0, 1.0, -1.0)
+    return np.ldexp(sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0), binade)
 
 
 def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
@@ -266,6 +280,7 @@ GRADIENTS: dict[str, Recipe] = {
     "big_among_ones": big_among_ones,
     "cancellation": cancellation,
     "rounding_probe": rounding_probe,
+    "carries": carries,
     "subnormal": _each(subnormal),
     "near_overflow": _each(near_overflow),
     "special": _each(special),
