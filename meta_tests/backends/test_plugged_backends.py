@@ -115,7 +115,7 @@ def test_no_call_is_asked_that_the_implementation_does_not_have(lack: str) -> No
     abilities = Abilities(**{lack: False})
     assert [case for case in drawn(ALL) if abilities.lacking(case.api, case.shape, case.attributes)]
     assert not [case for case in drawn(abilities) if abilities.lacking(case.api, case.shape, case.attributes)]
-    share = 0.7 if lack == "unequal_axes" else 0.9  # most stored pairs differ by axis
+    share = 0.6 if lack == "unequal_axes" else 0.9  # most stored pairs, and ends, differ by axis
     assert len(drawn(abilities)) > share * len(drawn(ALL))
 
 

@@ -159,7 +159,7 @@ def test_the_message_names_cell_windows_interval_and_value_and_guesses_what_happ
     assert finding["element"][:2] == [0, 0]
     assert finding["wrong"] == 1
     assert [0, 0, 1, 1] in finding["windows"]
-    told = (f"grad_input{finding['element']}", finding["got"], f"expected {finding['owed']}")
+    told = (f"grad_input{finding['element']}", finding["got"], f"expected {finding['expected']}")
     for part in (*told, "grad_output[0, 0, 1, 1]", "were lost"):
         assert part in row["reason"]
     apart = {"shape": (1, 1, 4, 4), "kernel_size": (2, 2), "indices": "in_window", "seed": 3}
@@ -217,7 +217,7 @@ def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
     (finding,) = json.loads(row["findings"])
     assert finding["check"] == check
     assert re.search(r": got (.+), expected (.+)", row["reason"])
-    assert f": got {finding['got']}, expected {finding['owed']}" in row["reason"]
+    assert f": got {finding['got']}, expected {finding['expected']}" in row["reason"]
     if finding["wrong"]:
         assert re.search(
             rf"; {finding['wrong']} of {finding['judged']} (elements|cells|planes|bytes) are wrong", row["reason"]
