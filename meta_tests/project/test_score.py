@@ -203,7 +203,7 @@ def test_rounds_ask_everything_once_and_know_the_block_of_each_question(a2: Surv
     assert len({(each.block, each.id) for each in cases}) > 0.9 * len(cases)
     assert {each.aspect.id for each in first} >= {"values", "layouts", "state", "contract"}
     halves = len(first) // 2
-    often = {aspect for aspect, number in Counter(each.aspect.id for each in first).items() if number > 2}
+    often = {aspect for aspect, number in Counter(each.aspect.id for each in first).items() if number > 8}
     for half in (first[:halves], first[halves:]):
         assert often <= {each.aspect.id for each in half}
     contract = [each.block for part in (first, *others) for each in part if each.aspect.id == CONTRACT.id]
