@@ -120,8 +120,8 @@ def test_the_first_case_of_a_process_has_ten_times_as_long_as_others_took(tmp_pa
 
 @pytest.mark.usefixtures("forked_sandboxes")
 def test_many_calls_may_take_longer_than_one(tmp_path: Path) -> None:
-    often = CaseQuestion(CASE, holding("memory_kept"), "block", repeats=200)
-    with opened("dying_backends:slow", tmp_path, timeout=2.0) as sandbox:
+    often = CaseQuestion(CASE, holding("memory_kept"), "block", repeats=300)
+    with opened("dying_backends:slow", tmp_path, timeout=4.0) as sandbox:
         (row,) = sandbox.judge([often])
     assert (row["verdict"], row["checks_judged"]) == (Verdict.CONFORMS, ["refusal", "memory_kept"])
 
