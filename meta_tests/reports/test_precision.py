@@ -52,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = RowWriter(folder, "main")
     aspect = replace(CASE_ASPECTS["precision"], checks=("interval",))
     for dtype in ("float32", "float16"):
-        for case in generate(cases.make(OPERATORS[OPERATOR], dtype, "int64", aspect.profile), 30, seed=5):
+        for case in generate(cases.make(OPERATORS[OPERATOR], dtype, "int64", aspect.profile), 48, seed=5):
             for name, backend in BACKENDS.items():
                 question = CaseQuestion(case, aspect, "block")
                 rows.append(question.judge(backend) | {"backend": name, "product": "", "worker": "main"})
