@@ -26,14 +26,14 @@ PAST = {bits: (1 << bits) + 3 for bits in (7, 10, *BITS)}
 """Bits -> a number past them that is no multiple of a vector."""
 
 CHEAP, AFFORDABLE = 1 << 18, 1 << 25
-"""Cells in memory and in windows up to which a smoke plan asks a call, and an acceptance plan."""
+"""Cells in memory and in windows: the most in a call of a smoke plan, and of an acceptance plan."""
 
 SHARES = 3
-"""In each pair of dtypes the smoke plan asks one of so many cheap calls."""
+"""The smoke plan runs every third cheap call, others in each pair of dtypes."""
 
 
 class Past(NamedTuple):
-    """A call whose quantity is past its end; ``name`` names both, ``gap`` counts cells of memory between others."""
+    """A call with one quantity past its end; ``name`` names both, ``gap`` counts unused cells between its own."""
 
     name: str
     shape: Lengths
@@ -143,7 +143,7 @@ _OF_WINDOWS: Mapping[type[Windows], Callable[[int], Iterator[Past]]] = per_kind(
 
 
 def _of_layouts(operator: Operator) -> Iterator[Past]:
-    """Yield views whose rows, planes or first cells lie far apart in memory, one tensor at a time."""
+    """Yield views with long gaps behind rows or planes, or a large offset, one tensor at a time."""
     spatial = (*(2,) * (operator.spatial_rank - 2), 4, 6)
     for tensor, bits in product(operator.strided, BITS):
         for name, layout, times in (

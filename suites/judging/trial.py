@@ -360,7 +360,7 @@ class Trial:
                 return allocate(self.operands.scaled(exponent))
 
     def calls_of_shapes(self, number: int) -> Iterator[Call]:
-        """Place the case in so many shapes: its own, and of longer batches and last axes; of literal data but once."""
+        """Place the case in ``number`` shapes: its own and longer ones; literal data only once."""
         for more in range(1 if self.case.literals else number):
             first, *middle, last = self.case.shape
             longer = replace(self.case, shape=(first + more % 4, *middle, last + more // 4))

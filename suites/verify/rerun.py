@@ -87,7 +87,7 @@ class Rejudged:
 
 
 def sample(digest: Digest, number: int, seed: int, failing: bool = False) -> list[Row]:
-    """Draw so many of the rows of cases, or all if there are fewer, uniformly, or ``failing`` ones before others."""
+    """Draw ``number`` rows of cases, or all if there are fewer, uniformly; with ``failing``, failed ones first."""
     has_block = pc.field("block") != ""
     held = {each: each.read(["block", "verdict"]).filter(has_block)["verdict"] for each in stretches(digest.folder)}
     verdicts = [verdict for each in held.values() for verdict in each.to_pylist()]

@@ -163,7 +163,7 @@ def memory_kept(trial: Trial) -> Mismatch | None:
 
 
 def _memory_after(backend: Backend, calls: Sequence[Call], times: int, refused: bool) -> MemoryInUse:
-    """Return what is in use when each of the calls was made so many times."""
+    """Return what is in use after each of the calls was made ``times`` times."""
     return [backend.memory_after(call, times, refused) for call in calls][-1]
 
 
