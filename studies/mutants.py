@@ -1,11 +1,11 @@
 """Mutation score of the tests, by room: how many small faults in this suite's own code they notice.
 
-    python studies/mutants.py FILE [--count 300] [--seed 0] [--room NAME]...
+    python studies/mutants.py FILE [--count 300] [--seed 0] [--slowest 3] [--room NAME]...
 
 A mutant is one comparison, operator, constant, condition or return of one function changed. Which are drawn depends on
 the seed and on the name and words of a function, not on the file it lies in, so that code that only moved is changed in
-the same places. Each is tried in a copy of the clone that this Python has, one after another, by the tests
-of its room until one fails. FILE holds a line of JSON for each result; what it has is not tried again.
+the same places. Each is tried in a copy of the clone that this Python has, one after another, by the tests of its room
+until one fails; slow tests are left out. FILE holds a line of JSON for each result; what it has is not tried again.
 """
 
 from __future__ import annotations
@@ -204,8 +204,12 @@ def tried(tree: Path, python: str, tests: Sequence[str], options: Sequence[str],
         process.wait()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", (tree / "printed").read_text(errors="replace"), re.MULTILINE)
-    return {"status": status, "by": failed, "seconds": round(seconds, 1)}
+    return {"status": status, "by": names_in(tree, "FAILED|ERROR"), "seconds": round(seconds, 1)}
+
+
+def names_in(tree: Path, before: str) -> list[str]:
+    """List the tests that the last run in the copy named in lines that begin so."""
+    return re.findall(rf"^(?:{before}) +(\S+)", (tree / "printed").read_text(errors="replace"), re.MULTILINE)
 
 
 def summary(results: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -219,8 +223,9 @@ def summary(results: Sequence[dict[str, Any]]) -> Iterator[str]:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--count", default=300, show_default=True, help="Mutants of all rooms together.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--slowest", default=3.0, show_default=True, help="Leave out tests of more seconds.")
 @click.option("--room", "rooms", multiple=True, type=click.Choice(list(ROOMS)), help="Only this room, repeatable.")
-def main(file: Path, count: int, seed: int, rooms: tuple[str, ...]) -> None:
+def main(file: Path, count: int, seed: int, slowest: float, rooms: tuple[str, ...]) -> None:
     results = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done, rooms = {each["key"] for each in results}, rooms or tuple(ROOMS)
     drawn = [mutants(name, ROOMS[name], seed)[: count // len(rooms)] for name in rooms]
@@ -232,7 +237,9 @@ def main(file: Path, count: int, seed: int, rooms: tuple[str, ...]) -> None:
                 continue
             room = mutant.room
             if room not in unchanged:
-                unchanged[room] = tried(tree, python, ROOMS[room].tests, [], 600)
+                durations = ["--durations=0", f"--durations-min={slowest:g}"]
+                unchanged[room] = tried(tree, python, ROOMS[room].tests, durations, 600)
+                unchanged[room]["by"] += names_in(tree, r"[\d.]+s call")
                 print(f"{room} unchanged: {unchanged[room]}", flush=True)
             options = ["-x", *(f"--deselect={name}" for name in unchanged[room]["by"])]
             (tree / mutant.file).write_bytes(mutant.source())
