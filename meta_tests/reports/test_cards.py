@@ -10,9 +10,10 @@ import pytest
 from poolproof.reports.clusters import describe
 from poolproof.reports.clusters.cluster import SIZED, size_of
 from poolproof.reports.figures.digest import read_digest
+from poolproof.reports.figures.tables import COUNTED_CASES, HAS_FAILED
 from poolproof.reports.pages.run import cards, write_run_page
 from poolproof.reports.rows.evidence import evidence_path
-from poolproof.reports.rows.failures import replay_line
+from poolproof.reports.rows.failures import SHOWN, message, replay_line
 from poolproof.reports.rows.store import read_rows
 from reports_browser import DESK, PHONE, Visit, chromium
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
@@ -43,13 +44,21 @@ def test_each_thing_that_is_wrong_has_a_card_that_shows_a_case_of_its_own(failin
         assert failing / card.evidence == evidence_path(failing, card.drawn, card.cluster.backend)
         assert (failing / card.evidence).is_file()
         assert [title for title, _ in card.picture.drawings][:3] == ["exact sum", "got", "got \N{MINUS SIGN} exact sum"]
-        assert "cells are not admissible" in card.picture.caption
+        assert "wrong" in card.picture.caption
         assert any("python evidence/call.py " in line for line in card.programs)
     assert page.index('id="wrong"') < page.index("table class")
     told = digest.conclusion.further_text
     assert re.match(r"\d+ further cases asked", told) and f"<span>{told}</span>" in page
     assert not re.search(r'src="|<link|@import|url\(', page), "a page needs no script and no other file"
     assert len(page.encode()) < 1_500_000
+
+
+def test_all_failing_cases_are_listed_with_what_came_and_a_picture(failing: Path, tmp_path: Path) -> None:
+    page = unescape(page_of(failing, tmp_path))
+    table = page[page.index('class="failing"') :].partition("</table>\n</div>")[0]
+    rows = read_rows(failing, [*SHOWN, "case_id"], HAS_FAILED & COUNTED_CASES).to_pylist()
+    assert rows and table.count("<summary>picture</summary>") > 0
+    assert all(f"<tr><td>{row['case_id']}<" in table and message(row) in table for row in rows)
 
 
 def test_where_the_smallest_case_left_nothing_the_smallest_that_did_is_drawn(failing: Path) -> None:

@@ -73,7 +73,7 @@ def test_from_the_matrix_to_a_case(site: Path, browser: Any) -> None:
     assert titles == ["exact sum", "got", "got − exact sum", "windows that send there"]
     cells_and_a_frame = visit.page.locator("figure").nth(0).locator("svg rect")
     assert cells_and_a_frame.count() == 12 * 16 + 1
-    assert "1 of 192 cells are not admissible" in visit.page.locator("main").inner_text()
+    assert "Red frames are around wrong cells." in visit.page.locator("main").inner_text()
     visit.page.get_by_role("link", name="dashboard").click()
     assert visit.page.locator("#trends").is_visible()
     assert not visit.complaints

@@ -37,6 +37,13 @@ def test_every_cell_says_what_was_expected_and_got() -> None:
         assert re.findall(r'class="(frame \w+)"', drawing) == ["frame worst"]
 
 
+def test_a_right_cell_has_no_frame() -> None:
+    of = evidence([[[0.0, 2.0]]], [[[0.0, 2.0]]], written=np.array([0, 1, 2], np.uint8))
+    shown = picture(of)
+    assert not any("frame" in str(drawing) for _, drawing in shown.drawings)
+    assert "None of its cells is wrong." in shown.caption
+
+
 def test_what_is_expected_are_the_values_of_the_sentence_in_digits_that_tell_them_from_what_came() -> None:
     of = evidence([[[1.0000002, 2.0]]], [[[1.00000005, 2.0]]], low=np.array([[[1.0, 2.0]]]))
     of.arrays["high"] = np.array([[[1.0000001, 2.0]]])

@@ -134,7 +134,8 @@ def _numbers(crop: _Crop, most_texts: int) -> Iterator[tuple[str, Markup]]:
         difference = got - right
     said = _sentences(crop, right if named == _EXACT else None, difference)
     frames = {at: _frame(at, "wrong") for at in zip(*np.nonzero(rejected), strict=True)}
-    frames[crop.worst] = _frame(crop.worst, "worst")
+    if crop.worst in frames:
+        frames[crop.worst] = _frame(crop.worst, "worst")
     for title, numbers in {named: right, "got": got, f"{_DIFFERENCE}{named}": difference}.items():
         reach = _reach(difference) if numbers is difference else _reach(np.stack([right, got]))
         marks = []
@@ -225,7 +226,8 @@ def _windows(crop: _Crop) -> list[str]:
         return []
     gradients = arrays["gradient"].reshape(-1, len(first))[plane] if "gradient" in arrays else None
     marks = [_rect("blank", *_corner(at), _CELL, _CELL) for at in np.ndindex(crop.size)]
-    marks.append(_frame(crop.worst, "worst"))
+    if crop.evidence.rejected[crop.element]:
+        marks.append(_frame(crop.worst, "worst"))
     for sender in map(int, senders):
         start = first[sender][-2:] - crop.first
         (x, y), (right, bottom) = _corner(start), _corner(last[sender][-2:] + 1 - crop.first)
@@ -308,7 +310,7 @@ def _caption(crop: _Crop) -> str:
     tensor, rejected = crop.evidence.meta.get("tensor", "output"), crop.evidence.rejected
     rows, columns = (f"{start} to {start + size - 1}" for start, size in zip(crop.first, crop.size, strict=True))
     plane = f", plane {list(crop.leading)}" if crop.leading else ""
-    wrong = f"{int(rejected.sum()):,} of {rejected.size:,} cells are not admissible."
+    wrong = "Red frames are around wrong cells." if rejected.any() else "None of its cells is wrong."
     return f"{tensor}{plane}: rows {rows}, columns {columns}. {wrong}"
 
 

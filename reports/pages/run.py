@@ -26,6 +26,7 @@ from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.precision import error_over_multiplicity
 from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
+from poolproof.reports.rows.failures import SHOWN
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.waivers.review import STALE
@@ -57,14 +58,19 @@ def cards(digest: Digest) -> list[Card]:
     for number, (cluster, squares) in enumerate(zip(clusters, _squares(folder, clusters), strict=True), 1):
         card = Card(number, cluster, squares)
         if case_id := _with_evidence(folder, cluster):
-            own, shrunk = (path(folder, case_id, cluster.backend) for path in (evidence_path, shrunk_path))
-            drawing = None
-            with suppress(EvidenceError):
-                drawing = picture(read_evidence(shrunk if shrunk.exists() else own))
+            own = evidence_path(folder, case_id, cluster.backend).relative_to(folder).as_posix()
             programs = program_lines(folder, case_id, cluster.backend)
-            card = Card(number, cluster, squares, case_id, drawing, own.relative_to(folder).as_posix(), programs)
+            card = Card(number, cluster, squares, case_id, _picture(folder, case_id, cluster.backend), own, programs)
         made.append(card)
     return made
+
+
+def _picture(folder: Path, case_id: str, backend: str) -> Picture | None:
+    """Draw the smaller case that fails alike, or the case itself; None where neither left evidence of a plane."""
+    own, shrunk = (path(folder, case_id, backend) for path in (evidence_path, shrunk_path))
+    with suppress(EvidenceError):
+        return picture(read_evidence(shrunk if shrunk.exists() else own))
+    return None
 
 
 def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
@@ -84,6 +90,14 @@ def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[M
     ]
 
 
+def _failing(folder: Path) -> list[Record]:
+    """List the failing cases of the plan, each with its ``picture``; `_MAX_FAILING` and one more at most."""
+    columns = dict.fromkeys((*SHOWN, *GROUP, "case_id", "verdict", "checks_violated"))
+    rows = read_rows(folder, list(columns), HAS_FAILED & COUNTED_CASES).slice(0, _MAX_FAILING + 1).to_pylist()
+    return [row | {"picture": _picture(folder, row["case_id"], row["backend"])} for row in rows]
+
+
+_MAX_FAILING = 1000
 _MAX_GAPS = 30
 _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocumented", "skipped"), 0)
 
@@ -96,6 +110,8 @@ def write_run_page(digest: Digest, path: Path) -> Path:
         "run.html.j2",
         **_common(digest),
         cards=shown,
+        failing=_failing(digest.folder),
+        most_failing=_MAX_FAILING,
         aspects=aspects,
         matrix=_matrix(digest, aspects, shown),
         grids=grids(digest.factors),

@@ -18,13 +18,12 @@ from poolproof.references.operators import Operator
 from poolproof.reports.rows.factors import Scope
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, choose, space_of
 from poolproof.suites.cases.case import Case
-from poolproof.suites.cases.huge import CHEAPEST
 from poolproof.suites.cases.targets import ACCEPTANCE, Target
 
 LARGE = 1 << 20
-"""`cost_of` a case from which on smaller plans ask it in one dtype alone: a quarter of those of pairs.
+"""`cost_of` a case from which on smaller plans leave it out: a quarter of those of pairs.
 
-In every dtype they would take half of the time of all; without them the others have 94 to 98 % of their pairs.
+They would take half of the time of all; without them the others have 94 to 98 % of their pairs.
 """
 
 
@@ -52,11 +51,7 @@ def stored(operator: Operator, size: int) -> list[str]:
 def _targets(size: int, scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
     """List the cases of a scope in a dtype of indices: each is in one of those that the scope has."""
     return [
-        Target(
-            TOGETHER[size],
-            replace(case, dtype=dtype),
-            plan_cases=ACCEPTANCE if is_large and dtype != CHEAPEST else 0,
-        )
+        Target(TOGETHER[size], replace(case, dtype=dtype), plan_cases=ACCEPTANCE if is_large else 0)
         for case, is_large in _visiting(scope, size)
         if case.index_dtype == index_dtype
     ]
