@@ -6,16 +6,21 @@ what a case of each aspect has cost in this run; aspects that have not begun, by
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
 
 from poolproof.reports.rows.checks import SEARCH
 from poolproof.reports.rows.costs import usual_cost
-from poolproof.reports.rows.text import duration
+from poolproof.reports.rows.text import duration, visible
 
-SECONDS = 10.0
-"""Seconds until the first line; each further one takes as long as all before it."""
+SECONDS, MOST_SECONDS = 10.0, 600.0
+"""Seconds until the first line; each further one takes as long as all before it, up to ten minutes."""
 
 _ENOUGH = 0.05
 """Share of a run's cost that has to be spent before an estimate means something."""
@@ -60,13 +65,15 @@ class Progress:
     def line(self) -> str | None:
         """Return a line about the progress when it is time for one."""
         now = self._clock()
-        if now - self._last_line < max(SECONDS, self._last_line - self._began) or self._judging_since is None:
+        pause = min(max(SECONDS, self._last_line - self._began), MOST_SECONDS)
+        if now - self._last_line < pause or self._judging_since is None:
             return None
         self._last_line = now
         text = f"{self.done:,} of {self._planned.total():,} cases, {self.failed:,} failed"
         rate = self.done / max(now - self._judging_since, 1e-3)
         left = self.seconds_left()
-        return f"{text}, {rate:,.0f} a second" + ("" if left is None else f", about {duration(left)} left")
+        # at the end of a budget the cases that were begun are judged, and the report is made: nobody knows how long
+        return f"{text}, {rate:,.0f} a second" + (f", about {duration(left)} left" if left else "")
 
     def seconds_left(self) -> float | None:
         """Estimate the seconds left; None while too little is known."""
@@ -87,3 +94,45 @@ class Progress:
             aspect: self._seconds[aspect] / self._timed[aspect] if self._timed[aspect] else unit * usual_cost(aspect)
             for aspect in self._planned
         }
+
+
+class Waiting:
+    """A thread that names the cases that calls do not return from, while they do not.
+
+    The file of a case in flight (``in-flight-NAME.json`` in ``folder``) is written as the case begins. After `SECONDS`,
+    and each time twice as many, a line about it is written to a copy of the descriptor ``stdout``, which pytest does
+    not capture.
+    """
+
+    def __init__(self, folder: Path, stdout: int) -> None:
+        self._folder, self._stdout = folder, os.dup(stdout)
+        self._told: dict[Path, tuple[float, float]] = {}
+        self._is_over = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+        os.close(self._stdout)
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(1.0):
+            for line in self._lines(time.time()):
+                os.write(self._stdout, f"\n{line}\n".encode())
+
+    def _lines(self, now: float) -> Iterator[str]:
+        for path in self._folder.glob("in-flight-*.json"):
+            with suppress(OSError, ValueError):
+                began = path.stat().st_mtime
+                before, pause = self._told.get(path, (0.0, SECONDS))
+                pause = pause if before == began else SECONDS
+                if now - began >= pause:
+                    self._told[path] = began, 2 * pause
+                    yield f"{duration(now - began)} without an end: {visible(_case_in(path))}"
+
+
+def _case_in(path: Path) -> str:
+    """Name the case of a file in flight: backend, aspect and the line that replays it."""
+    said = json.loads(path.read_bytes())
+    return f"{said['backend']}, aspect {said['aspect']}, case {json.dumps(said['case'], separators=(',', ':'))}"

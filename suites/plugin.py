@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import pickle
 import platform
+import sys
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from math import inf
@@ -27,7 +28,7 @@ import pytest
 from hypothesis import settings
 
 from poolproof.backends.base import WORKER_VARIABLE
-from poolproof.reports.progress import Progress
+from poolproof.reports.progress import Progress, Waiting
 from poolproof.reports.recorder import FAILURES, Ending, Recorder, cases_of
 from poolproof.reports.rows.failures import failure_text
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, environment_errors
@@ -49,7 +50,7 @@ from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.plan.plans import Subject, not_supported
 from poolproof.suites.plan.search import Search, searches
 from poolproof.suites.run.interrupts import ignore_termination, keep_interrupts, put_off_interrupt
-from poolproof.suites.run.runner import MOST_EVIDENCE, SHRINK_SECONDS, BlockResult, Runner
+from poolproof.suites.run.runner import MOST_EVIDENCE, PROCESSES, SHRINK_SECONDS, BlockResult, Runner
 from poolproof.suites.run.searching import Judging, Memory, prepared, register_profiles
 from poolproof.suites.run.time_budget import KEPT_BLOCKS, BlockPart, parts
 
@@ -353,6 +354,12 @@ class ControllingPlugin(JudgingPlugin):
         self._kinds: set[str] = set()
         self._nodes: list[Any] = []
         self._has_lost_workers = False
+        self._waiting: Waiting | None = None
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        super().pytest_sessionstart(session)
+        with suppress(OSError):  # of a stdout that is no file
+            self._waiting = Waiting(self._folder.path / PROCESSES, sys.stdout.fileno())
 
     @property
     def _terminal(self) -> Any:
@@ -451,6 +458,8 @@ class ControllingPlugin(JudgingPlugin):
     def _settle(self, exitstatus: int) -> None:
         """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
         super()._settle(exitstatus)
+        if self._waiting is not None:
+            self._waiting.close()
         if (budget := self._session.budget) is not None:
             is_used_up = budget.is_over and exitstatus != pytest.ExitCode.INTERRUPTED and not self._has_lost_workers
             self._folder.spend(time.monotonic() - budget.began, is_used_up)

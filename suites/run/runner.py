@@ -31,6 +31,9 @@ SHRINK_SECONDS = 20.0
 MOST_ERRORS = 10
 """Cases that may all end in the same error of their adapter, with nothing else judged, before a session stops."""
 
+PROCESSES = "processes"
+"""Name of the folder in that of a run that processes write to while they judge."""
+
 MOST_EVIDENCE = 50
 """Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
 
@@ -123,7 +126,7 @@ class Runner:
     until: float = inf
 
     def __post_init__(self) -> None:
-        self._scratch = self.folder / "processes"
+        self._scratch = self.folder / PROCESSES
         self._scratch.mkdir(exist_ok=True)
         self._sandboxes: dict[str, Sandbox] = {}
         self._ends: Counter[str] = Counter()

@@ -51,6 +51,13 @@ def test_a_worker_takes_a_block_at_a_time(tmp_path: Path) -> None:
     assert [workers[block] == workers[order[0]] for block in order[:4]] == [True, True, False, False]
 
 
+def test_a_case_that_hangs_is_named_while_it_hangs(tmp_path: Path) -> None:
+    case = '{"operator":"MaxPool2dWithIndices","shape":[1,1,4,4],"kernel_size":[2],"ceil_mode":true}'
+    said, rows = judged(tmp_path, f"--backend dying_backends:hanging --case-timeout 12 --no-shrink --case {case}", 1)
+    assert set(rows["verdict"]) == {Verdict.TIMED_OUT}
+    assert re.search(r"^1\d s without an end: dying_backends:hanging, aspect case, .*ceil_mode", said, re.MULTILINE)
+
+
 @pytest.mark.parametrize("fault", REPLAYS)
 def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_it(tmp_path: Path, fault: str) -> None:
     words = f"--backend scatter_backends:{fault} --cases 5 --aspect precision --aspect values {SMALL}"
