@@ -151,6 +151,7 @@ def _is_due(condition: str, event: str, failed: bool) -> bool:
     return all(known.get(part, "!=" in part) for part in condition.split(" && "))
 
 
+@pytest.mark.thorough
 def test_the_github_sample(machine: dict[str, str]) -> None:
     """What shards do hangs on no event but the schedule's: those of the first pull request are the push's as well."""
     at = Path(machine["AT"])
@@ -172,6 +173,7 @@ def test_the_github_sample(machine: dict[str, str]) -> None:
     assert "Newly failing" in (at / "GITHUB_STEP_SUMMARY-pull_request").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_the_gitlab_sample(machine: dict[str, str]) -> None:
     jobs = yaml.safe_load((SAMPLES / "npu-gitlab.yml").read_text(encoding="utf-8"))
     shards, job = jobs["shards"], jobs["conformance"]

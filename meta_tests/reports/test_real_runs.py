@@ -4,6 +4,7 @@ comparison, annotations and waivers."""
 import json
 import re
 import shutil
+from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -30,7 +31,15 @@ RACING = ("streams",)
 
 TODAY = date.today()
 
-every_kind = pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
+
+def each_of(runs: Iterable[RealRun]) -> pytest.MarkDecorator:
+    """Parametrize by runs; one that hangs takes as long as the others together."""
+    marks = {"hang": pytest.mark.thorough}
+    marked = [pytest.param(real, marks=marks.get(real.kind, ())) for real in runs]
+    return pytest.mark.parametrize("real", marked, ids=lambda real: real.name)
+
+
+every_kind = each_of(FAILING)
 COMPARED = ("value", "forward", "contract", "phases", "crash", "hang")
 """Of kinds of failures whose rows differ in the names of checks alone, one: of cases in both directions, of calls, of
 phases, and of a process by each verdict. Each of the others would cost a session of the honest library, too."""
@@ -50,7 +59,7 @@ def test_the_defect_shows_and_its_bundle_stands(real: RealRun, run_of: RunOf) ->
 
 
 @pytest.mark.usefixtures("forked_sandboxes")
-@pytest.mark.parametrize("real", [real for real in SEEDED if real.kind not in RACING], ids=lambda real: real.name)
+@each_of(real for real in SEEDED if real.kind not in RACING)
 def test_a_rerun_agrees_with_the_defect_alone(real: RealRun, run_of: RunOf, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle, failed = run_of(real).with_name("bundle.zip"), len(failed_rows(run_of(real)))
     without = poolproof("rerun", bundle, "--sample", 10_000)

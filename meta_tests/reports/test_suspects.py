@@ -115,6 +115,7 @@ def test_not_all_that_meet_it_fail() -> None:
     assert f"({fail} of {fail + conform}, by interval)" in describe(suspect)
 
 
+@pytest.mark.thorough
 def test_several_checks_that_one_cause_breaks_are_one_suspect_and_two_causes_two() -> None:
     rows = failing(failing(made_up(), dilated), lambda row: dilated(row) and planes(row) % 2 == 0, "written")
     (suspect,) = found(rows)
@@ -355,6 +356,7 @@ def test_what_fails_in_another_way_is_another_suspect_however_vague() -> None:
     assert sorted(claimed) == ["interval", "repeat"]
 
 
+@pytest.mark.thorough
 def test_a_term_that_does_away_with_most_exceptions_is_said() -> None:
     rows = failing(made_up(1600), lambda row: dilated(row) and planes(row) >= 2)
     rows[next(number for number, row in enumerate(rows) if row["verdict"] == "violates")]["verdict"] = "conforms"

@@ -49,6 +49,7 @@ def test_one_changed_id_or_group_and_another_order_of_ids_are_seen() -> None:
     assert "groups of MaxPool2d float32 int64 values:" in ended.output
 
 
+@pytest.mark.thorough
 def test_ids_are_those_of_the_rows_of_a_run(failing_run: Path) -> None:
     record = json.loads((failing_run / "run" / "run.json").read_text(encoding="utf-8"))
     rows = reports.load(failing_run / "run").rows

@@ -48,6 +48,7 @@ def test_regions_never_overlap_and_fences_have_their_pages_to_themselves() -> No
     assert all((array == byte).all() for array, byte in held)
 
 
+@pytest.mark.thorough
 def test_what_the_garbage_collector_frees_while_memory_is_taken_is_given_to_one_alone() -> None:
     arena, lots, thresholds = Arena(1 << 30), random.Random(0), gc.get_threshold()
     held: list[tuple[list[object], int, int]] = []

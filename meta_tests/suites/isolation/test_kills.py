@@ -21,6 +21,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.thorough
 def test_a_run_whose_processes_are_killed_has_the_same_rows(tmp_path: Path) -> None:
     expected = undisturbed(tmp_path / "undisturbed")
     assert max(expected.rows.values()) == 1

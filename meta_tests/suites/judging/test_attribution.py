@@ -21,6 +21,7 @@ from poolproof.suites.run.repetition import ENOUGH
 from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.sandbox import Sandbox
 from sessions import replay
+from shares import a_share
 
 RIGHT = Case.of(
     "MaxPool2dWithIndicesBackward", shape=(1, 2, 7, 7), kernel_size=(2, 2), stride=(3, 3), index_dtype="int32"
@@ -74,12 +75,15 @@ def judged(runner: Runner, backend: str, aspect: str = "state", case: Case = RIG
 @pytest.mark.parametrize("aspect", ["state", "case"])
 @pytest.mark.parametrize(
     ("backend", "verdict", "check"),
-    [
-        ("dies_of_threes", Verdict.CRASHED, "survival"),
-        ("unforkable_dies_of_threes", Verdict.CRASHED, "survival"),
-        ("loses_threes", Verdict.VIOLATES, "interval"),
-        ("tramples_at_ceiling", Verdict.VIOLATES, "memory_untouched"),
-    ],
+    a_share(
+        [
+            ("dies_of_threes", Verdict.CRASHED, "survival"),
+            ("unforkable_dies_of_threes", Verdict.CRASHED, "survival"),
+            ("loses_threes", Verdict.VIOLATES, "interval"),
+            ("tramples_at_ceiling", Verdict.VIOLATES, "memory_untouched"),
+        ],
+        2,
+    ),
 )
 def test_the_other_call_is_accused(
     runner: Runner, tmp_path: Path, backend: str, verdict: Verdict, check: str, aspect: str
@@ -99,13 +103,16 @@ def test_the_other_call_is_accused(
 
 @pytest.mark.parametrize(
     ("backend", "operator", "verdict", "checks"),
-    [
-        ("plugged_backends:RemembersCeiling", RIGHT.operator, Verdict.VIOLATES, "state"),
-        ("plugged_backends:LosesThreesAndRemembers", RIGHT.operator, Verdict.VIOLATES, "state"),
-        ("plugged_backends:crashes_always", RIGHT.operator, Verdict.CRASHED, "survival"),
-        ("scatter_backends:remembers", RIGHT.operator, Verdict.VIOLATES, "scale_equivariance state"),
-        ("scatter_backends:remembers_windows", FORWARD, Verdict.VIOLATES, "state"),
-    ],
+    a_share(
+        [
+            ("plugged_backends:RemembersCeiling", RIGHT.operator, Verdict.VIOLATES, "state"),
+            ("plugged_backends:LosesThreesAndRemembers", RIGHT.operator, Verdict.VIOLATES, "state"),
+            ("plugged_backends:crashes_always", RIGHT.operator, Verdict.CRASHED, "survival"),
+            ("scatter_backends:remembers", RIGHT.operator, Verdict.VIOLATES, "scale_equivariance state"),
+            ("scatter_backends:remembers_windows", FORWARD, Verdict.VIOLATES, "state"),
+        ],
+        2,
+    ),
 )
 def test_who_dies_by_itself_or_is_wrong_after_calls_that_are_right_stays_accused(
     runner: Runner, tmp_path: Path, backend: str, operator: str, verdict: Verdict, checks: str

@@ -145,6 +145,7 @@ def test_without_a_budget_it_is_what_is_free(tmp_path: Path, monkeypatch: pytest
     assert budget.too_large(PLAIN)
 
 
+@pytest.mark.thorough
 def test_the_estimate_holds_and_a_failing_case_takes_little_more_than_a_passing_one() -> None:
     """And of a tensor of many planes no more than six times its tensors: measured in some large cases."""
     if not Path("/proc/self/clear_refs").exists():

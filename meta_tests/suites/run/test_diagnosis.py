@@ -166,6 +166,7 @@ def test_the_same_run_is_asked_the_same_and_nothing_that_is_known() -> None:
     assert not hurried.asked
 
 
+@pytest.mark.thorough
 def test_a_number_that_one_case_had_is_refuted_by_those_beside_it() -> None:
     """All that fails in the plan leaves the same remainder."""
     kernel = Kernel.planned(lambda it: it.planes % 8 in (4, 5, 6), 600, lambda it: it.planes % 8 in (0, 1, 5, 7))
@@ -273,6 +274,7 @@ def test_a_sample_is_judged_again(digest: Digest, monkeypatch: pytest.MonkeyPatc
     assert not [again.differs for again in rejudge(digest, rows, None, 60.0, print) if again.differs]
 
 
+@pytest.mark.thorough
 def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp_path: Path) -> None:
     """One worker of two judges; 0 seconds turn it off; what is resumed later has them all the same."""
     folder = tmp_path / "run"

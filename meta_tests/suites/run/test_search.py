@@ -64,12 +64,14 @@ def test_cases_of_a_search_are_judged_and_not_of_the_plan(conforming: Ended, tmp
     verified(conforming.folder, tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_seed_gives_the_same_search_again(conforming: Ended, tmp_path: Path) -> None:
     for name, seed in (("same", "0"), ("other", "1")):
         assert run(tmp_path / name / "run", "--seed", seed).status == Overall.CONFORMS
     assert ids(tmp_path / "same/run") == ids(conforming.folder) != ids(tmp_path / "other/run")
 
 
+@pytest.mark.thorough
 def test_workers_of_xdist_share_the_searches(tmp_path: Path) -> None:
     assert run(tmp_path / "run", "-n", "2").status == Overall.CONFORMS
     assert {block for block, _ in ids(tmp_path / "run")} == {"search-values", "search-precision"}

@@ -154,6 +154,7 @@ def test_a_fault_at_the_end_is_told_and_loses_nothing(chain: list[Ended], undist
     assert rows_of(step.folder) == rows_of(undisturbed.folder)
 
 
+@pytest.mark.thorough
 def test_a_full_disk_stops_workers_for_good(tmp_path: Path) -> None:
     """A disk that really is full, in a session with workers: they stop, are not replaced, and --resume completes."""
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c"]

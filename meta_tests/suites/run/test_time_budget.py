@@ -199,6 +199,7 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
     assert set(read_run(spent)["budget"]) == {"seconds", "took", "until"}
 
 
+@pytest.mark.thorough
 def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_path: Path) -> None:
     assert "budget of 10 min used up" in verified(spent, tmp_path).verdict
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
@@ -208,6 +209,7 @@ def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_p
     assert any("was planned and has no row" in problem for step in found.steps for problem in step.problems)
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
     ended = run_session(folder, HONEST, "--budget", "10m", "--resume", *LEAPING, asked=ASKED, variables=leap(9))
@@ -225,6 +227,7 @@ def test_blocks_that_nothing_was_asked_of_make_a_run_incomplete(tmp_path: Path) 
     assert "budget of 1 s used up; continue with --resume --budget TIME" in " ".join(ended.output.split())
 
 
+@pytest.mark.thorough
 def test_a_clock_that_is_set_back_changes_no_budget(tmp_path: Path) -> None:
     given, way = ("--budget", "100s", "-p", "disturbing"), {"DISTURBANCE": "clock"}
     ended = run_session(tmp_path / "run", HONEST, *given, asked=SMALL, variables=way, fresh=True)
@@ -250,6 +253,7 @@ def test_cases_of_further_seeds_are_not_counted_in_the_plan(extended: Path) -> N
     assert f"{beyond:,} cases beyond the plan" in conclusion.narrowed
 
 
+@pytest.mark.thorough
 def test_a_run_with_further_seeds_is_drawn_again_merged_and_resumed(extended: Path, tmp_path: Path) -> None:
     verified(extended, tmp_path)
     join([extended, Path(shutil.copytree(extended, tmp_path / "again"))], tmp_path / "run", mandatory)
