@@ -61,7 +61,7 @@ from poolproof.suites.options import (
 from poolproof.suites.parts import part
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
 from poolproof.suites.plan.lines import line_question, parse_line
-from poolproof.suites.plan.plans import DTYPES, Subject, Survey, scope_of
+from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, scope_of
 from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
@@ -330,6 +330,15 @@ def _show_coverage(covered: Mapping[_CallsOf, FactorCoverage], missing: int) -> 
             _console.print(f"  {pair}")
 
 
+def _ends_met(selection: Selection) -> str:
+    """Say how many calls past an end of a quantity (`poolproof.suites.cases.ends`) each plan asks of these subjects."""
+    ends, most = CASE_ASPECTS["ends"], PLANS["soak"].cases
+    subjects = filter(ends.covers, selection.subjects())
+    needed = [target.plan_cases for subject in subjects for target in ends.targets(subject, most)]
+    shares = (f"{plan.name} {sum(cases <= plan.cases for cases in needed):,}" for plan in PLANS.values())
+    return f"calls past an end of a quantity: {', '.join(shares)}"
+
+
 def _case_coverage(
     name: str, cases: Iterable[Case], subjects: Sequence[Subject] = ()
 ) -> dict[_CallsOf, FactorCoverage]:
@@ -365,6 +374,7 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, backend
     if not given:
         selection = selected(backend, values | {"aspect": values["aspect"] or CASE_ASPECTS})
         covered |= _case_coverage(backend, cases_of(selection), selection.subjects())
+        _console.print(_ends_met(selection))
     elif lists:
         entries = part("poolproof.suites.cases.lists:read_lists")(lists)
         cases = [entry.case for entry in entries if entry.case]

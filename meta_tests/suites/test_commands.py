@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -14,8 +15,11 @@ from click.testing import CliRunner
 from places import ROOT
 from poolproof.backends.registry import names
 from poolproof.suites.cli import COMMANDS, main
+from poolproof.suites.isolation.survey import survey
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.blocks import CaseBlock
+from poolproof.suites.plan.plans import PLANS
+from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.sandbox import Sandbox
 from sessions import surroundings
 
@@ -118,6 +122,14 @@ def test_a_run_lists_its_own_options() -> None:
     said = CliRunner().invoke(main, ["run", "--help"]).output
     assert "what is judged:\n  --backend NAME" in said and "--maxfail" not in said
     assert len(said.splitlines()) < 120
+
+
+def test_coverage_counts_the_calls_past_an_end_that_plans_have() -> None:
+    said = CliRunner().invoke(main, ["coverage", "--operator", "MaxPool2dWithIndices", "--dtype", "float16"]).output
+    found = re.search(r"past an end of a quantity: smoke (\d+), acceptance (\d+), soak (\d+)", said)
+    surveys, of = {"emulator-a2": survey("emulator-a2")}, (("ends",), ("MaxPool2dWithIndices",), ("float16",))
+    planned = [Selection(surveys, plan, 0, *of).mandatory() for plan in PLANS.values()]
+    assert list(map(int, found.groups())) == [sum(group["planned"] for group in groups) for groups in planned]
 
 
 def test_options_of_another_project_are_its_own(tmp_path: Path) -> None:

@@ -86,8 +86,8 @@ def test_a_run_counts_what_was_judged(run: Path) -> None:
 ON = (("torch", "", ("int64",)), ("npu", "A2", ("int32",)), ("npu", "950", ("int32", "int64")))
 """Backend, product, and dtypes of indices."""
 
-VISITED = {"smoke": 2, "acceptance": 3}
-"""How many classes meet in what a plan visits."""
+VISITED = {"smoke": {2: 0.99}, "acceptance": {2: 1.0, 3: 1.0}}
+"""Share of the pairs and triples that a plan visits at least; the smoke plan leaves out the largest cases."""
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ VISITED = {"smoke": 2, "acceptance": 3}
         *(("acceptance", name, *ON[number % len(ON)]) for number, name in enumerate(OPERATORS)),
     ],
 )
-def test_a_plan_visits_every_meeting(
+def test_a_plan_visits_what_it_should(
     plan: str, name: str, backend: str, product: str, index_dtypes: tuple[str, ...]
 ) -> None:
     operator, device = OPERATORS[name], PRODUCTS.get(product)
@@ -106,14 +106,15 @@ def test_a_plan_visits_every_meeting(
     first = Subject(backend, operator, "float16", "", product=device, index_dtypes=index_dtypes)
     first = replace(first, tags=device.tags if device else ())
     coverage = FactorCoverage(scope_of(first))
-    aspects = [CASE_ASPECTS[TOGETHER[size]] for size in range(2, VISITED[plan] + 1)]
+    aspects = [CASE_ASPECTS[TOGETHER[size]] for size in VISITED[plan]]
     for index_dtype, aspect in product_of(index_dtypes, aspects):
         for block in aspect.blocks(replace(first, index_dtype=index_dtype), PLANS[plan], 0):
             for question in block.questions():
                 assert isinstance(question, CaseQuestion) and question.case.index_dtype == index_dtype
                 coverage.add(row_of(question.case))
-    found = coverage.meetings(VISITED[plan])
-    assert not list(found.missing())
+    for size, share in VISITED[plan].items():
+        found = coverage.meetings(size)
+        assert found.visited >= share * found.possible
 
 
 def test_an_empty_call_visits_its_emptiness_alone() -> None:
