@@ -1,7 +1,7 @@
-"""Accumulation models: how a kernel may add the gradients that meet in one cell.
+"""Accumulation models: how a kernel may add the gradients of one cell.
 
-Only the rounding of that sum can make two correct kernels differ. A kernel declares its model, and the criterion
-accepts every order of additions under it, and nothing else.
+Two correct kernels can differ only in the rounding of that sum. A kernel declares its model. The criterion accepts
+every order of additions under it, and nothing else.
 """
 
 from __future__ import annotations
@@ -22,17 +22,15 @@ _SPELLING = re.compile(rf"(acc32|native|mixed\((\d+)\))((?:\+(?:{'|'.join(_FLAGS
 class AccumulationModel:
     """The formats and roundings of partial sums.
 
-    kind
-        ``acc32``: float32 partial sums in any order, then one rounding to nearest even into the output dtype.
-        ``native``: every addition rounds to the output dtype.
-        ``mixed``: at most ``tiles`` float32 partial sums, each rounded to the output dtype, then added there.
-        float64 outputs accumulate in float64 under each of them.
-    flushes_subnormals
-        Subnormal operands and results of additions may become zero (FTZ/DAZ).
-    cast_flushes
-        The narrowing cast may turn a subnormal result into zero.
-    saturates
-        The narrowing cast clamps to the largest finite value instead of producing an infinity.
+    Attributes:
+        kind: Where sums are rounded. A float64 output accumulates in float64 under every kind.
+            ``acc32``: float32 partial sums in any order, then one rounding to nearest even into the output dtype.
+            ``native``: every addition rounds to the output dtype.
+            ``mixed``: at most ``tiles`` float32 partial sums, each rounded to the output dtype, then added there.
+        tiles: Most partial sums of ``mixed``.
+        flushes_subnormals: Subnormal operands and results of additions may become zero (FTZ/DAZ).
+        cast_flushes: The narrowing cast may turn a subnormal result into zero.
+        saturates: The narrowing cast clamps to the largest finite value instead of producing an infinity.
     """
 
     kind: AccumulationKind
@@ -42,7 +40,7 @@ class AccumulationModel:
     saturates: bool = False
 
     def accumulator(self, output: FloatFormat) -> FloatFormat:
-        """Return the narrowest format of a partial sum: where sums overflow, flush and are rounded most."""
+        """Return the narrowest format of a partial sum, in which overflow and rounding errors are largest."""
         return FLOAT32 if self.kind == "acc32" and output.precision < FLOAT32.precision else output
 
     def __str__(self) -> str:
@@ -72,4 +70,5 @@ ALL_MODELS = tuple(
     for raised in ((), (True,), (False, True), (True, True), (False, False, True))
     for model in (ACC32, NATIVE)
 )
-"""Models that kernels have, the stricter first. Tiled sums are left out: with many tiles nearly any value is one."""
+"""The models of real kernels, stricter ones first. Tiled sums are left out: with many tiles they accept almost any
+value."""

@@ -1,6 +1,6 @@
-"""Exact sums, and the interval criterion on arrays: what a kernel that obeys its accumulation model may write.
+"""Exact sums and the interval criterion on arrays: what a kernel may write under its accumulation model.
 
-The backward operators are one scatter-add, so the truth about a cell is a few exact facts about its terms.
+The backward operators are one scatter-add, so a few exact facts about a cell's terms decide its admissible results.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from poolproof.references.kernels.sums import ExactSums, empty_sums, sum_plane
 
 
 def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
-    """Sum ``terms`` into ``cells`` exactly.
+    """Sum flat ``terms`` into flat ``cells`` of [0, ``size``) exactly.
 
-    ``cells`` and ``terms`` are flat and of equal length; cells lie below ``size``, and a term with a negative cell is
-    dropped. IndexError for a cell beyond; OverflowError where the finite terms of a cell add up to 2**960 or more, so
-    that bounds on their sums have no place in float64.
+    A term with a negative cell is dropped. A cell beyond raises IndexError. OverflowError is raised if the finite terms
+    of a cell add up to 2**960 or more, because float64 cannot hold bounds on their sums.
     """
     sums = empty_sums.py_func(size)
     sum_plane(argument(cells, np.int64), argument(terms, np.float64), sums)
@@ -31,7 +30,7 @@ def scatter_sums(cells: Int64, terms: Float64, size: int) -> ExactSums:
 
 
 def admissible(sums: ExactSums, output: FloatFormat, model: AccumulationModel) -> Admissible:
-    """Derive what a kernel of that model may write into tensors of format ``output`` from the exact sums."""
+    """Derive from exact sums what a kernel of ``model`` may write into a tensor of format ``output``."""
     cells, parameters = sums.k.size, accumulation_parameters(output, model)
     low, high, specials = np.empty(cells), np.empty(cells), np.empty(cells, np.uint8)
     bound_cells(sums, parameters, low, high, specials)

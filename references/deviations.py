@@ -1,6 +1,6 @@
-"""Differences between an output tensor and the truth that statistics and standards share, each computed once.
+"""Differences between an output tensor and the exact sums, each computed once and shared by all standards.
 
-There is no threshold and no verdict here. Arrays are flat, of shape (cells,), and float64 unless noted.
+This module has no threshold and no verdict. Arrays are flat, of shape (cells,), and float64 unless noted.
 """
 
 from __future__ import annotations
@@ -21,24 +21,21 @@ from poolproof.references.kernels.sums import ExactSums
 Bool = NDArray[np.bool_]
 
 PART = 1 << 16
-"""Cells that are looked at together: what is worked out of them stays in the processor's cache."""
+"""Cells per pass, few enough that temporary arrays stay in the processor's cache."""
 
 _FEW = 1 << 12
-"""Cells among which leaving some out takes longer than it spares."""
+"""Below this number of cells, leaving out idle ones takes longer than it saves."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """A kernel's results, the exact sums, and what else a standard may need.
+    """A kernel's results with the exact sums and whatever else a standard needs.
 
-    outputs
-        The kernel's results.
-    sums
-        The exact facts about each cell's terms.
-    fmt
-        Format of the output tensor.
-    second
-        A second implementation's results, for standards that compare two; None without one.
+    Attributes:
+        outputs: The kernel's results.
+        sums: The exact facts about each cell's terms.
+        fmt: Format of the output tensor.
+        second: Results of a second implementation, for standards that compare two; else None.
     """
 
     outputs: Float64
@@ -48,17 +45,20 @@ class Deviations:
     _figures: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Cache ``compute()`` under ``key``: standards that differ in thresholds alone share figures."""
+        """Cache ``compute()`` under ``key``, for standards that differ only in thresholds."""
         if key not in self._figures:
             self._figures[key] = compute()
         return self._figures[key]
 
     def parts(self) -> Iterator[Deviations]:
-        """Yield the deviations of `PART` cells at a time; once where there are none."""
+        """Yield the deviations of `PART` cells at a time; one empty part if there are no cells."""
         return (self._at(slice(first, first + PART)) for first in range(0, max(self.outputs.size, 1), PART))
 
     def busy(self) -> Deviations:
-        """Leave out the idle cells, which nothing reaches and whose results are zero, unless all cells are few."""
+        """Return the deviations without idle cells, unless there are few cells.
+
+        An idle cell has no terms, and both results are zero.
+        """
         if self.outputs.size < _FEW:
             return self
         is_busy = (self.sums.k != 0) | (self.outputs != 0)
@@ -67,7 +67,7 @@ class Deviations:
         return self._at(np.flatnonzero(is_busy))
 
     def idle_cell(self) -> Deviations:
-        """Return the deviations of one cell that nothing reaches and whose results are zero."""
+        """Return the deviations of a single idle cell."""
         sums, nothing = ExactSums._make(np.zeros(1, fact.dtype) for fact in self.sums), np.zeros(1)
         return replace(self, outputs=nothing, sums=sums, second=None if self.second is None else nothing)
 
@@ -78,7 +78,7 @@ class Deviations:
 
     @cached_property
     def golden(self) -> Float64:
-        """The exact sums to float64's precision, NaN or infinite where the terms demand it."""
+        """The exact sums, as float64; NaN or infinite if the terms require it."""
         return self.sums.exact
 
     @cached_property
@@ -108,7 +108,7 @@ class Deviations:
 
 
 def element_errors(actual: Float64, expected: Float64) -> Float64:
-    """Return |actual - expected|: zero for two NaN or two like infinities, infinite where one alone is not finite."""
+    """Return |actual - expected|: 0 for two NaN or equal infinities, infinite if only one is not finite."""
     with np.errstate(invalid="ignore", over="ignore"):
         difference = np.abs(actual - expected)
     if np.isfinite(difference).all():
@@ -122,11 +122,12 @@ def same_values(actual: Float64, expected: Float64) -> Bool:
 
 
 def sequential_sums(cells: Int64, terms: Float64, size: int, fmt: FloatFormat) -> Float64:
-    """Sum ``terms`` (terms,) into ``cells`` (terms,) of [0, size); float64 values of ``fmt``, of shape (size,).
+    """Sum ``terms`` (terms,) into ``cells`` (terms,) one by one in memory order; return sums (size,) narrowed to
+    ``fmt``.
 
-    The plainest implementation there is: gradients added one by one in memory order, narrowed once. It stands in for
-    a second device where a standard compares two, and is one admissible result, not the truth. Every addition rounds
-    to float32, or to the output's own format where that is wider. A term with a negative cell is dropped.
+    Every addition rounds to float32, or to the output's own format if that is wider. A term with a negative cell is
+    dropped. Standards that compare two devices use the result as the second one. It is one admissible result, not the
+    exact one.
     """
     if cells.min(initial=0) < 0:
         cells, terms = cells[cells >= 0], terms[cells >= 0]

@@ -1,6 +1,6 @@
 """Floating-point formats of the family's tensors, and exact rounding into them.
 
-Everything is computed from (precision, exponent range), so that no caller types a tolerance or an epsilon of its own.
+Everything is computed from precision and exponent range, so that no caller needs a tolerance or an epsilon of its own.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float64 = NDArray[np.floating[Any]]
-"""An array of float64: every value of every format, and exact sums of them."""
+"""A float64 array: it can hold every value of every format, and exact sums of them."""
 
 
 @dataclass(frozen=True)
 class FloatFormat:
     """A binary IEEE-754 style format with gradual underflow, infinities and NaN.
 
-    ``precision`` counts the significand's bits with the implicit one; exponents are those of 1.xxx * 2**e.
+    ``precision`` counts the significand's bits, including the implicit one. Exponents are those of 1.xxx * 2**e.
     """
 
     name: str
@@ -41,7 +41,7 @@ class FloatFormat:
 
     @property
     def overflow_threshold(self) -> float:
-        """Smallest magnitude that rounds to infinity (beyond reach, hence inf, for float64 itself)."""
+        """Smallest magnitude that rounds to infinity. It is infinite for float64."""
         return (2.0 - 2.0**-self.precision) * 2.0**self.max_exponent
 
     @property
@@ -54,7 +54,7 @@ class FloatFormat:
 
     @property
     def largest_exact_integer(self) -> int:
-        """All integers up to this one are representable: 2**precision."""
+        """The integer 2**precision: all integers up to it are representable."""
         return 2**self.precision
 
     def ulp(self, x: Float64) -> Float64:
@@ -64,9 +64,8 @@ class FloatFormat:
     def round(self, x: Float64, residue: Float64 | None = None) -> Float64:
         """Round the real number ``x + residue`` to nearest, ties to even; the result is exact in float64.
 
-        ``x`` is a float64 array (any shape), ``residue`` an optional array of the same shape with
-        ``|residue| <= ulp64(x) / 2``: the part of a sum that float64 could not hold. Without it a value that
-        needs more than 53 bits would be rounded twice.
+        ``residue`` is the part of a sum that float64 cannot hold: ``|residue| <= ulp64(x) / 2``, of the shape of ``x``.
+        Without it, a value that needs more than 53 bits would be rounded twice.
         """
         if self.precision == 53:
             return x

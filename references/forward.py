@@ -1,6 +1,6 @@
-"""Forward maxima and their indices on arrays of any dtype, under the `ForwardRule` of an implementation.
+"""Maxima of windows and their indices, for arrays of any dtype, under an implementation's `ForwardRule`.
 
-The loops are those of `kernels.forward`; a chunk of planes at a time is held in float64.
+The loops are in `kernels.forward`. They convert one chunk of planes at a time to float64.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from poolproof.references.kernels.forward import ForwardParameters, Spans, find_
 from poolproof.references.threads import threaded_map
 
 _CHUNK_CELLS = 1 << 16
-"""Cells that are held in float64 at a time; at least those of one plane."""
+"""Cells converted to float64 at a time. A plane is never split."""
 
 
 Flags = NDArray[np.uint8]
@@ -30,13 +30,13 @@ Flags = NDArray[np.uint8]
 def forward_maximum(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = FAMILY_RULE) -> tuple[NDArray, Int64]:
     """Return (maxima, flat indices), each of shape (planes, *windows), of ``values`` of shape (planes, *sizes).
 
-    A window without a cell has the index -1 and, by the family's rule, the maximum -inf.
+    Under `FAMILY_RULE`, a window without a cell has the index -1 and the maximum -inf.
     """
     indices, numbers = _found(values, axes, rule), _in_numbers(rule, values.dtype)
     flat, cells = _flat(values), _flat(indices)
     maxima = np.take_along_axis(flat, np.maximum(cells, 0), axis=1)
     if rule.nans is Nans.IGNORED:
-        maxima[np.isnan(maxima)] = -np.inf  # which nothing replaced
+        maxima[np.isnan(maxima)] = -np.inf  # the window begins with NaN, and no number of it exceeds -inf
     maxima[cells < 0] = numbers.nothing
     maxima[:, _without_cells(axes).ravel()] = numbers.empty
     return maxima.reshape(indices.shape), _placed(indices, axes, numbers)
@@ -47,7 +47,7 @@ def forward_indices(values: NDArray, axes: Sequence[Axis], rule: ForwardRule = F
 
 
 def _placed(found: Int64, axes: Sequence[Axis], rule: ForwardParameters) -> Int64:
-    """Give windows in which nothing was found the index of the rule."""
+    """Replace -1 by the rule's index, except in windows without a cell."""
     if rule.nowhere < 0:
         return found
     return np.where((found < 0) & ~_without_cells(axes), rule.nowhere, found)
@@ -58,7 +58,7 @@ def _without_cells(axes: Sequence[Axis]) -> NDArray[np.bool_]:
 
 
 def _found(values: NDArray, axes: Sequence[Axis], rule: ForwardRule) -> Int64:
-    """Find the index of every window's maximum; -1 for none."""
+    """Return the index of every window's maximum, -1 for none, of shape (planes, *windows)."""
     numbers = _in_numbers(rule, values.dtype)
     planes, windows = len(values), tuple(axis.windows for axis in axes)
     flat, indices, spans = _flat(values), np.empty((planes, prod(windows)), np.int64), _spans(axes)
@@ -73,9 +73,9 @@ def _found(values: NDArray, axes: Sequence[Axis], rule: ForwardRule) -> Int64:
 def judge_forward(
     values: NDArray, axes: Sequence[Axis], outputs: NDArray, indices: NDArray, rule: ForwardRule = FAMILY_RULE
 ) -> Flags:
-    """Judge each window's maximum and index; flags of `kernels.forward`, of shape (planes, windows).
+    """Judge each window's maximum and index; return flags of `kernels.forward`, of shape (planes, windows).
 
-    ``values`` are of shape (planes, *sizes), outputs and indices of any shape with one element for each window.
+    ``values`` have the shape (planes, *sizes). ``outputs`` and ``indices`` have any shape with one element per window.
     """
     planes, numbers = len(values), _in_numbers(rule, values.dtype)
     flat, wrong = _flat(values), np.empty((planes, prod(axis.windows for axis in axes)), np.uint8)
@@ -93,7 +93,7 @@ def judge_forward(
 def window_cells(axes: Sequence[Axis]) -> tuple[Int64, NDArray[np.bool_]]:
     """Return (cells, valid) of shape (all windows, all taps): the flat plane index of every tap, in row-major order.
 
-    Taps that are not valid have an index within the plane, so that they can be gathered and masked.
+    The index of an invalid tap also lies within the plane, so that callers can gather first and mask later.
     """
     cells: Int64 = np.zeros((1, 1), np.int64)
     valid = np.ones((1, 1), bool)
@@ -132,10 +132,7 @@ def _in_numbers(rule: ForwardRule, dtype: np.dtype) -> ForwardParameters:
 
 
 def _spans(axes: Sequence[Axis]) -> tuple[Spans, Spans, Spans]:
-    """Return the windows along depth, height and width; a plane of two axes has one window of one cell in depth.
-
-    The cells that a window visits are equally spaced.
-    """
+    """Return the windows along depth, height and width, as equally spaced cells; two axes get a depth of one cell."""
     spans = [Spans(axis.size, axis.step, axis.first_cells, axis.choices) for axis in axes]
     depth, height, width = [_ONE_CELL] * (3 - len(axes)) + spans
     return depth, height, width

@@ -1,8 +1,8 @@
 """Forward rules: which cell of a window an implementation takes, where implementations differ.
 
-All of them take a greatest value. They differ in ties, in NaN, in windows of nothing but -inf, and in whether subnormal
-numbers count as zero. An implementation declares its rule, and is judged by it. No rule excuses an index outside the
-window, or one that points at another value than the output.
+Every rule takes a greatest value. Rules differ in ties, in NaN, in windows of only -inf, and in whether subnormal
+numbers count as zero. An implementation declares its rule and is judged by it. No rule allows an index outside the
+window, or an index of another value than the output.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from poolproof.references.text_enum import TextEnum
 
 
 class Ties(TextEnum):
-    """Which of several equal maxima is taken; the cells of a window are visited in row-major order.
+    """Which of several equal maxima wins; the cells of a window are visited in row-major order.
 
-    Of a backward that finds the maxima itself: ``shared``, each gets an equal part of the gradient; ``all``, each gets
-    the whole. Neither is judged where there are ties; a forward's index is that of the first.
+    ``shared`` and ``all`` describe backwards that find the maxima themselves. ``shared`` gives each maximum an equal
+    part of the gradient, ``all`` gives each the whole. Neither is judged at ties. Their forward takes the first.
     """
 
     FIRST = "first"
@@ -33,12 +33,12 @@ class Ties(TextEnum):
 
 
 class Nans(TextEnum):
-    """The treatment of NaN in a window.
+    """How NaN in a window is treated.
 
-    ``last``, ``first``, ``any``: one of them is taken, whatever else there is. ``leading``: NaN is taken in the first
-    cell of the window, and nothing replaces it there; others are ignored. ``yielding``: NaN replaces whatever was, and
-    is replaced by whatever comes next, as where a maximum stays only while it compares as not less. ``ignored``: the
-    numbers decide.
+    - ``last``, ``first``, ``any``: this NaN wins over all numbers.
+    - ``leading``: NaN wins in the first cell of the window; other NaN are ignored.
+    - ``yielding``: NaN replaces the maximum, and the next cell replaces NaN, as in ``max >= value ? max : value``.
+    - ``ignored``: only numbers count.
     """
 
     LAST = "last-nan"
@@ -50,10 +50,12 @@ class Nans(TextEnum):
 
 
 class Nothing(TextEnum):
-    """The initial running maximum, which a window yields where nothing replaces it.
+    """The initial running maximum and its index, which a window yields if nothing replaces it.
 
-    ``cell``: -inf and the window's first cell. ``none``: -inf and the index -1. ``lowest``: the lowest finite number
-    and the index -1. ``origin`` and ``lowest-origin``: the same with the index 0, that of the plane's first cell.
+    - ``cell``: -inf, and the window's first cell.
+    - ``none``: -inf, and the index -1.
+    - ``lowest``: the lowest finite number, and the index -1.
+    - ``origin`` and ``lowest-origin``: as ``none`` and ``lowest``, but with index 0, the plane's first cell.
     """
 
     CELL = "cell"
@@ -64,12 +66,12 @@ class Nothing(TextEnum):
 
     @property
     def is_lowest(self) -> bool:
-        """Whether it is the lowest finite number, not -inf."""
+        """Whether the maximum is the lowest finite number instead of -inf."""
         return self in (Nothing.LOWEST, Nothing.LOWEST_ORIGIN)
 
     @property
     def place(self) -> int:
-        """Its index; that of ``cell`` is each window's own."""
+        """The index: 0 or -1. With ``cell``, each window has its own."""
         return 0 if self in (Nothing.ORIGIN, Nothing.LOWEST_ORIGIN) else -1
 
 
@@ -77,11 +79,13 @@ class Nothing(TextEnum):
 class ForwardRule:
     """How a forward picks the index of each window.
 
-    ``nothing``: what a window gives in which nothing is greater than -inf. ``empty_is_lowest``: a window without a cell
-    gives the lowest finite number instead of -inf; the rule does not judge its index. ``flushes_subnormals``:
-    comparisons take subnormal numbers for zero, as processors with FTZ and DAZ do.
-    The defaults are the rule of torch (``DilatedMaxPool2d``: ``val > maxval || isnan(val)``), which the operator
-    library documents as its own: what is greater, or NaN, replaces a running maximum that begins with -inf.
+    The defaults are the rule of torch (``DilatedMaxPool2d``: ``val > maxval || isnan(val)``). The operator library
+    documents it as its own: a greater value, or NaN, replaces a running maximum that begins with -inf.
+
+    Attributes:
+        nothing: Result of a window in which nothing exceeds -inf.
+        empty_is_lowest: A window without a cell yields the lowest finite number, not -inf. Its index is not judged.
+        flushes_subnormals: Comparisons treat subnormal numbers as zero, as processors with FTZ and DAZ do.
     """
 
     ties: Ties = Ties.FIRST
@@ -91,7 +95,7 @@ class ForwardRule:
     flushes_subnormals: bool = False
 
     def __str__(self) -> str:
-        """Spell the rule as in options and rows: the traits that differ from those of the family, or ``first``."""
+        """Spell the rule as in options and rows: the traits that differ from `FAMILY_RULE`, or ``first``."""
         words = [
             word
             for word, (name, value) in _TRAITS.items()
@@ -101,7 +105,7 @@ class ForwardRule:
 
     @property
     def leaves_open(self) -> bool:
-        """Whether more than one index of a window may be right."""
+        """Whether several indices of one window may be right."""
         return self.ties is Ties.ANY or self.nans is Nans.ANY
 
     @classmethod

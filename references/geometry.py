@@ -1,7 +1,7 @@
-"""Geometry of windows along one spatial axis: which input coordinates each output cell looks at.
+"""Geometry of windows along one spatial axis: which input coordinates each output cell reads.
 
-Windowed and adaptive pooling differ only here. Both become an `Axis`, a table of the coordinates that every window
-visits, on which everything else works.
+Windowed and adaptive pooling differ only here. Both become an `Axis`, a table of the coordinates of every window.
+Everything else works on that table.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int64 = NDArray[np.integer[Any]]
-"""An array of integers, int64 throughout."""
+"""An array of integers, always int64."""
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
     """The windows along one spatial axis.
 
-    ``size`` is the input length. ``positions[o, j]`` is the input coordinate of tap ``j`` of window ``o`` and
-    ``valid[o, j]`` says whether that coordinate lies in the input (a tap in the padding, past the end or
-    beyond an adaptive window's own length is not valid). Both tables have shape (windows, taps) and are read-only.
+    Attributes:
+        size: Input length.
+        positions: Input coordinate of tap ``j`` of window ``o`` at [o, j], of shape (windows, taps), read-only.
+        valid: Whether that coordinate lies inside the input, of the same shape, read-only. A tap is not valid in the
+            padding, past the end, or beyond an adaptive window's own length.
     """
 
     size: int
@@ -48,10 +50,10 @@ class Axis:
 
     @cached_property
     def overlap(self) -> int:
-        """The most consecutive windows that visit one coordinate: o modulo this tells them apart."""
+        """The widest range of windows that visit one coordinate: window numbers modulo this tell them apart."""
         cells, window = self.positions[self.valid], self.valid.nonzero()[0]
         first, last = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
-        last[cells] = window  # where cells repeat, the last assignment counts
+        last[cells] = window  # the last assignment to a repeated cell counts
         first[cells[::-1]] = window[::-1]
         return int((last[cells] - first[cells]).max(initial=0)) + 1
 
@@ -67,12 +69,12 @@ class Axis:
 
     @cached_property
     def choices(self) -> Int64:
-        """How many coordinates inside the input each window visits, shape (windows,)."""
+        """Coordinates inside the input that each window visits, counted, of shape (windows,)."""
         return np.add.reduce(self.valid, axis=1, dtype=np.int64)
 
     @cached_property
     def first_cells(self) -> Int64:
-        """The first coordinate inside the input that each window visits, shape (windows,); any where it has none."""
+        """First coordinate inside the input of each window, of shape (windows,); arbitrary for a window without one."""
         return self.positions[:, 0] + self.step * self.valid.argmax(axis=1)
 
     @cached_property
@@ -82,15 +84,16 @@ class Axis:
 
 
 _MOST_TAPS = 1 << 28
-"""Of all windows along one axis: their table takes two GiB, and as much again to compute which are valid."""
+"""Most table entries of one axis. An int64 table of this size takes 2 GiB, and its mask as much while it is
+computed."""
 
 
 def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """Compute the output length of a windowed pool; may be zero or negative, which no API accepts.
+    """Compute the output length of a windowed pool. It may be zero or negative, which no API accepts.
 
-    floor((size + 2 padding - dilation (kernel - 1) - 1 [+ stride - 1 with ceil_mode]) / stride) + 1, and with
-    ceil_mode a last window that would start in the trailing padding is dropped (torch ``pooling_output_shape``;
-    the operator library's ``PoolingOutShape``).
+    The length is floor((size + 2 padding - dilation (kernel - 1) - 1 [+ stride - 1 with ceil_mode]) / stride) + 1. With
+    ceil_mode, a last window that would start in the trailing padding is dropped. Sources: torch
+    ``pooling_output_shape``, the operator library's ``PoolingOutShape``.
     """
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     if ceil_mode:
@@ -105,7 +108,7 @@ def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int
 def windowed_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> Axis:
     """Lay out a windowed pool: tap j of window o sits at o * stride - padding + j * dilation.
 
-    ValueError when the output would be empty.
+    Raises ValueError if the output would be empty.
     """
     windows = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
     if windows <= 0:
@@ -133,7 +136,7 @@ def adaptive_axis(size: int, windows: int) -> Axis:
 
 
 def taps(axes: Sequence[Axis]) -> int:
-    """Count the cells of the largest window, those outside the input included."""
+    """Count the cells of the largest window, including those outside the input."""
     return prod(axis.positions.shape[1] for axis in axes)
 
 
@@ -144,7 +147,7 @@ def expand(values: Sequence[int], rank: int, default: Sequence[int] = ()) -> tup
 
 
 def _check_taps(size: int, windows: int, taps: int) -> None:
-    """Raise ValueError where the table of an axis would be too large."""
+    """Raise ValueError if the table of an axis would be too large."""
     if max(size, windows * taps) > _MOST_TAPS:
         raise ValueError(f"{windows} windows of {taps} over {size} cells are more than fit an axis here ({_MOST_TAPS})")
 

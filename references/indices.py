@@ -1,7 +1,7 @@
 """Encodings of indices in tensors, as objects.
 
-An index is the flat number of a maximum's cell in the unpadded plane of one (n, c). The encodings know shapes, dtypes
-and bytes, and not which index is right.
+An index is the flat number of a maximum's cell in the unpadded plane of one (n, c). An encoding knows shapes, dtypes
+and bytes. It does not know which index is right.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ Shape = tuple[int, ...]
 
 
 class Indices:
-    """A tensor with one integer for each window, of one of ``dtypes``; it may be strided if it ``has_layout``."""
+    """Indices as one integer per window, of one of ``dtypes``; the tensor may be strided if it ``has_layout``."""
 
     dtypes: tuple[str, ...] = ("int32", "int64")
     has_layout = True
 
     def tensor_shape(self, leading: Shape, windows: Shape, taps: int) -> Shape:  # noqa: ARG002
-        """Return the tensor's shape, for ([N,] C), windows along each axis, and cells of one window."""
+        """Return the tensor's shape; ``leading`` is ([N,] C), ``taps`` counts the cells of one window."""
         return (*leading, *windows)
 
     def encode(self, indices: Int64, tensor: NDArray) -> None:
-        """Store an index for each window in a tensor of `tensor_shape`."""
+        """Store one index per window in a tensor of `tensor_shape`."""
         tensor[...] = indices.reshape(tensor.shape)
 
     def decode(self, tensor: NDArray, pooled_shape: Shape) -> Int64:
-        """Read the indices that a tensor stores, of the pooled shape."""
+        """Read the indices from a tensor; return them in the pooled shape."""
         return tensor.astype(np.int64).reshape(pooled_shape)
 
     def known(self, tensor: NDArray, pooled_shape: Shape, taps: int) -> NDArray:  # noqa: ARG002
-        """Select the elements of a tensor (or of flags, one for each) whose meaning is published."""
+        """Select the elements with a published meaning, from a tensor or from flags of its elements."""
         return tensor
 
     def are_bits(self, taps: int) -> bool:  # noqa: ARG002
-        """Check whether windows of so many cells get bits, in an order that is not published, and no indices."""
+        """Check whether windows of ``taps`` cells store bits in an unpublished order instead of indices."""
         return False
 
 

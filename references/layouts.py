@@ -1,7 +1,7 @@
-"""Memory layouts: how a tensor's elements are spread over its storage, as programs make them.
+"""Memory layouts: how programs spread a tensor's elements over its storage.
 
-A layout is written as a name, optionally with a storage offset in elements: ``channels_last``, ``sliced+17``. Axes are
-called by their letters, n c d h w, of which a tensor without batch has no n and a 2-D one no d.
+A layout is a name, optionally with a storage offset in elements: ``channels_last``, ``sliced+17``. Axes have the
+letters n c d h w. A tensor without batch has no n, and a 2-D one has no d.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Strides = tuple[int, ...]
 _SPELLING = re.compile(r"(?P<name>[a-z_]+\d*)(?:\+(?P<offset>\d+))?")
 AXES = "ncdhw"
 PLANES = "nc"
-"""The axes along which planes are counted; the others count cells, or windows, of one plane."""
+"""The axes that count planes. The others count the cells, or windows, of one plane."""
 
 
 class Placement(NamedTuple):
-    """Strides in elements, and how many elements of the storage lie before the first of the tensor."""
+    """Strides in elements, and the number of storage elements before the tensor's first."""
 
     strides: Strides
     start: int = 0
 
 
 Place = Callable[[Shape, str], Placement]
-"""(shape, letters of the axes) -> where a tensor lies."""
+"""(shape, letters of the axes) -> placement of the tensor."""
 
 
 def _as_it_is(letters: str) -> str:
@@ -46,11 +46,16 @@ def _as_it_is(letters: str) -> str:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A way to lay a tensor out, and a sentence ``about`` it for the reference.
+    """A way to lay out a tensor.
 
-    ``axes``: those that a tensor must have for it. ``shared``: those along which elements share memory, which only
-    an input's may. ``marked``: it says something even where it differs from contiguous in nothing but the strides of
-    axes of length 1, or not at all. ``order``: that of the axes of a packed tensor, under a tag.
+    Attributes:
+        about: One sentence for the reference.
+        axes: Axes that the tensor must have.
+        shared: Axes along which elements share memory. Only inputs may do this.
+        marked: It suits every tensor with ``axes``, even if it only differs from contiguous in strides of axes of
+            length 1,
+            or not at all.
+        order: Order of the axes of a packed tensor, under the layout's tag.
     """
 
     about: str
@@ -61,7 +66,7 @@ class Arrangement:
     order: Callable[[str], str] = _as_it_is
 
     def suits(self, shape: Shape, letters: str) -> bool:
-        """Tell whether a tensor can be laid out so, and is not contiguous then."""
+        """Tell whether a tensor can have this layout, and is then not contiguous."""
         if not set(self.axes) <= set(letters):
             return False
         if self.marked:
@@ -71,7 +76,7 @@ class Arrangement:
 
 
 class MemoryLayout(NamedTuple):
-    """A named arrangement of axes and gaps, and an offset that comes on top of its own."""
+    """A named arrangement of axes and gaps, with an offset in addition to its own."""
 
     name: str
     offset: int = 0
@@ -88,20 +93,20 @@ class MemoryLayout(NamedTuple):
 
     @property
     def tag(self) -> str:
-        """The format tag that says how the axes are to be read, empty for the usual one."""
+        """The format tag that says how to read the axes; empty for the usual one."""
         return TAGS.get(self.name, "")
 
     @property
     def repeats_elements(self) -> bool:
-        """Whether several elements share memory, which only an input may do."""
+        """Whether several elements share memory. Only inputs may do this."""
         return bool(LAYOUTS[self.name].shared)
 
     def shares_along(self, axes: str) -> bool:
-        """Tell whether all elements that share memory lie apart along ``axes`` alone."""
+        """Tell whether elements share memory along ``axes`` only."""
         return set(LAYOUTS[self.name].shared) <= set(axes)
 
     def suits(self, shape: Shape, spatial_rank: int) -> bool:
-        """Tell whether a tensor of ``shape`` ([N,] C, *spatial) has several elements along the axes of the layout."""
+        """Tell whether the layout suits a tensor of ``shape`` ([N,] C, *spatial)."""
         return LAYOUTS[self.name].suits(shape, _letters(shape, spatial_rank))
 
     def place(self, shape: Shape, spatial_rank: int) -> Placement:
@@ -111,13 +116,13 @@ class MemoryLayout(NamedTuple):
 
 
 def suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
-    """Select the ``names`` that suit a tensor whose elements may share memory along the axes ``sharing``."""
+    """Select the layouts that suit a tensor which may share memory along the axes ``sharing``."""
     return _suitable(names, tuple(min(size, 2) for size in shape), spatial_rank, sharing)
 
 
 @cache
 def _suitable(names: tuple[str, ...], shape: Shape, spatial_rank: int, sharing: str) -> list[str]:
-    """Select by lengths of 0, 1 and 2, which stand for all: only which axes have several elements counts."""
+    """Select by lengths 0, 1 and 2: a layout only depends on which axes have several elements."""
     layouts = map(MemoryLayout, names)
     return [layout.name for layout in layouts if layout.shares_along(sharing) and layout.suits(shape, spatial_rank)]
 
@@ -143,10 +148,11 @@ def _nested(
     repeated: str = "",
     units: int = 0,
 ) -> Place:
-    """Nest axes without gaps; ``order`` gives their letters, outermost first.
+    """Return a `Place` that nests axes without gaps; ``order`` gives their letters, outermost first.
 
-    Along the axis ``cut`` every ``step``-th element is taken, without so many ``before`` and ``behind``. Along the axes
-    ``repeated`` one element is stored, and has stride 0. Axes of length 1 have the stride ``units``, if it is not 0.
+    Along the axis ``cut`` it takes every ``step``-th element, and skips ``before`` elements first and ``behind`` last.
+    Along the axes ``repeated`` it stores one element, with stride 0. If ``units`` is not 0, axes of length 1 have that
+    stride.
     """
 
     def place(shape: Shape, letters: str) -> Placement:
@@ -166,7 +172,7 @@ def _nested(
 
 
 def _overlapping(axis: str) -> Arrangement:
-    """Arrange patches of a contiguous tensor, each one step further along the next axis than the one before."""
+    """Arrange patches of a contiguous tensor, each one step further along the next axis."""
 
     def place(shape: Shape, letters: str) -> Placement:
         outer = letters.index(axis)
@@ -206,7 +212,7 @@ LAYOUTS: dict[str, Arrangement] = {
     "padded_rows": Arrangement("Three unused elements after each row.", _nested(cut="w", behind=3), "w", marked=True),
     "odd_units": Arrangement("Contiguous; axes of length 1 have stride 7.", _nested(units=7), marked=True),
     "contiguous_slice": Arrangement(
-        "One item of the batch lies before the first.", _nested(cut="n", before=1), marked=True
+        "The storage has one more item of the batch before the tensor.", _nested(cut="n", before=1), marked=True
     ),
     "channels_last_slice": Arrangement(
         "The same with C innermost.", _nested(_channels_last, cut="n", before=1), marked=True
@@ -230,7 +236,7 @@ LAYOUTS: dict[str, Arrangement] = {
     },
     **{
         f"narrowed_{axis}": Arrangement(
-            f"Along {axis.upper()}, one element lies before the tensor and two behind it.",
+            f"Along {axis.upper()}, the storage has one more element before the tensor and two behind it.",
             _nested(cut=axis, before=1, behind=2),
             axis,
         )
@@ -267,7 +273,7 @@ LAYOUTS: dict[str, Arrangement] = {
         for bits in (8, 12, 16, 20)
     },
     "nhwc_narrowed_c": Arrangement(
-        "As nhwc; along C, one element lies before the tensor and two behind it.",
+        "As nhwc; along C, the storage has one more element before the tensor and two behind it.",
         _nested(_channels_last, cut="c", before=1, behind=2),
         "c",
         order=_channels_last,
@@ -284,23 +290,26 @@ LAYOUTS: dict[str, Arrangement] = {
         order=_channels_last,
     ),
 }
-"""The layouts by name. The order decides which ones a seed draws."""
+"""The layouts by name. Their order decides which ones a seed draws."""
 
 TAGS = {name: "NHWC" for name in LAYOUTS if name.partition("_")[0] == "nhwc"}
-"""Layouts that come with a format tag; all tensors of a call share it."""
+"""Layouts with a format tag, which all tensors of a call share."""
 
 DRAWN = tuple(name for name in LAYOUTS if name not in TAGS and not name.startswith("apart_"))
-"""Layouts that cases are drawn with, which any tensor may have on its own."""
+"""Layouts for drawn cases. Each tensor may have its own."""
 
 CONTIGUOUS = MemoryLayout("contiguous")
 
 
 class Form(NamedTuple):
-    """Storage of a tensor.
+    """Storage of a tensor; strides and places count elements unless their names say bytes.
 
-    ``strides`` and ``start``, the place of the first element, count elements of the storage, which has ``extent``.
-    ``is_dense``: each of these is one element of the tensor. ``bits`` is the unsigned integer as long as an element;
-    ``nbytes`` are those of the storage, of which ``start_byte`` and ``byte_strides`` are for views.
+    Attributes:
+        start: Place of the tensor's first element in the storage.
+        extent: Elements of the storage.
+        is_dense: Every element of the storage is one element of the tensor.
+        bits: The unsigned integer dtype of an element's size.
+        nbytes: Bytes of the storage.
     """
 
     shape: Shape
@@ -318,7 +327,7 @@ class Form(NamedTuple):
 
 @lru_cache(maxsize=256)
 def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: int) -> Form:
-    """Place a tensor in its storage; cached, because the runs and neighbours of a case are laid out alike."""
+    """Place a tensor in its storage. Cached, because the runs and neighbours of a case share layouts."""
     numpy_dtype = _DTYPES[dtype]
     size = numpy_dtype.itemsize
     placed = layout.place(shape, spatial_rank)
@@ -341,4 +350,4 @@ def storage_form(shape: Shape, dtype: str, layout: MemoryLayout, spatial_rank: i
 _DTYPES = {name: fmt.dtype for name, fmt in FORMATS.items()} | {name: np.dtype(name) for name in INDEX_DTYPES}
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-"""The unsigned integer of that many bytes."""
+"""Bytes of an element -> unsigned integer dtype."""

@@ -1,7 +1,7 @@
 """The operator family as data: five backward operators and the forwards that produce their indices.
 
-Names are the operator library's API names without the ``aclnn`` prefix. Sources: the API pages of the library
-(one per operator, named like it) and torch's ``native_functions.yaml`` for the aten names.
+Names are the operator library's API names without the ``aclnn`` prefix. Sources: the library's API pages, named like
+the operators, and torch's ``native_functions.yaml`` for the aten names.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ class Direction(TextEnum):
 
 @dataclass(frozen=True)
 class Operator:
-    """One API of the family.
+    """One API of the family; its tensors have the shape ([N,] C, *spatial).
 
-    ``spatial_rank`` counts D, H, W axes; tensors have shape ([N,] C, *spatial). ``windows`` is the kind of windows,
-    whose attributes a call has. ``producer`` is the forward whose indices a backward consumes (None for a forward).
-    ``aten`` is torch's name, None where torch has no such operator. ``indices`` is how indices are stored.
-    ``takes_tags``: the API's page lists a format tag for channels last.
+    Attributes:
+        spatial_rank: Number of spatial axes, of D, H and W.
+        windows: The kind of windows. A call has its attributes.
+        aten: Torch's name; None if torch has no such operator.
+        producer: The forward that produces a backward's indices; None for a forward.
+        indices: How indices are stored.
+        takes_tags: The API's page lists a format tag for channels last.
     """
 
     name: str
@@ -57,23 +60,23 @@ class Operator:
         return self.windows.attributes() if self.windows.backward_takes_attributes or not self.is_backward else ()
 
     def passed(self, windows: Windows) -> tuple[Lengths | bool, ...]:
-        """List the values that the API is passed of a call's windows, one for each of `attributes`."""
+        """Return the values that a call passes to the API, one per item of `attributes`."""
         given = windows.passed()
         return tuple([getattr(given, attribute.name) for attribute in self.attributes])
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Tensor arguments that are read, in API order."""
+        """Tensor arguments that the operator reads, in API order."""
         return ("grad_output", "self", "indices") if self.is_backward else ("self",)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """Tensor arguments that are written, in API order."""
+        """Tensor arguments that the operator writes, in API order."""
         return ("grad_input",) if self.is_backward else ("out", "indices")
 
     @property
     def pooled(self) -> str:
-        """The data tensor with one value for each window."""
+        """The data tensor with one value per window."""
         return "grad_output" if self.is_backward else "out"
 
     @cached_property
@@ -82,11 +85,11 @@ class Operator:
 
     @cached_property
     def strided(self) -> tuple[str, ...]:
-        """The tensors that may be laid out in any way."""
+        """The tensors that may have any layout."""
         return tuple(name for name in self.tensors if name != "indices" or self.indices.has_layout)
 
     def tensor_shapes(self, shape: tuple[int, ...], axes: Sequence[Axis]) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of ``tensors``, for ``shape`` of self and the windows along its axes."""
+        """Return the shapes of ``tensors``, given the ``shape`` of self and the windows along its axes."""
         leading, windows = shape[: -self.spatial_rank], tuple([axis.windows for axis in axes])
         pooled = {self.pooled: leading + windows, "indices": self.indices.tensor_shape(leading, windows, taps(axes))}
         return {tensor: pooled.get(tensor, shape) for tensor in self.tensors}
@@ -120,11 +123,11 @@ FORWARDS = tuple(operator for operator in _FAMILY if not operator.is_backward)
 
 
 BY_NAME = {name: each for each in _FAMILY for name in (each.name, f"aclnn{each.name}", each.aten) if name}
-"""The operators by each of their names: their own, with or without ``aclnn``, and aten's."""
+"""The operators by each of their names: aclnn's, with or without the prefix, and aten's."""
 
 
 def find_operator(name: str) -> Operator:
-    """Find an operator by its own name, with or without ``aclnn``, or its aten name. KeyError if there is none."""
+    """Find an operator by its own name, with or without ``aclnn``, or its aten name; raise KeyError otherwise."""
     if name not in BY_NAME:
         raise KeyError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")
     return BY_NAME[name]

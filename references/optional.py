@@ -1,4 +1,4 @@
-"""Optional parts of the suite: nothing imports one; who offers what it adds names it by ``module:attribute``."""
+"""Optional parts of the suite. No module imports one; callers name what it adds as ``module:attribute``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def is_installed(place: str) -> bool:
-    """Tell whether the module of a ``place`` is here; nothing is imported where its file lies beside this room."""
+    """Tell whether the module of a ``place`` is installed, without an import if its file is in this package."""
     module = place.partition(":")[0]
     path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
     if path.is_dir() or path.with_suffix(".py").exists():
@@ -21,6 +21,6 @@ def is_installed(place: str) -> bool:
 
 
 def optional(place: str) -> Any:
-    """Import what a ``place`` names; None where that part of the suite is not installed."""
+    """Import the attribute that ``place`` names; return None if that part of the suite is not installed."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute) if is_installed(module) else None

@@ -1,9 +1,8 @@
-"""Sequences: what callers do with calls that no single call shows, as data.
+"""Sequences of actions, as data: what callers do beyond a single call.
 
-A sequence is a tuple of actions on numbered calls of one operator, whose tensors a backend is given. Executors,
-workspaces, streams and threads have numbers, too, and are there from the action that names them first until the
-sequence has ended and all its streams are idle. Whatever comes before, every call's result is the one that it gives
-alone.
+A sequence is a tuple of actions on numbered calls of one operator. Executors, workspaces, streams and threads have
+numbers too. Each exists from the first action that names it until the sequence has ended and all its streams are idle.
+Every call must give the same result as without the rest of the sequence.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 VERBS: Mapping[str, str] = {
-    "prepare": "phase one of a call, or what an interface without phases does before it queues work; `uncached`: "
-    "described so that the library's cache does not know it; `readdressed`: with tensor objects that were made for "
+    "prepare": "phase one of a call, or the work before queueing if an interface has no phases; `uncached`: "
+    "with a description that the library's cache does not know; `readdressed`: with tensor objects made for "
     "other memory",
-    "need": "the sequence applies only where phase one asked for `a workspace`, or for `no workspace`",
+    "need": "the sequence applies only if phase one requests `a workspace` or `no workspace`",
     "run": "phase two of an executor on a stream, in a workspace, which may be a `null workspace` or `understated`",
-    "refuse": "phase one of a call with another of its tensors for its indices, which it refuses",
-    "make_repeatable": "an executor may run again; where that is refused, and not asked, the sequence does not apply",
+    "refuse": "phase one of a call with a wrong tensor as its indices, which must be refused",
+    "make_repeatable": "an executor may run again; the sequence does not apply if this is refused, unless `asked`",
     "set_addresses": "an executor works on another call's tensors from now on",
     "destroy": "an executor is destroyed",
     "destroy_descriptors": "a call's tensor objects and lists are destroyed",
@@ -26,29 +25,33 @@ VERBS: Mapping[str, str] = {
     "share_inputs": "a backward's first input moves into the memory of its self, `wholly` or `in part`",
     "fill": "the host puts zeros into a call's `inputs`, or poison into its `outputs` or its `workspace`",
     "upload": "the host puts a call's inputs into their place",
-    "copy": "a stream copies a call's `inputs` into their place, or takes its `outputs` as they are then",
+    "copy": "a stream copies a call's `inputs` into their place, or saves its current `outputs`",
     "erase": "a stream puts zeros into a call's inputs, or into its `outputs`",
-    "hold_up": "a stream is busy for many times as long as it takes to queue a call",
+    "hold_up": "a stream is busy for many times the time to queue a call",
     "record": "a stream records the event",
     "wait": "a stream waits for the event",
     "synchronise": "the host waits for a stream",
     "end_thread": "a thread ends",
 }
-"""What each action does; in backticks, what it may be done to or how."""
+"""Verb -> what it does; its objects and manners are in backticks."""
 
 MANNERS = ("workspace", "thread", "uncached", "readdressed")
-"""What a backend declares besides verbs: calls can be given each other's workspace; how phase one can be described."""
+"""Abilities that a backend declares besides verbs: sharing workspaces, other threads, descriptions of phase one."""
 
 DEFAULT_STREAM = 0
 
 
 @dataclass(frozen=True)
 class Action:
-    """One of `VERBS`, done by a ``thread`` (0 is that of all other calls) on a ``stream`` (0 is the default one).
+    """One action of a sequence.
 
-    ``workspace`` is that of the call of this number; where it is None, of that which phase one was run for. Whatever
-    the status of what is ``asked`` the sequence goes on; it ends with any other that is not success. What is done
-    ``at_once`` begins together with the action behind it, in another thread.
+    Attributes:
+        do: One of `VERBS`.
+        workspace: Number of the call that lends its workspace; by default the one that phase one ran for.
+        stream: 0 is the default stream.
+        thread: 0 is the thread of all other calls.
+        asked: The sequence continues with any status. Without it, a status other than success ends the sequence.
+        at_once: It starts together with the next action, which is in another thread.
     """
 
     do: str
@@ -62,14 +65,16 @@ class Action:
     at_once: bool = False
 
     def __str__(self) -> str:
-        """Write it as its verb, and what is not as usual: ``run executor=1 stream=2``."""
-        told = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
-        words = (name if value is True else f"{name}={value}" for name, value in told.items() if type(value) is not str)
+        """Write the verb and all values that are not defaults: ``run executor=1 stream=2``."""
+        changed = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+        words = (
+            name if value is True else f"{name}={value}" for name, value in changed.items() if type(value) is not str
+        )
         return " ".join([self.do, *filter(None, [self.what]), *words])
 
     @classmethod
     def parse(cls, text: str) -> Action:
-        """Read what `str` writes; ValueError or TypeError where it is none."""
+        """Read the text that `str` writes; raise ValueError or TypeError if it is invalid."""
         verb, *words = text.split()
         numbers = {name: int(value) for name, is_one, value in (word.partition("=") for word in words) if is_one}
         flags = {word: True for word in words if word in ("asked", "at_once")}
@@ -78,7 +83,7 @@ class Action:
 
 
 _DEFAULTS = {each.name: each.default for each in fields(Action)[2:]}
-"""The fields that only mean something to some verbs."""
+"""The fields that mean something only to some verbs."""
 
 Actions = tuple[Action, ...]
 
@@ -91,7 +96,7 @@ def calls_in(actions: Actions) -> int:
 
 
 def abilities_for(actions: Actions) -> set[str]:
-    """List what a backend has to declare for a sequence (`Backend.actions`)."""
+    """List the abilities that a backend must declare for a sequence (`Backend.actions`)."""
     shares = {"workspace" for action in actions if action.workspace is not None}
     described = {action.what for action in actions if action.do == "prepare" and action.what}
     streams = {"synchronise" for action in actions if action.stream != Action.stream}
@@ -101,7 +106,7 @@ def abilities_for(actions: Actions) -> set[str]:
 
 _LOAD = range(1, 9)
 _ROUNDS = [(number + call, call) for number in range(0, 32, 2) for call in (0, 1)]
-"""Executors and the calls that they are made for, two at a time."""
+"""(executor, the call that it is prepared for), two at a time."""
 
 
 def actions_of(*texts: str) -> Actions:
@@ -121,7 +126,7 @@ MODES: Mapping[str, Actions] = {
         *(PREPARE, RUN),
     ),
 }
-"""How a call may be made, besides as usual."""
+"""Unusual ways to make a call. The key says how."""
 
 HAZARDS: Mapping[str, Actions] = {
     "with its inputs still being made by work queued before it on its stream": actions_of(
@@ -150,7 +155,7 @@ HAZARDS: Mapping[str, Actions] = {
         *(Action("run", executor=executor, stream=1 + call) for executor, call in _ROUNDS),
     ),
 }
-"""Other work on streams around a call, of which the words say how it was made."""
+"""Other work on streams around a call. The key says how the call was made."""
 
 REFUSED: Actions = (Action("refuse", asked=True),)
 """A call that is refused."""
@@ -173,20 +178,20 @@ FORMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "synchronise": (("",), ("stream",)),
     "end_thread": (("",), ("thread",)),
 }
-"""The verbs of sequences that are drawn: what they may be done to or how, and the fields that mean something there."""
+"""Verb of drawn sequences -> (its objects or manners, the fields that mean something to it)."""
 
 MOST = 64
-"""Numbers of calls, executors, streams and threads are less."""
+"""Upper bound, exclusive, of the numbers of calls, executors, streams and threads."""
 
 
 class IllegalAction(ValueError):
-    """What no source defines, or what would make a result unknowable; the text says why."""
+    """An action that no source defines, or that makes a result unpredictable; the text says why."""
 
 
 def why_illegal(actions: Actions, kinds: Sequence[Hashable]) -> str:
-    """Say why no caller may do these with calls of these kinds; empty if one may.
+    """Return why no caller may perform these actions on calls of these kinds; empty if one may.
 
-    Calls of one kind differ in their data alone. The rules follow from the sources of
+    Calls of one kind differ only in their data. The rules follow from the sources of
     `poolproof.references.contract.scenarios`.
     """
     model = SequenceModel(kinds)
@@ -204,7 +209,7 @@ def why_illegal(actions: Actions, kinds: Sequence[Hashable]) -> str:
 
 @dataclass
 class _Executor:
-    """``made_for`` is the number of the call that it was prepared for, ``call`` of that on whose tensors it works."""
+    """``made_for``: number of the call that it was prepared for; ``call``: of the one that lends its tensors."""
 
     made_for: int
     call: int
@@ -214,7 +219,7 @@ class _Executor:
 
 
 _Clock = Mapping[int, int]
-"""By stream, how much of its work is sure to be done before whatever has the clock."""
+"""Stream -> how much of its work has surely finished, as the owner of the clock knows."""
 
 
 def _later(first: _Clock, second: _Clock) -> dict[int, int]:
@@ -228,9 +233,9 @@ def _require(condition: bool, reason: str) -> None:
 
 @dataclass
 class SequenceModel:
-    """What is so behind the actions that were performed: what runs is in order, and with which results.
+    """The state after some actions: which work is ordered, and which results exist.
 
-    ``last_runs`` has the number of the action, from 0, that each call's results come from.
+    ``last_runs`` maps a call to the action, numbered from 0, that made its results.
     """
 
     kinds: Sequence[Hashable]
@@ -248,19 +253,19 @@ class SequenceModel:
     _cached: set[Hashable] = field(default_factory=set)
 
     def perform(self, action: Action) -> None:
-        """Do one more action; one that is illegal raises `IllegalAction` and changes nothing."""
+        """Perform one more action; an illegal one raises `IllegalAction` and changes nothing."""
         whats, meant = FORMS.get(action.do, ((), ()))
-        _require(action.what in whats, "it is not a part of sequences that are drawn")
+        _require(action.what in whats, "drawn sequences do not contain it")
         for name, default in _DEFAULTS.items():
             value = getattr(action, name)
             if value != default and name not in meant:
                 raise IllegalAction(f"{action.do} has no {name}")
             if value is not None and not 0 <= value < MOST:
-                raise IllegalAction(f"{name} is less than 0, or {MOST} or more")
+                raise IllegalAction(f"{name} is not in [0, {MOST})")
         _require(max(action.call, action.workspace or 0) < len(self.kinds), f"there are {len(self.kinds)} calls")
         for before in (each for each in self._performed[-1:] if each.at_once):
             is_beside = action.do == "prepare" and action.thread != before.thread and action.executor != before.executor
-            _require(is_beside, "what begins at once with a phase one is another, in another thread")
+            _require(is_beside, "only another phase one, in another thread, may begin at once with it")
         _require(
             bool(action.thread) or not action.at_once, "what begins at once with another is in a thread of its own"
         )
@@ -270,12 +275,12 @@ class SequenceModel:
             self._threads.add(action.thread)
 
     def finish(self) -> None:
-        """Require that every result is there at the end, and that the sequence is the same when it is asked again."""
+        """Require that all results exist at the end, and that the sequence can be repeated."""
         _require(bool(self.last_runs), "no call runs")
         _require(not self._performed[-1].at_once, "nothing begins at once with the last action")
         for call in sorted(self.last_runs.keys() - self._results - self._copied):
-            raise IllegalAction(f"the results of call {call} are gone in the end")
-        _require(not self._cached, "the library's cache keeps what was prepared uncached and not made repeatable")
+            raise IllegalAction(f"the results of call {call} are lost at the end")
+        _require(not self._cached, "an uncached executor was not made repeatable, so the library's cache keeps it")
 
     def _prepare(self, action: Action) -> None:
         _require(action.executor not in self._executors, "the executor is there already")
@@ -297,12 +302,12 @@ class SequenceModel:
             self.last_runs[call] = len(self._performed)
 
     def _refuse(self, action: Action) -> None:
-        _require(action.asked, "a refusal is asked for")
+        _require(action.asked, "a refusal must be `asked`")
 
     def _make_repeatable(self, action: Action) -> None:
         executor = self._executor(action)
         _require(not executor.has_run, "it ran before")
-        _require(executor.is_new, "the library's cache knows it")
+        _require(executor.is_new, "it came from the library's cache")
         executor.is_repeatable, executor.is_new = True, False
         self._cached.discard(self.kinds[executor.made_for])
 
@@ -315,7 +320,7 @@ class SequenceModel:
 
     def _destroy(self, action: Action) -> None:
         executor = self._executor(action)
-        _require(action.asked != executor.has_run, "the status is asked for where it never ran, and only there")
+        _require(action.asked != executor.has_run, "`asked` must be set if it never ran, and only then")
         self._wait_for(("executor", action.executor))
         del self._executors[action.executor]
 
@@ -375,7 +380,7 @@ class SequenceModel:
         return self._executors[action.executor]
 
     def _queue(self, action: Action, *used: tuple[str, int]) -> None:
-        """Put work at the end of a stream, behind all other work that uses the same."""
+        """Append work to a stream, behind all other work that uses the same things."""
         clock = _later(self._streams.get(action.stream, {}), self._host)
         for thing in used:
             stream, position = self._last_work.get(thing, (action.stream, 0))
@@ -386,6 +391,6 @@ class SequenceModel:
         self._last_work.update((thing, (action.stream, clock[action.stream])) for thing in used)
 
     def _wait_for(self, thing: tuple[str, int]) -> None:
-        """Require that the host has waited for all work that uses it."""
+        """Require that the host has waited for all work that uses ``thing``."""
         stream, position = self._last_work.get(thing, (0, 0))
         _require(self._host.get(stream, 0) >= position, f"{thing[0]} {thing[1]} is in use on stream {stream}")

@@ -1,19 +1,19 @@
 """The specification: windows, maxima, sums and admissible results, in plain loops and fractions.
 
-A person checks it in one sitting; it is slow, and all that is fast is held to it (``meta_tests/references``). A plane
-is a flat list in row-major order, and an index is a place in it. A correct kernel is never outside the admissible
-results, whatever its order of additions; no tolerance is chosen. They rest on these bounds for the k terms g of a
-cell, with S their sum, P = sum of max(g, 0), N = sum of max(-g, 0), and partial sums that are rounded to nearest, to p
-bits, with u = 2**-p:
+It is short enough to be checked by eye, and slow. Tests compare all fast code with it (``meta_tests/references``). A
+plane is a flat list in row-major order, and an index is a place in it. A correct kernel is always inside the admissible
+results, whatever its order of additions. No tolerance is chosen. The results rest on the bounds below, for the k terms
+g of a cell. S is their sum, P = sum of max(g, 0), N = sum of max(-g, 0). Partial sums are rounded to nearest, to p
+bits, and u = 2**-p.
 
-B1  any order of k terms: |error| <= (k - 1) u (P + N)  (Jeannerod and Rump 2013)
-B4  an addition with a subnormal result is exact, so gradual underflow adds nothing  (Hauser 1996)
-B5  every partial sum is a subset sum, hence within [-N, P], plus the error so far. With M = max(P, N) and the
-    smallest L such that M + (k - 1) u 2**L < 2**(L + 1), each of the k - 1 roundings is at most u 2**L:
-    |error| <= (k - 1) u 2**L
-B6  M <= 2**(q + p) with all terms multiples of 2**q: every partial sum is representable, the error is zero
-B7  two terms: rounding to float32 first and to float16 or bfloat16 then equals rounding once  (Figueroa 1995)
-B8  every result is a multiple of 2**q
+    B1  any order of k terms: |error| <= (k - 1) u (P + N)  (Jeannerod and Rump 2013)
+    B4  an addition with a subnormal result is exact, so gradual underflow adds nothing  (Hauser 1996)
+    B5  every partial sum is a subset sum, hence within [-N, P], plus the error so far. With M = max(P, N) and the
+        smallest L such that M + (k - 1) u 2**L < 2**(L + 1), each of the k - 1 roundings is at most u 2**L:
+        |error| <= (k - 1) u 2**L
+    B6  M <= 2**(q + p) with all terms multiples of 2**q: every partial sum is representable, the error is zero
+    B7  two terms: rounding to float32 first and to float16 or bfloat16 then equals rounding once  (Figueroa 1995)
+    B8  every result is a multiple of 2**q
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Windows = list[list[int]]
 def windowed(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> Windows:
     """List the windows along one axis: tap j of window o lies at o * stride - padding + j * dilation.
 
-    So many as fit into the padded axis; with ceil_mode one more, unless it would begin behind the input.
+    There are as many as fit into the padded axis. With ceil_mode there is one more, unless it would begin behind the
+    input.
     """
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     windows = (-(-span // stride) if ceil_mode else span // stride) + 1
@@ -49,7 +50,7 @@ def adaptive(size: int, windows: int) -> Windows:
 
 
 def windows_of_plane(axes: Sequence[tuple[int, Windows]]) -> Windows:
-    """List the windows of a plane, given the size of each axis and the windows along it."""
+    """List the windows of a plane from the size of each axis and the windows along it."""
     plane: Windows = [[0]]
     for size, along in axes:
         plane = [[cell * size + place for cell in window for place in places] for window in plane for places in along]
@@ -57,9 +58,9 @@ def windows_of_plane(axes: Sequence[tuple[int, Windows]]) -> Windows:
 
 
 def forward(plane: Sequence[float], window: Sequence[int]) -> tuple[float, int]:
-    """Return maximum and index of a window: what is greater, or NaN, replaces the running maximum.
+    """Return maximum and index of a window: a greater value, or NaN, replaces the running maximum.
 
-    It begins with -inf at the first cell; a window without a cell has the index -1.
+    The running maximum begins with -inf at the first cell. A window without a cell has the index -1.
     """
     maximum, index = -inf, window[0] if window else -1
     for cell in window:
@@ -69,7 +70,7 @@ def forward(plane: Sequence[float], window: Sequence[int]) -> tuple[float, int]:
 
 
 def backward(gradients: Sequence[float], indices: Sequence[int], size: int) -> list[list[float]]:
-    """List the terms of each cell of a plane: the gradients whose index it is."""
+    """List the terms of each cell of a plane: the gradients with its index."""
     terms: list[list[float]] = [[] for _ in range(size)]
     for gradient, index in zip(gradients, indices, strict=True):
         terms[index].append(gradient)
@@ -77,7 +78,7 @@ def backward(gradients: Sequence[float], indices: Sequence[int], size: int) -> l
 
 
 class Sum(NamedTuple):
-    """Facts about ``k`` terms, those but ``k`` about the finite ones; ``lattice`` is q, None where all are zero."""
+    """Exact facts about the finite ones of ``k`` terms; ``lattice`` is q of B6 and B8, None if all are zero."""
 
     k: int
     exact: Fraction
@@ -100,7 +101,7 @@ def floor_log2(x: Fraction) -> int:
 
 
 def rounded(x: Fraction | float, fmt: FloatFormat) -> float:
-    """Round to nearest, ties to even; infinite beyond the greatest number of the format."""
+    """Round to nearest, ties to even; return infinity beyond the format's greatest number."""
     x = Fraction(x)
     if x == 0:
         return 0.0
@@ -110,7 +111,7 @@ def rounded(x: Fraction | float, fmt: FloatFormat) -> float:
 
 
 def error_bound(facts: Sum, fmt: FloatFormat, model: AccumulationModel) -> Fraction:
-    """Bound the error of any order of additions, before narrowing (B1, B4, B5 and B6)."""
+    """Bound the error before narrowing, for any order of additions (B1, B4, B5 and B6)."""
     k, magnitude, accumulator = facts.k, max(facts.positive, facts.negative), model.accumulator(fmt)
     growth = max(k - 1, 0) * Fraction(2) ** -accumulator.precision
     if model.kind == "mixed" and fmt.precision <= FLOAT32.precision:
@@ -128,10 +129,12 @@ def error_bound(facts: Sum, fmt: FloatFormat, model: AccumulationModel) -> Fract
 
 
 class AdmissibleResults(NamedTuple):
-    """What a kernel may write into one cell.
+    """What a kernel may write into one cell: numbers of [low, high], including infinite bounds, and ``others``.
 
-    Numbers of [low, high], infinite bounds included, that are multiples of ``step`` (None: any) or of the magnitude
-    ``limit``, to which a saturating cast clamps; and those of ``others``, of "nan", "inf", "-inf" and "0".
+    Attributes:
+        others: Further results, of "nan", "inf", "-inf" and "0".
+        step: Numbers must be multiples of it; None allows any.
+        limit: This magnitude need not be a multiple: a saturating cast clamps to it.
     """
 
     low: Fraction | float
@@ -165,10 +168,10 @@ def clamped(x: Fraction | float, limit: float) -> Fraction | float:
 
 
 def admissible(terms: Sequence[float], fmt: FloatFormat, model: AccumulationModel) -> AdmissibleResults:
-    """Derive what a kernel of that model may write into a tensor of that format, where these terms meet.
+    """Derive what a kernel of ``model`` may write into a cell of format ``fmt`` with these terms.
 
-    NaN and infinite terms decide before any arithmetic does; a finite part that can overflow to the other infinity
-    first leaves NaN.
+    NaN and infinite terms decide before any arithmetic. A finite part that can overflow to the other infinity first
+    leaves NaN.
     """
     if not terms:
         return AdmissibleResults(0, 0)

@@ -1,10 +1,10 @@
-"""Summary of the judgement of one output in counts and extremes: all that a passing output needs, and its statistics.
+"""The judgement of one output, in counts and extremes; a passing output needs nothing else.
 
-The output is judged in chunks of planes, in the memory of one plane. Once something is wrong,
-`poolproof.references.criterion.admissible` says which cell, and what is expected there. Statistics are for reports to
-aggregate, and never a verdict: errors are in ulps of the exact sum S, 2**(max(floor(log2 |S|), emin) - p + 1), that of
-the subnormals for S = 0, so that a correctly rounded output is within 0.5. Keys and meanings are columns of the report
-schema.
+The output is judged in chunks of planes, in the memory of one plane. If something is wrong,
+`poolproof.references.criterion.admissible` finds the cells and their expected values. Statistics only go into reports
+and decide nothing. Errors are in ulps of the exact sum S: 2**(max(floor(log2 |S|), emin) - p + 1), or the subnormal
+spacing for S = 0. A correctly rounded output is therefore within 0.5. Columns of the report schema define keys and
+meanings.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ NOWHERE_OPEN = np.empty(0, bool)
 
 
 class PlaneChunk(NamedTuple):
-    """Some planes, or a part of one: the cells of windows' gradients, the gradients, and the outputs, all flat.
+    """Some planes, or a part of one; all arrays are flat.
 
-    ``cells`` count from the first of the outputs; a gradient with a negative cell is dropped. Any output in
-    ``open_cells`` is right; it is empty where there are none.
+    Attributes:
+        cells: The cell of each gradient, counted from the first output. A gradient with a negative cell is dropped.
+        terms: The gradients of windows.
+        open_cells: Any output is right where it is true. An empty array stands for false everywhere.
     """
 
     cells: Ints
@@ -50,7 +52,7 @@ class PlaneChunk(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The tally of all planes, and the `Classes` up to the last that has a cell."""
+    """The tally of all planes, and the `Classes` up to the last one with a cell."""
 
     tally: CellTally
     ulps: tuple[int, ...]
@@ -62,17 +64,17 @@ class Summary(NamedTuple):
 def summarise(
     chunks: Iterable[Callable[[], PlaneChunk]], plane_size: int, output: FloatFormat, model: AccumulationModel
 ) -> Summary:
-    """Judge an output of planes of ``plane_size`` cells, from a kernel of that model.
+    """Judge an output of planes of ``plane_size`` cells, from a kernel of ``model``.
 
-    ``chunks`` are made where they are judged. A chunk of fewer cells is a part of a plane.
+    A chunk is made just before it is judged. A chunk of fewer cells is a part of a plane.
     """
     numbers = accumulation_parameters(output, model)
 
     def judged(make: Callable[[], PlaneChunk]) -> tuple[CellTally, Classes]:
         chunk, classes = make(), _no_classes()
         size = len(chunk.outputs)
-        found = judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, size), classes) if size else NOTHING
-        return CellTally._make(found), classes
+        counts = judge_planes(*chunk, numbers, RELATIVE_GUARD, min(plane_size, size), classes) if size else NOTHING
+        return CellTally._make(counts), classes
 
     tally, classes = reduce(_both, threaded_map(judged, chunks, plane_size) or [(NOTHING, _no_classes())])
     used = int(classes.k_cells.nonzero()[0].max(initial=-1)) + 1
@@ -96,7 +98,7 @@ Statistics = dict[str, Any]
 """Column name -> int, float, text, list or None."""
 
 ULP_CLASSES = ("ulp_0", "ulp_le05", "ulp_le1", "ulp_le2", "ulp_le4", "ulp_le8", "ulp_le32", "ulp_gt32")
-"""The columns of the classes that end at `ULP_EDGES`, and of the one above."""
+"""The columns of the classes up to each of `ULP_EDGES`, and above."""
 
 assert len(ULP_CLASSES) == len(ULP_EDGES) + 1
 
@@ -125,7 +127,7 @@ def error_statistics(summary: Summary) -> Statistics:
 
 
 def ordinals(values: Float64, fmt: FloatFormat) -> Int64:
-    """Map the values of ``fmt`` to consecutive integers, both zeros to zero."""
+    """Map the values of ``fmt`` to consecutive integers; both zeros become zero."""
     bits = values.astype(fmt.dtype).view(f"i{fmt.dtype.itemsize}").astype(np.int64)
     return np.where(bits < 0, -(bits & (2 ** (8 * fmt.dtype.itemsize - 1) - 1)), bits)
 

@@ -1,4 +1,4 @@
-"""Enumerations of texts, as `enum.StrEnum`, which Python has from 3.11 on: hosts run older ones."""
+"""Enumerations of texts: `enum.StrEnum` for hosts with a Python before 3.11."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class TextEnum(str, Enum):  # noqa: UP042
-    """Members are texts, and are written as such."""
+    """Members are texts, and `str` and `format` write them as such."""
 
     __str__ = str.__str__
     __format__ = str.__format__  # type: ignore[assignment]

@@ -1,7 +1,7 @@
-"""Work on the chunks of a large tensor, in as many threads as this process has processors.
+"""Work on the chunks of a large tensor, in several threads.
 
-Compiled loops and numpy let other threads run, so that what is a pass over one chunk after the other in one thread
-takes a share of the time in several. Results come in the order of the chunks, so that they depend on no thread.
+Compiled loops and numpy release the interpreter lock, so threads share the time of a pass. Results come in the order of
+the chunks, and therefore depend on no thread.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from typing import TypeVar
 _Chunk = TypeVar("_Chunk")
 _Result = TypeVar("_Result")
 
-_MOST_THREADS, _MOST_CELLS = 4, 1 << 17
-"""Each thread holds what is worked out of a chunk; of one with more cells that is memory which counts."""
+_MOST_THREADS = 4
+"""Each thread holds temporary arrays of one chunk."""
+
+_MOST_CELLS = 1 << 17
+"""Cells per chunk above which the temporary arrays of several threads take too much memory."""
 
 _FEWEST_CHUNKS = 8
-"""Of fewer chunks threads spare less than it takes to begin them, where another process has the other processor."""
+"""With fewer chunks, starting threads takes longer than it saves on a busy machine."""
 
 
 def threaded_map(work: Callable[[_Chunk], _Result], chunks: Iterable[_Chunk], cells: int) -> list[_Result]:
-    """Return ``work`` of each chunk, in their order; large or few ones are worked on where they are asked for.
+    """Return ``work`` of each chunk, in order, and raise what it raises.
 
-    Chunks are of planes of so many ``cells``. What ``work`` raises of any is raised.
+    Few chunks, and chunks of planes with many ``cells``, run in the calling thread.
     """
-    asked = list(chunks)
-    if len(asked) < _FEWEST_CHUNKS or cells > _MOST_CELLS or len(os.sched_getaffinity(0)) < 2:
-        return list(map(work, asked))
+    listed = list(chunks)
+    if len(listed) < _FEWEST_CHUNKS or cells > _MOST_CELLS or len(os.sched_getaffinity(0)) < 2:
+        return list(map(work, listed))
     with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), _MOST_THREADS)) as pool:
-        return list(pool.map(work, asked))
+        return list(pool.map(work, listed))

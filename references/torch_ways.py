@@ -1,7 +1,7 @@
-"""Which aclnn function is behind an operator of torch on an NPU, by product, and how torch_npu passes a call on.
+"""The aclnn function behind each torch operator on an NPU, by product, and the calls that torch_npu passes on to it.
 
-Source: torch_npu 2.13.0 on the emulated NPU, and op-plugin's ``op_plugin/ops/opapi``. What a call may refuse says the
-contract of that function.
+Source: torch_npu 2.13.0 on the emulated NPU, and op-plugin's ``op_plugin/ops/opapi``. The contract of the function says
+which of these calls it may refuse.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from poolproof.references.products import Product
 
 IndexDtypes = Mapping[str, tuple[str, ...]]
-"""By product: the dtypes of indices that torch_npu passes on. Where there are none it does not call the function."""
+"""Product -> dtypes of indices that torch_npu passes on; if there are none, it does not call the function."""
 
 _NONE: tuple[str, ...] = ()
 _BOTH = ("int32", "int64")
@@ -22,14 +22,12 @@ _BOTH = ("int32", "int64")
 class Way:
     """The way from torch to an aclnn function.
 
-    aten
-        Torch's operator.
-    indices, compatible
-        What reaches the function, and what does under ``TORCH_NPU_USE_COMPATIBLE_IMPL=1`` if that is something else.
-    takes_out
-        The overload that writes into the caller's tensor is right. Otherwise the one that returns its result is called.
-    on_cpu
-        Dtypes that torch_npu computes on the CPU, with a warning.
+    Attributes:
+        aten: Torch's operator.
+        indices: Dtypes of indices that reach the function.
+        compatible: The same under ``TORCH_NPU_USE_COMPATIBLE_IMPL=1``, if different.
+        takes_out: The overload that writes into the caller's tensor is right. Otherwise calls use the one that returns.
+        on_cpu: Dtypes that torch_npu computes on the CPU, with a warning.
     """
 
     aten: str
@@ -39,7 +37,7 @@ class Way:
     on_cpu: tuple[str, ...] = ()
 
     def unsupported(self, product: Product, is_compatible: bool, dtype: str, index_dtype: str) -> str | None:
-        """Say why calls in these dtypes do not reach the function on the product; None if they do."""
+        """Return why calls in these dtypes do not reach the function on the product; None if they do."""
         by_product = self.compatible if is_compatible and self.compatible else self.indices
         taken = product.value_in(by_product) if product.has_value_in(by_product) else ()
         if not taken:
@@ -68,4 +66,4 @@ WAYS: Mapping[str, Way] = {
     "AdaptiveMaxPool3d": Way("adaptive_max_pool3d", _INT32_BEFORE_950, on_cpu=("float64",)),
     "AdaptiveMaxPool3dBackward": Way("adaptive_max_pool3d_backward", _INT32_BEFORE_950, on_cpu=("float64",)),
 }
-"""By the operator that is behind it. A3 is like A2. On other products torch_npu calls interfaces older than aclnn."""
+"""aclnn operator -> way from torch. A3 is like A2. On other products torch_npu calls older interfaces."""

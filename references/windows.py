@@ -1,9 +1,9 @@
-"""Layouts of windows over a plane, as objects: the attributes of one call.
+"""Kinds of windows over a plane, as objects with the attributes of one call.
 
-An object holds the attributes exactly as the caller passes them and knows what follows from them: whether they are
-legal, the windows along each axis, which others lie near. It knows no operator, no data and no interface's names. A
-further kind is a class here and a member of `Windows`; code that chooses between kinds does so by `match` with
-``assert_never`` or by `per_kind`, which name the places that lack it.
+An object holds the attributes exactly as the caller passes them. It knows whether they are legal, the windows along
+each axis, and similar windows. It knows no operator, no data and no interface's names. To add a kind, write a class
+here and add it to `Windows`. Code chooses between kinds by `match` with ``assert_never`` or by `per_kind`, which both
+name the places that lack a kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Lengths = tuple[int, ...]
 """An attribute list, or lengths along the spatial axes."""
 
 SMALLEST = 2
-"""Length of every axis in the smallest plane of a call: a window of one cell has a route, and a mask, of its own."""
+"""Length of every axis in the smallest plane of a call. Windows of one cell have a route, and a mask, of their own."""
 
 
 _MOST_LENGTH = (1 << 63) - 1
@@ -32,7 +32,7 @@ _MOST_LENGTH = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Attribute:
-    """The name of an attribute, and whether it is a flag; all others are lists of integers."""
+    """The name of an attribute. It is a flag or a list of integers."""
 
     name: str
     is_flag: bool
@@ -41,15 +41,16 @@ class Attribute:
 class WindowKind(ABC):
     """One kind of windows.
 
-    ``can_miss_input``: a window may have no cell inside its plane. ``backward_takes_attributes``: a backward takes the
-    attributes too, since they do not follow from the shapes.
+    Attributes:
+        can_miss_input: A window may have no cell inside its plane.
+        backward_takes_attributes: A backward takes the attributes, because they do not follow from the shapes.
     """
 
     can_miss_input: ClassVar[bool]
     backward_takes_attributes: ClassVar[bool]
 
     def __str__(self) -> str:
-        """Spell the attributes that are not at their default, for a person."""
+        """Spell the attributes that differ from their defaults, for a person."""
         values = {field: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         changed = {field.name: value for field, value in values.items() if value != field.default}
         return ", ".join(f"{name} {value if value is True else list(value)}" for name, value in changed.items())
@@ -57,7 +58,7 @@ class WindowKind(ABC):
     @classmethod
     @cache
     def attributes(cls) -> tuple[Attribute, ...]:
-        """List the attributes in the order in which every API takes them."""
+        """List the attributes in API order."""
         hints = get_type_hints(cls)
         return tuple(Attribute(field.name, hints[field.name] is bool) for field in fields(cls))  # type: ignore[arg-type]
 
@@ -73,28 +74,28 @@ class WindowKind(ABC):
 
     @abstractmethod
     def check(self, spatial_rank: int, api: str) -> None:
-        """Raise ValueError naming an attribute of a call of ``api`` that is illegal whatever the plane."""
+        """Raise ValueError, with the attribute's name, if a call of ``api`` would be illegal on every plane."""
 
     @abstractmethod
     def axes(self, spatial_shape: Lengths) -> tuple[Axis, ...]:
-        """Return the windows along each axis of a plane. ValueError where there are none."""
+        """Return the windows along each axis of a plane; raise ValueError if there are none."""
 
     @abstractmethod
     def passed(self) -> Self:
-        """Fill in the attributes for an interface in which only stride may be empty."""
+        """Fill in the attributes for an interface where only stride may be empty."""
 
     @abstractmethod
     def other(self) -> Self:
-        """Return other windows for the same plane, which need not be legal."""
+        """Return different windows for the same plane, which may be illegal."""
 
     @abstractmethod
     def resized(self, spatial_rank: int) -> Iterator[Self]:
-        """Yield windows one cell larger or smaller along one axis, as far apart as before."""
+        """Yield windows one cell larger or smaller along one axis, at the same stride."""
 
     @property
     @abstractmethod
     def sizes(self) -> Lengths:
-        """The one list that every call needs."""
+        """The only list that every call needs."""
 
     @property
     def is_dilated(self) -> bool:
@@ -106,24 +107,24 @@ class WindowKind(ABC):
 
     @property
     def rounds_up(self) -> bool:
-        """Whether a last window that does not fit whole may be added."""
+        """Whether a last window that does not fit completely may be added."""
         return False
 
     @property
     def differs_by_axis(self) -> bool:
-        """Whether a list of theirs holds more than one value."""
+        """Whether one of its lists holds different values."""
         return any(len(set(getattr(self, each.name))) > 1 for each in self.attributes() if not each.is_flag)
 
     def has_own_stride(self, spatial_rank: int) -> bool:  # noqa: ARG002
-        """Check whether windows lie nearer or farther apart than side by side."""
+        """Check whether the stride differs from the window's size."""
         return False
 
 
 @dataclass(frozen=True)
 class Windowed(WindowKind):
-    """Windows of one size at equal distances. Lists hold one value, or one per axis; all but the first may be empty.
+    """Windows of one size at equal distances; an empty ``stride`` means stride = kernel_size.
 
-    An empty ``stride`` means stride = kernel_size.
+    Lists hold one value, or one per axis. All but ``kernel_size`` may be empty.
     """
 
     kernel_size: Lengths
@@ -223,7 +224,7 @@ class Adaptive(WindowKind):
         return replace(self, output_size=self.output_size[::-1])
 
     def resized(self, spatial_rank: int) -> Iterator[Self]:  # noqa: ARG002
-        """Yield none: their sizes cannot be chosen."""
+        """Yield none: an adaptive call cannot choose sizes."""
         yield from ()
 
     @property
@@ -232,7 +233,6 @@ class Adaptive(WindowKind):
 
 
 Windows = Union[Windowed, Adaptive]
-"""Every kind there is."""
 
 KINDS: tuple[type[Windows], ...] = get_args(Windows)
 
@@ -240,7 +240,7 @@ Choice = TypeVar("Choice")
 
 
 def per_kind(what: str, choices: Mapping[type[Windows], Choice]) -> Mapping[type[Windows], Choice]:
-    """Return ``choices`` if complete; TypeError names the kind of windows that has no ``what``."""
+    """Return ``choices`` if complete; otherwise raise TypeError with the kind of windows that has no ``what``."""
     for kind in KINDS:
         if kind not in choices:
             raise TypeError(f"{kind.__name__} windows have no {what}")

@@ -38,7 +38,7 @@ def test_sums_longer_than_float64_are_rounded_once() -> None:
 def test_a_term_sent_nowhere_lands_nowhere_and_none_behind_the_plane() -> None:
     sums = scatter_sums(np.array([0, -1, 1, -1]), np.array([1.0, 2.0, 4.0, np.nan]), 2)
     assert sums.sum.tolist() == [1.0, 4.0] and sums.k.tolist() == [1, 1] and not sums.kinds.any()
-    with pytest.raises(IndexError, match="behind its plane"):
+    with pytest.raises(IndexError, match="beyond its plane"):
         scatter_sums(np.array([0, 2]), np.array([1.0, 2.0]), 2)
     with pytest.raises(OverflowError, match="float64's limit"):
         scatter_sums(np.zeros(2, np.int64), np.array([1e300, 1e300]), 1)

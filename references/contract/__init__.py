@@ -1,6 +1,6 @@
-"""The contract of low-level calls: which are legal, and how a library responds to those that are not.
+"""The contract of low-level calls: which are legal, and how a library responds to illegal ones.
 
-The contract is data by API and product: ordered tables of clauses, each with one sentence, its source, its status and
-phase, and how to break it. Where the library's published pages and its code disagree, both are recorded, and a library
-is right when it follows either.
+The contract is data by API and product: ordered tables of clauses. A clause has one sentence, its source, its status
+and phase, and a way to break it. If the library's published pages and its code disagree, both are recorded, and a
+library may follow either.
 """

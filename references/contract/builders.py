@@ -1,4 +1,4 @@
-"""Builders of the clauses that many APIs share: pointers, dtypes, formats, ranks, lists, shapes.
+"""Builders of clauses that many APIs share: pointers, dtypes, formats, ranks, lists, shapes.
 
 A builder returns the clause with its breach, so that a row of a clause table is one call.
 """
@@ -31,20 +31,20 @@ from poolproof.references.products import Product
 FLOATS = ("FLOAT", "FLOAT16", "BF16")
 INTEGERS = ("INT32", "INT64")
 UNNAMED = PageReading("silent", "E12")
-"""A pointer that the page does not name among those whose null it refuses."""
+"""For a pointer that the page does not list among those refused when null."""
 
 PerProduct = Mapping[str, tuple[str, ...]]
-"""Allowed words by product; a product that is not in it is as the one that it is like."""
+"""Product -> allowed words; a product without an entry inherits by `Product.like`."""
 
 _UNLISTED_TAGS = {"A2": "NC", "950": "NC", "910": "NHWC", "310P": "NHWC", "310B": "NC"}
-"""A tag that no page lists and the code takes."""
+"""Product -> a tag that no page lists and the code accepts."""
 
 _DATA = ("dtype", ("BF16", "FLOAT16", "INT32"))
 _INDEX = ("index_dtype", ("INT64", "INT8", "FLOAT"))
-"""Field of a template, and dtypes to try for one that a list does not hold, the most plausible first."""
+"""(Field of a template, dtypes to try for one outside a list, most plausible first)."""
 
 _PLANES = {2: ("H * W", (1, 1, 65536, 32768)), 3: ("D * H * W", (1, 1, 64, 1024, 32768))}
-"""The plane in words, and a shape of self whose plane is one cell too large."""
+"""Spatial rank -> (the plane in words, a shape of self with a plane one cell too large)."""
 
 _NUMBERS = {0: "zero", 1: "one", 2: "two", 3: "three"}
 
@@ -99,7 +99,7 @@ def not_null(*names: str, page: PageReading | None = None, earlier: Earlier | No
 
 
 def not_supported(reach: Reach, **fields: Any) -> Clause:
-    """Refuse the API on the products of ``reach``, whatever the call."""
+    """Refuse every call of the API on the products of ``reach``."""
     return Clause(
         "product",
         lambda products: f"The API is not supported on {names(products)}.",
@@ -126,7 +126,7 @@ def dtype_listed(tensor: str, allowed: PerProduct, **fields: Any) -> Clause:
 
 
 def _same(field: Field, words: str, other: Any, tensor: str, model: str = "self", **fields: Any) -> Clause:
-    """Require a field of a tensor to be the model's; ``words`` name it, and it is not with a value ``other``."""
+    """Require a tensor's ``field``, named by ``words``, to equal the model's; ``other`` is a different value."""
     return Clause(
         f"{field}.{tensor}",
         f"{tensor} has {model}'s {words}.",
@@ -152,7 +152,7 @@ def not_private(*tensors: str, **fields: Any) -> Clause:
 def listed_tags(allowed: PerProduct, erratum: str, **fields: Any) -> Clause:
     """Require a tag that the page lists, which the code does not check.
 
-    Where a page lists ND, the tag of the plain order of axes for the tensor's rank counts as listed.
+    If a page lists ND, the plain tag of the tensor's rank also counts as listed.
     """
 
     def decides(call: ContractCall, product: Product) -> bool:
@@ -232,7 +232,7 @@ def dilation_one(**fields: Any) -> Clause:
 
 
 def plane_bounded(spatial_rank: int, **fields: Any) -> Clause:
-    """Bound the plane to what int32 indices can address."""
+    """Bound the plane to the range of int32 indices."""
     axes, shape_above = _PLANES[spatial_rank]
     return Clause(
         "plane",
@@ -253,7 +253,7 @@ def some_window_fits(**fields: Any) -> Clause:
 
 
 def empty_exit(wording: str, tensors: tuple[str, ...], page: PageReading | None = None) -> Clause:
-    """Let an empty call succeed early: workspace 0, nothing computed, nothing checked any more."""
+    """Let an empty call succeed early: workspace 0, nothing computed, no further checks."""
     return Clause(
         "empty",
         wording,
@@ -269,14 +269,14 @@ def empty_exit(wording: str, tensors: tuple[str, ...], page: PageReading | None 
 
 
 assembly = partial(Clause, status=ReturnCode.INTERNAL_NULL, source="code", stage="assembly")
-"""A refusal while the operators of a call that passed its checks are assembled."""
+"""A refusal while operators are assembled, after the call passed its checks."""
 
 tiling = partial(Clause, status=ReturnCode.INTERNAL_NULL, source="observed", stage="tiling", phase=2)
-"""A refusal in an operator's tiling; in phase two, unless the fields say otherwise."""
+"""A refusal in an operator's tiling, in phase two by default."""
 
 
 def views_inside(*tensors: str) -> Clause:
-    """Require strided inputs, which the library first copies into contiguous ones, to stay in their storage."""
+    """Require strided inputs to stay in their storage; the library first copies them into contiguous tensors."""
     return assembly(
         "storage",
         f"{joined(tensors, 'and')} {'stays' if len(tensors) == 1 else 'stay'} within the storage where not contiguous.",
@@ -287,7 +287,7 @@ def views_inside(*tensors: str) -> Clause:
 
 
 def tag_rank_fits(**fields: Any) -> Clause:
-    """Require the tag's own rank, which the assembly of results insists on."""
+    """Require the tag's own rank, which the assembly of results demands."""
     return assembly(
         "format.rank",
         "The format tag's own rank is the tensors' rank.",
@@ -298,7 +298,7 @@ def tag_rank_fits(**fields: Any) -> Clause:
 
 
 def padding_exceeds(divisor: int) -> Decides:
-    """Make a predicate: padding is above the kernel divided by ``divisor`` on some axis."""
+    """Return a predicate: padding exceeds the kernel divided by ``divisor`` on some axis."""
 
     def decides(call: ContractCall, product: Product) -> bool:
         pairs = zip(facts.attribute(call, "padding"), facts.attribute(call, "kernelSize"), strict=True)

@@ -1,6 +1,6 @@
-"""Low-level calls, complete and immutable, with JSON both ways.
+"""Low-level calls, complete and immutable, with conversion from and to JSON.
 
-The JSON is one object, the form in which observed statuses are recorded:
+The JSON is one object. Observed statuses are recorded in this form:
 
     {"api": "aclnnMaxPool2dWithIndicesBackward",
      "tensors": {"gradOutput": {"shape": [1, 1, 2, 2], "dtype": "FLOAT", "format": "NCHW", "strides": [4, 4, 2, 1],
@@ -10,10 +10,10 @@ The JSON is one object, the form in which observed statuses are recorded:
      "ceilMode": false,
      "null_outputs": {"workspaceSize": false, "executor": false}}
 
-``tensors`` and ``lists`` hold exactly the names that the API takes; null there is a null pointer. ``strides`` and
-``offset`` count elements, ``storage`` is the shape of the allocation; the three may be left out for a contiguous
-tensor. ``lists`` is null for an API that takes none, ``ceilMode`` for one without windows (the adaptive ones), and
-``null_outputs`` may be left out when neither out-pointer is null.
+``tensors`` and ``lists`` contain exactly the names that the API takes; null stands for a null pointer. ``strides`` and
+``offset`` count elements, ``storage`` is the shape of the allocation; a contiguous tensor needs none of them. ``lists``
+is null if the API takes none, and ``ceilMode`` for adaptive APIs. ``null_outputs`` may be missing if no out-pointer is
+null.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from poolproof.references.contract.vocabulary import DTYPES, OUT_POINTERS, SIGNA
 
 
 class ContractError(ValueError):
-    """An impossible call, clause or product: the text says what is wrong and what it should be."""
+    """An impossible call, clause or product. The text says what is wrong and what is expected."""
 
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """The description of an aclTensor; its data is no part of the contract."""
+    """The description of an aclTensor, without its data."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -60,7 +60,7 @@ class TensorArgument:
         return self.strides, self.offset, self.storage
 
     def reshaped(self, shape: tuple[int, ...]) -> TensorArgument:
-        """Make the contiguous tensor of another shape, else alike."""
+        """Return a contiguous tensor of another shape, with the same dtype and tag."""
         return TensorArgument.contiguous(shape, self.dtype, self.format)
 
     def to_record(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ ArgumentValue = Union[TensorArgument, tuple[int, ...], bool, None]
 
 @dataclass(frozen=True)
 class ContractCall:
-    """The arguments of one call of phase one, null pointers included."""
+    """The arguments of one call of phase one, including null pointers."""
 
     api: str
     tensors: Mapping[str, TensorArgument | None]
@@ -86,12 +86,12 @@ class ContractCall:
         object.__setattr__(self, "lists", _unchanging(self.lists))
 
     def __hash__(self) -> int:
-        """Hash the fields, for mappings have no hash."""
+        """Hash the fields; a mapping has no hash."""
         given = frozenset(self.tensors.items()), frozenset(self.lists.items())
         return hash((self.api, *given, self.ceil_mode, self.null_outputs))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as JSON: a mapping proxy cannot be pickled."""
+        """Pickle as JSON, because a mapping proxy cannot be pickled."""
         return ContractCall.from_json, (self.to_json(),)
 
     @property
@@ -99,20 +99,20 @@ class ContractCall:
         return SIGNATURES[self.api]
 
     def values(self) -> dict[str, ArgumentValue]:
-        """Return all arguments of phase one but the out-pointers, in API order."""
+        """Return all arguments of phase one except the out-pointers, in API order."""
         flags = dict.fromkeys(self.signature.flags, bool(self.ceil_mode))
         given: dict[str, ArgumentValue] = {**self.tensors, **self.lists, **flags}
         return {argument.name: given[argument.name] for argument in self.signature.arguments}
 
     def tensor(self, name: str) -> TensorArgument:
-        """Return a tensor that is known not to be null."""
+        """Return a tensor; raise `ContractError` if it is null."""
         tensor = self.tensors[name]
         if tensor is None:
             raise ContractError(f"{name} is a null pointer in this call")
         return tensor
 
     def attribute(self, name: str) -> tuple[int, ...]:
-        """Return an attribute list that is known not to be null."""
+        """Return an attribute list; raise `ContractError` if it is null."""
         values = self.lists[name]
         if values is None:
             raise ContractError(f"{name} is a null pointer in this call")
@@ -178,20 +178,20 @@ class ContractCall:
 
 
 Field = Literal["dtype", "format", "shape", "view", "values", "flag", "null"]
-"""What a change sets: of a tensor its dtype, tag, shape (then contiguous) or view (strides, offset in elements, storage
-shape), the values of a list, ceilMode, or a null pointer in place of the argument."""
+"""Of a tensor: its dtype, tag, shape (then contiguous) or view (strides, offset in elements, storage shape). Also the
+values of a list, ceilMode, or a null pointer."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One field of one argument, and its new value; that of a tensor may be a function of the old one."""
+    """One field of one argument, and its new value; for a tensor, this may be a function of the old value."""
 
     argument: str
     field: Field
     value: Any = None
 
     def applied(self, call: ContractCall) -> ContractCall:
-        """Change the call; it stays as it is where the argument is a null pointer without such a field."""
+        """Apply the change. A null pointer without such a field leaves the call unchanged."""
         if self.field == "null":
             return call.with_null(self.argument)
         if self.field == "flag":
@@ -230,7 +230,7 @@ class Change:
 
 
 Changes = tuple[Change, ...]
-"""Changes that are made together, in this order."""
+"""Changes that are made together, in order."""
 
 
 def changed(call: ContractCall, changes: Changes) -> ContractCall:
@@ -245,7 +245,7 @@ def wrapped(value: int) -> int:
 
 
 def _unchanging(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Copy to a read-only mapping, unless it is one."""
+    """Copy to a read-only mapping, unless it is one already."""
     return given if isinstance(given, MappingProxyType) else MappingProxyType(dict(given))
 
 
@@ -253,7 +253,7 @@ def _unchanging(given: Mapping[str, Any]) -> Mapping[str, Any]:
 def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Compute a contiguous tensor's strides in elements, as torch does: an axis of length 0 counts as 1.
 
-    They are those that 64 bits hold.
+    Strides wrap to 64 bits.
     """
     strides: list[int] = []
     step = 1

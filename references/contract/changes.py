@@ -1,10 +1,14 @@
-"""Changes of one field of one argument of a call: every single one there is, and pairs of them.
+"""Changes of one field of one argument of a call, and pairs of them.
 
-Variations are enumerated from the signature of an API and the call itself, not clause by clause: every dtype and every
-tag for every tensor, alone and together with those that should agree with it; ranks from 0 to 8; lengths of lists from
-0 to 5; zero, -1, one too many or too few, and both ends of int64 on each axis by itself; every pointer null; views of
-each tensor. `expectations` answers for all of them, so that every way in which a single field can break or keep a
-clause is tried. Two broken fields at once show which is checked first: each field's breach is paired with every other.
+Variations follow from the signature of an API and the call itself, not from clauses. They are:
+
+- every dtype and tag for every tensor, by itself and together with tensors that should agree with it
+- ranks from 0 to 8, and lengths of lists from 0 to 5
+- on each axis: zero, -1, one too many or too few, and both ends of int64
+- every null pointer, and views of each tensor
+
+`expectations` has an answer for all of them, so every way to break or keep a clause with one field is tried. Each
+field's breach is also paired with every other, which shows the clause that is checked first.
 """
 
 from __future__ import annotations
@@ -23,25 +27,25 @@ from poolproof.references.products import Product
 
 
 def sentence(changes: Changes) -> str:
-    """Describe changes in words; no words for no changes."""
+    """Describe changes in words; return an empty text for no changes."""
     return ", ".join(map(str, changes))
 
 
 def differences(call: ContractCall, model: ContractCall) -> Changes:
     """List the changes that turn ``model``, a call of the same API without null pointers, into ``call``."""
-    found: list[Change] = []
+    listed: list[Change] = []
     for name, tensor in call.tensors.items():
-        found += _of_tensor(name, tensor, model.tensor(name)) if tensor else [Change(name, "null")]
+        listed += _of_tensor(name, tensor, model.tensor(name)) if tensor else [Change(name, "null")]
     for name, values in call.lists.items():
         if values != model.lists[name]:
-            found.append(Change(name, "null") if values is None else Change(name, "values", values))
+            listed.append(Change(name, "null") if values is None else Change(name, "values", values))
     if call.ceil_mode != model.ceil_mode:
-        found.append(Change("ceilMode", "flag", bool(call.ceil_mode)))
-    return (*found, *(Change(name, "null") for name in OUT_POINTERS if name in call.null_outputs))
+        listed.append(Change("ceilMode", "flag", bool(call.ceil_mode)))
+    return (*listed, *(Change(name, "null") for name in OUT_POINTERS if name in call.null_outputs))
 
 
 def nearest(call: ContractCall, named: Mapping[str, ContractCall]) -> tuple[str, Changes]:
-    """Choose the call that takes the fewest changes to become ``call``; its name, and those changes."""
+    """Return the name of the call that needs the fewest changes to become ``call``, and those changes."""
     by_name = {name: differences(call, model) for name, model in named.items()}
     name = min(by_name, key=lambda name: len(by_name[name]))
     return name, by_name[name]
@@ -63,39 +67,41 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 RANKS = range(9)
 LENGTHS = range(6)
-"""Ranks of a tensor, and lengths of a list, that are tried."""
+"""Ranks of a tensor, and lengths of a list, to try."""
 
 BASE = "base"
-"""The name of the legal call that every example starts from."""
+"""The name of the legal call from which every example starts."""
 
 
 @cache
 def models(product: Product, api: str) -> Mapping[str, ContractCall]:
-    """List the legal calls to change, by name; where the product refuses the API, one that is legal elsewhere."""
+    """Return legal calls to change, by name; if the product refuses the API, one that is legal elsewhere."""
     return legal_calls(product, api) or {BASE: base_template(api).call()}
 
 
 @cache
 def variations(product: Product, api: str) -> Mapping[str, tuple[Changes, ...]]:
-    """List distinct changes by the name of the legal call that they are made in.
+    """Return distinct changes, by the name of the legal call to change.
 
-    Each field by itself in one call of every sort, every two fields in the base, and dtypes in one call of each dtype.
+    They are each field by itself in one call of every sort, every two fields in the base, and dtypes in one call per
+    dtype.
     """
     named = models(product, api)
-    made = {name: single_changes(named[name]) for name in _one_of_each_sort(named)}
-    made[BASE] = _distinct((*made[BASE], *_two_fields(named[BASE])))
-    seen = {named[name].tensor("self").dtype for name in made}
+    by_call = {name: single_changes(named[name]) for name in _one_of_each_sort(named)}
+    by_call[BASE] = _distinct((*by_call[BASE], *_two_fields(named[BASE])))
+    seen = {named[name].tensor("self").dtype for name in by_call}
     for name, call in named.items():
         if (dtype := call.tensor("self").dtype) not in seen:
             seen.add(dtype)
-            made[name] = _distinct(_effective(call, _of_dtypes((tensor,) for tensor in call.tensors)))
+            by_call[name] = _distinct(_effective(call, _of_dtypes((tensor,) for tensor in call.tensors)))
     return {
-        name: tuple(changes for changes in made[name] if _is_defined(product, named[name], changes)) for name in made
+        name: tuple(changes for changes in by_call[name] if _is_defined(product, named[name], changes))
+        for name in by_call
     }
 
 
 def _is_defined(product: Product, model: ContractCall, changes: Changes) -> bool:
-    """Check whether a source says what becomes of the call: not where a negative length passes."""
+    """Check whether a source defines the outcome; none does if a negative length passes the checks."""
     if not any(change.field == "shape" and min(change.value, default=0) < 0 for change in changes):
         return True
     call = changed(model, changes)
@@ -104,27 +110,27 @@ def _is_defined(product: Product, model: ContractCall, changes: Changes) -> bool
 
 @cache
 def single_changes(call: ContractCall) -> tuple[Changes, ...]:
-    """List every change of one field of a call without null pointers, in one argument or in several together."""
+    """List all changes of one field of a call without null pointers, in one argument or in several together."""
     nulls = ((Change(name, "null"),) for name in pointers(call.signature))
     views = (view for name in call.tensors for view in _viewed(name, call.tensor(name)))
     return _distinct((*_effective(call, _of_tensors(call)), *views, *_effective(call, _of_lists(call)), *nulls))
 
 
-def _effective(call: ContractCall, made: Iterable[Changes]) -> Iterator[Changes]:
-    """Leave out the changes that leave the call as it is."""
-    return filter(None, (tuple(change for change in changes if change.applied(call) != call) for changes in made))
+def _effective(call: ContractCall, candidates: Iterable[Changes]) -> Iterator[Changes]:
+    """Leave out changes without an effect on the call."""
+    return filter(None, (tuple(change for change in changes if change.applied(call) != call) for changes in candidates))
 
 
 def _distinct(changes: Iterable[Changes]) -> tuple[Changes, ...]:
-    """Drop those that change the same fields to the same values as earlier ones."""
+    """Drop changes that set the same fields to the same values as earlier ones."""
     return tuple({frozenset(together): together for together in reversed(tuple(changes))}.values())[::-1]
 
 
 def _one_of_each_sort(named: Mapping[str, ContractCall]) -> Iterable[str]:
-    """Name the first call of each rank, tag and emptiness of self, on which libraries branch.
+    """Name the first call of each sort: rank, tag and emptiness of self, on which libraries branch.
 
-    Where an API has one list, calls in which its values are alike are a sort of their own: a shorter list may mean the
-    same there.
+    If an API has only one list, calls with equal values in it are separate sorts, because a shorter list may mean the
+    same.
     """
     sorts: dict[tuple[object, ...], str] = {}
     for name, call in named.items():
@@ -149,7 +155,7 @@ def _of_tensors(call: ContractCall) -> Iterator[Changes]:
 
 
 def together(call: ContractCall) -> tuple[tuple[str, ...], ...]:
-    """Group tensors as clauses compare them: each by itself, those of one shape, those that hold values, and all."""
+    """Group tensors as clauses compare them: each alone, those of one shape, those with values, and all."""
     shapes: dict[Shape, list[str]] = {}
     for name in call.tensors:
         shapes.setdefault(call.tensor(name).shape, []).append(name)
@@ -162,22 +168,22 @@ def _reshaped(shapes: Mapping[str, Shape]) -> Iterator[Changes]:
     for rank in RANKS:
         yield tuple(Change(name, "shape", of_rank(rank)(shape)) for name, shape in shapes.items())
     for axis in range(min(map(len, shapes.values()))):
-        others = (_other_lengths(shape[axis], disagrees=len(shapes) == 1) for shape in shapes.values())
-        for lengths in zip(*others, strict=True):
+        alternatives = (_other_lengths(shape[axis], disagrees=len(shapes) == 1) for shape in shapes.values())
+        for lengths in zip(*alternatives, strict=True):
             resized = map(_with_value, shapes.values(), repeat(axis), lengths)
             yield tuple(Change(name, "shape", shape) for name, shape in zip(shapes, resized, strict=True))
 
 
 def _other_lengths(length: int, *, disagrees: bool) -> tuple[int, ...]:
-    """List other lengths of an axis, negative ones where the tensor then ``disagrees`` with others.
+    """List other lengths of an axis; negative ones only if the tensor then ``disagrees`` with others.
 
-    Tensors that agree on a negative length would pass the checks, and no source says what becomes of them.
+    Tensors that agree on a negative length would pass the checks, and no source defines the outcome.
     """
     return (max(length - 1, 0), length + 1, 0, 1, 2**31, *((-1, INT64_MAX, INT64_MIN) if disagrees else ()))
 
 
 def _viewed(name: str, tensor: TensorArgument) -> Iterator[Changes]:
-    """View every other cell, in a storage that has them and in one that has not; behind the end, and backwards."""
+    """View every other cell, in a storage that fits or is too small; also beyond the end, and backwards."""
     dense, (steps, _, wide) = tensor.strides, every_other(tensor).view
     yield (Change(name, "view", (steps, 0, wide)),)
     yield (Change(name, "view", (steps, 0, tensor.storage)),)
@@ -206,7 +212,7 @@ def _lists_like(values: Shape) -> Iterator[Shape]:
 
 
 def _other_values(value: int) -> tuple[int, ...]:
-    """List other values of a list; one of them is the same in 32 bits."""
+    """List other values of a list; one of them is equal in 32 bits."""
     return (0, -1, 1, value + 1, value - 1, value + 2**32, 2**62, INT64_MAX, INT64_MIN)
 
 
@@ -216,7 +222,7 @@ def pointers(signature: Signature) -> tuple[str, ...]:
 
 
 def _two_fields(call: ContractCall) -> Iterator[Changes]:
-    """Pair breaches that do not hide each other: a null pointer has no fields, a list or a shape but one value."""
+    """Pair breaches that do not hide each other: a null pointer has no fields, a list or shape only one value."""
     for first, second in combinations(_breaches(call), 2):
         hides = "null" in (first.field, second.field) or first.field == second.field
         if first.argument != second.argument or not hides:
@@ -224,7 +230,7 @@ def _two_fields(call: ContractCall) -> Iterator[Changes]:
 
 
 def _breaches(call: ContractCall) -> Iterator[Change]:
-    """Yield a change for each field of each argument that no library takes for legal, wherever it looks."""
+    """Yield, for each field of each argument, a change that every library refuses."""
     for name in pointers(call.signature):
         yield Change(name, "null")
     for name in call.tensors:

@@ -1,7 +1,7 @@
-"""Clauses of the contract: one sentence each, who says so, how a library answers, and how to break it.
+"""Clauses of the contract: each has a sentence, a source, the library's answer, and a way to break it.
 
-A contract is an ordered table of clauses per API. The first clause that decides a call gives the response, so a clause
-may rely on every clause before it (no null pointers, known ranks, ...).
+A contract is an ordered table of clauses per API. The first clause that decides a call gives the response. A clause may
+therefore rely on every earlier one (no null pointers, known ranks, ...).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from poolproof.references.products import Product
 Products = tuple[Product, ...]
 
 Wording = str | Callable[[Products], str]
-"""A sentence, or a function that makes it from the products on which it holds."""
+"""A sentence, or a function that makes it from the products of the clause."""
 
 Decides = Callable[[ContractCall, Product], bool]
-"""Whether a clause decides this call on this product; true where the call breaks the clause's sentence."""
+"""Whether a clause decides this call on this product: true if the call breaks the clause's sentence."""
 
 Reach = Mapping[str, bool]
-"""Whether a clause holds, by product; a product that is not in it is as the one that it is like."""
+"""Product -> whether a clause holds; a product without an entry inherits by `Product.like`."""
 
 PRE_950: Reach = {"A2": True, "950": False, "910": False, "310P": False, "310B": False}
 SINCE_A2: Reach = {"A2": True, "950": True, "910": False, "310P": False, "310B": False}
@@ -35,22 +35,22 @@ ONLY_310: Reach = {"A2": False, "950": False, "910": False, "310P": True, "310B"
 ONLY_310B: Reach = {"A2": False, "950": False, "910": False, "310P": False, "310B": True}
 
 ALWAYS_ON_BLOCKS: Reach = {"A2": False, "950": False, "910": True, "310P": True, "310B": False}
-"""The products on which the mask APIs go through NC1HWC0 whatever the kernel's size."""
+"""Products on which the mask APIs go through NC1HWC0 for every kernel size."""
 
 COMPLETE_TABLES = {"PRE_950": PRE_950, "SINCE_A2": SINCE_A2, "ONLY_950": ONLY_950, "ALWAYS_ON_BLOCKS": ALWAYS_ON_BLOCKS}
-"""Tables that predicates look into, by name: every product needs a value in each of them."""
+"""Tables that predicates read, by name. Each must have a value for every product."""
 
 
 @dataclass(frozen=True)
 class PageReading:
     """What the published page says where it differs from the code.
 
-    reading
-        ``refuses``: the page promises 161002 from phase one. ``allows``: the page promises no refusal here. ``silent``:
-        the page says nothing that a caller could rely on. ``agrees``: the status is the code's, and the erratum tells
-        of a contradiction elsewhere.
-    erratum
-        The known disagreement (a key of `ERRATA`).
+    Attributes:
+        reading: The page's answer.
+            ``refuses``: the page promises 161002 from phase one. ``allows``: it promises no refusal here.
+            ``silent``: it says nothing that a caller could rely on.
+            ``agrees``: the status is the code's; the erratum describes a contradiction elsewhere.
+        erratum: The known disagreement (a key of `ERRATA`).
     """
 
     reading: Literal["refuses", "allows", "silent", "agrees"]
@@ -59,7 +59,7 @@ class PageReading:
 
 @dataclass(frozen=True)
 class Earlier:
-    """The answer of releases of the library before a change of its code; the erratum says which."""
+    """The answer of older releases, before the library's code changed; the erratum names them."""
 
     status: ReturnCode
     erratum: str
@@ -69,10 +69,9 @@ class Earlier:
 class Breach:
     """How to break one clause, starting from a legal call.
 
-    template
-        Fields of `Template` to replace; the call built from them is consistent in everything else.
-    changes
-        Changes of that call, which touch nothing else; their values may be functions of the old ones.
+    Attributes:
+        template: Fields of `Template` to replace. The call built from them is otherwise consistent.
+        changes: Changes of that call, which touch nothing else. Values may be functions of the old ones.
     """
 
     template: Mapping[str, Any]
@@ -80,12 +79,12 @@ class Breach:
 
 
 def altered(field: Field, value: Any, *arguments: str, **template: Any) -> Breach:
-    """Make the same change of all those arguments, in a call of that template."""
+    """Return the breach that makes the same change to all ``arguments`` of a call of that template."""
     return Breach(template, tuple(Change(argument, field, value) for argument in arguments))
 
 
 NOTHING_TO_BREAK = Breach({})
-"""The breach of a clause that a legal call already meets, such as an unsupported product."""
+"""The breach of a clause that a legal call already breaks, such as an unsupported product."""
 
 BreachOf = Callable[[Product], Breach]
 """A breach that depends on the product."""
@@ -95,30 +94,20 @@ BreachOf = Callable[[Product], Breach]
 class Clause:
     """One clause of one API's contract.
 
-    name
-        What the clause is about; its id is the API's prefix, a dot and this.
-    status
-        What the code answers where the clause decides; None where only the page makes the clause.
-    reach
-        Where the clause holds, of the products that earlier clauses leave (see `Contract`); None: on all of them.
-    tables
-        What ``decides``, ``wording`` and ``breach`` look up by product: each product on which it holds needs a value.
-    source
-        Who says so: the API's published page, the library's sources, or a run of the library's host code.
-    phase
-        The phase that answers.
-    stage
-        Where the library notices: its argument checks, the assembly of operators, or an operator's tiling.
-    page
-        The page's own answer where it differs.
-    earlier
-        The answer of earlier releases where it differs.
-    crashes
-        The code dies instead of answering ``status``.
-    breach
-        How to break this clause alone.
-    id, api, products
-        Set by `Contract.placed`; ``products`` are those on which the clause holds.
+    Attributes:
+        name: Topic of the clause; its id is the API's prefix, a dot and this.
+        breach: How to break this clause only.
+        status: The code's answer if the clause decides; None if only the page has the clause.
+        reach: Products of the clause, among those that earlier clauses leave (see `Contract`); None for all of them.
+        tables: Tables that ``decides``, ``wording`` and ``breach`` read. Each needs a value for every product of the
+            clause.
+        source: The API's published page, the library's sources, or a run of the library's host code.
+        phase: The phase that answers.
+        stage: Where the library notices: argument checks, assembly of operators, or an operator's tiling.
+        page: The page's own answer, if different.
+        earlier: The answer of earlier releases, if different.
+        crashes: The code crashes instead of returning ``status``.
+        id, api, products: Set by `Contract.placed`; ``products`` are those on which the clause holds.
     """
 
     name: str
@@ -150,13 +139,13 @@ class Clause:
 
 
 def always(call: ContractCall, product: Product) -> bool:
-    """Decide every call: what an unsupported product does."""
+    """Decide every call, as an unsupported product does."""
     return True
 
 
 @dataclass(frozen=True)
 class Contract:
-    """The ordered clauses of one API: as they are written down, or `placed` on products."""
+    """The ordered clauses of one API, as written or as `placed` on products."""
 
     api: str
     prefix: str
@@ -168,10 +157,10 @@ class Contract:
         return cls(api, prefix, clauses)
 
     def placed(self, products: Iterable[Product]) -> Contract:
-        """Find out on which products each clause holds.
+        """Determine the products of each clause.
 
-        `ContractError` names a product that can reach a clause and has no value in one of its tables, or a value that
-        is no product's.
+        `ContractError` names a product that can reach a clause and has no value in one of its tables, or a value of an
+        unknown product.
         """
         known = remaining = tuple(products)
         names, placed = {product.name for product in known}, []
@@ -187,12 +176,12 @@ class Contract:
             for table in clause.tables:
                 require_values(reached, table, clause.name, self.api)
             placed.append(replace(clause, id=f"{self.prefix}.{clause.name}", api=self.api, products=reached))
-            if clause.decides is always and clause.status is not None:  # the code reaches no later one
+            if clause.decides is always and clause.status is not None:  # the code reaches no later clause
                 remaining = tuple(product for product in remaining if product not in reached)
         return Contract(self.api, self.prefix, tuple(placed), known)
 
     def on(self, product: Product) -> tuple[Clause, ...]:
-        """Return the clauses that hold on a product, in order; `ContractError` where the product is unknown."""
+        """Return the clauses that hold on a product, in order; raise `ContractError` if the product is unknown."""
         if product not in self._by_product:
             known = ", ".join(map(str, self.products))
             raise ContractError(f"product {product.name!r} is not one of {known}")
@@ -210,7 +199,7 @@ class Contract:
 
 
 def require_values(products: Products, table: Mapping[str, Any], name: str, owner: str) -> None:
-    """Raise `ContractError` for the first product that has no value in the table called ``name`` of ``owner``."""
+    """Raise `ContractError` for the first product without a value in the table ``name`` of ``owner``."""
     for product in products:
         if not product.has_value_in(table):
             raise ContractError(
@@ -221,7 +210,7 @@ def require_values(products: Products, table: Mapping[str, Any], name: str, owne
 
 ERRATA = {
     "E11": "The two 2-D backward pages refuse padding above the kernel; the code refuses padding above half of it.",
-    "E12": "Pages name only some of the pointers whose null is refused; the code checks every one of them.",
+    "E12": "Pages list only some of the pointers that may not be null; the code checks all of them.",
     "E13": "The 3-D backward page takes dilation 1 only; the code takes every positive dilation.",
     "E14": "The 3-D backward page does not support empty tensors; the code succeeds and writes nothing.",
     "E16": "On A2 and A3 the 2-D backward page takes INT32 indices; the code lists INT8 too, which tiling refuses.",
@@ -265,8 +254,8 @@ ERRATA = {
     "F9": "On A2 and A3, where outputSize divides self's lengths, a plane above 2^31 - 1 is an internal error of the"
     " adaptive 2-D forward; its page names no limit.",
 }
-"""Where the library's published pages and its code disagree about a status, or a page with itself.
+"""Disagreements between the library's published pages and its code about a status, or within a page.
 
-Numbers are those of this project's errata: E as found by comparing pages with code, C as found by running the
-library's host code on both sides of each clause, F as found in the forward APIs' sources.
+E: found by comparing pages with code. C: found by running the library's host code on both sides of each clause. F:
+found in the sources of the forward APIs.
 """

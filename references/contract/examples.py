@@ -1,7 +1,7 @@
 """Example calls: one that breaks a given clause and no earlier one, one that breaks two, and legal ones.
 
-Every call starts from a legal one per API. A clause's breach changes the template of that call, from which everything
-else is rebuilt to fit, or patches single arguments; no call is written out here.
+Every call starts from a legal one per API. A clause's breach changes the template of that call, and the rest is rebuilt
+to fit, or it patches single arguments. No call is written out here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """The parameters of a legal call, from which every shape but self's follows."""
+    """The parameters of a legal call; all other shapes follow from self's."""
 
     api: str
     shape: Shape
@@ -82,18 +82,18 @@ class Template:
 
 @cache
 def violating_call(product: Product, clause_id: str) -> ContractCall:
-    """Make a call that breaks this clause on this product and none before it, at the clause's boundary.
+    """Make a call that breaks this clause on this product and no earlier one, at the clause's boundary.
 
-    Of an early success: a call that takes it. Of an unsupported product: a call that is legal elsewhere.
+    For an early success, the call takes it. For an unsupported product, the call is legal elsewhere.
     """
     clause = _clause_on(product, clause_id)
     return _broken(base_template(clause.api), clause.breach_on(product))
 
 
 def violating_pair(product: Product, first: str, second: str) -> ContractCall | None:
-    """Make a call that breaks two clauses of one API that the code checks, so that the first must answer.
+    """Make a call that breaks two clauses of one API, so that the first must answer.
 
-    None where the two breaches touch the same argument, or where one undoes or hides the other.
+    Return None if both breaches touch the same argument, or if one undoes or hides the other.
     """
     clause, other = _clause_on(product, first), _clause_on(product, second)
     order = list(contract_of(clause.api).by_id)
@@ -103,16 +103,16 @@ def violating_pair(product: Product, first: str, second: str) -> ContractCall | 
     if clause.status is None or other.status is None or _touched(breaches[0]) & _touched(breaches[1]):
         return None
     call = _broken(base_template(clause.api), *breaches)
-    alone = violating_call(product, first), violating_call(product, second)
-    is_hidden = NOTHING_TO_BREAK not in breaches and call in alone
+    single_breaches = violating_call(product, first), violating_call(product, second)
+    is_hidden = NOTHING_TO_BREAK not in breaches and call in single_breaches
     return call if not is_hidden and expectations(product, call).code.clause == first else None
 
 
 def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
-    """List calls at the edge of what is legal, by the name of the edge; none where the product refuses the API.
+    """List calls at the edge of what is legal, by the name of the edge; none if the product refuses the API.
 
-    They are legal by the library's code; a page may promise less (see `expectations`). Tensors of those with a huge
-    plane are too large to allocate.
+    They are legal by the library's code; a page may promise less (see `expectations`). Calls with a huge plane are too
+    large to allocate.
     """
     if product not in supporting_products(api):
         return {}
@@ -124,7 +124,7 @@ def legal_calls(product: Product, api: str) -> dict[str, ContractCall]:
 
 
 def supporting_products(api: str) -> Products:
-    """List the products that do not refuse an API outright, by code or page."""
+    """List the products that support an API: neither code nor page refuses it outright."""
     contract = contract_of(api)
     refusing = [clause.products for clause in contract.clauses if clause.name.startswith("product")]
     return tuple(product for product in contract.products if not any(product in products for products in refusing))
@@ -170,12 +170,12 @@ def _spatially(value: int) -> Callable[[Shape], Shape]:
 
 
 def _flat(cells: int) -> Callable[[Shape], Shape]:
-    """Make a single row of so many cells."""
+    """Make a single row of ``cells`` cells."""
     return lambda shape: (*(1,) * (len(shape) - 1), cells)
 
 
 Variants = Mapping[str, Mapping[str, Any]]
-"""Edges of what is legal: by the name of each its changes of the base."""
+"""Name of an edge of what is legal -> its changes of the base."""
 
 _COMMON: Variants = {
     "base": {},
@@ -219,7 +219,7 @@ _NAMED: Variants = {
     "outputSize of one value": {"output_size": (3,)},
     "outputSize is empty": {"output_size": ()},
 }
-"""Edges that some APIs have, and others have not."""
+"""Edges of some APIs."""
 
 _EXCEPT_950: Reach = {"A2": True, "950": False, "910": True, "310P": True, "310B": True}
 _A2_AND_910: Reach = {"A2": True, "950": False, "910": True, "310P": False, "310B": False}
@@ -290,7 +290,7 @@ _OWN: dict[str, dict[str, Reach | None]] = {
         "INT64 indices": ONLY_950,
     },
 }
-"""Edges of each API, and where each is legal; None: everywhere."""
+"""API -> its own edges and where each is legal; None for everywhere."""
 
 
 require_apis("base of its examples", _BASES)
@@ -321,7 +321,7 @@ _VIEWS: dict[str, Callable[[TensorArgument], TensorArgument]] = {
 
 
 def _viewed(call: ContractCall, view: Callable[[TensorArgument], TensorArgument]) -> ContractCall:
-    """Lay out the tensors otherwise, but for masks, which are read without their view, and overlapping outputs."""
+    """Change the layout of all tensors except masks, which are read without their view, and overlapping outputs."""
     contiguous = call.signature.outputs if view is _one_batch_for_all else ()
     if call.api in MASK_APIS:
         contiguous = (*contiguous, "indices")
@@ -339,7 +339,7 @@ def _changed(old: Any, change: Any) -> Any:
 
 
 def _touched(breach: Breach) -> set[tuple[str, str]]:
-    """List the fields of arguments that a breach changes; all fields of a null pointer."""
+    """List the fields of arguments that a breach changes; a null pointer touches all fields."""
     touched = {(_LISTS[name], "values") if name in _LISTS else ("template", name) for name in breach.template}
     for change in breach.changes:
         fields = ("values", "shape", "view", "dtype", "format") if change.field == "null" else (change.field,)

@@ -1,4 +1,4 @@
-"""Expected responses to a call, by the library's code and by its published page, and which of the two it follows."""
+"""Expected responses to a call, by the library's code and by its published page; which of them a response follows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ _TABLES = (
 def contracts_of(products: Iterable[Product]) -> dict[str, Contract]:
     """Order the clauses of each API for those products.
 
-    `ContractError` names an API that has no table, or a product, a table and an API where the table has no value that
-    the product needs.
+    `ContractError` names an API without a table, or a product without a value in a table that it needs.
     """
     known = tuple(products)
     contracts = {table.api: table.placed(known) for table in _TABLES}
@@ -50,14 +49,11 @@ CONTRACTS = contracts_of(PRODUCTS.values())
 class Response:
     """One response to a call.
 
-    status
-        What the refusing phase returns; 0 where both phases succeed.
-    phase
-        The phase that refuses; None where neither does.
-    clause
-        Id of the clause that decided; None where none did. An early success of an empty call has one too.
-    crashes
-        The library's code dies instead of returning ``status``.
+    Attributes:
+        status: Status of the refusing phase; 0 if both phases succeed.
+        phase: The phase that refuses, if one does.
+        clause: Id of the clause that decided, if one did. An early success of an empty call has one too.
+        crashes: The library's code crashes instead of returning ``status``.
     """
 
     status: ReturnCode
@@ -70,12 +66,12 @@ class Response:
         return self.status if self.phase == 1 else ReturnCode.SUCCESS
 
     def matches(self, phase_one: int, phase_two: int | None = None) -> bool:
-        """Compare with the returned statuses; a phase two that was not run contradicts nothing."""
+        """Compare with the returned statuses; None stands for a phase two that did not run, which matches anything."""
         return phase_one == self.phase_one and (self.phase == 1 or phase_two in (None, self.status))
 
 
 class Follows(StrEnum):
-    """The description of the contract that a library's response agrees with."""
+    """What a library's response agrees with."""
 
     BOTH = "code and page"
     CODE = "code"
@@ -88,12 +84,10 @@ class Follows(StrEnum):
 class Expectation:
     """The acceptable responses to a call.
 
-    code
-        The response of the library's code.
-    page
-        What its published page promises, where that is another response; None where the page agrees or says nothing.
-    earlier
-        The response of earlier releases of the library, where that is another one.
+    Attributes:
+        code: The response of the library's code.
+        page: The response that its published page promises, if different.
+        earlier: The response of earlier releases of the library, if different.
     """
 
     code: Response
@@ -102,11 +96,11 @@ class Expectation:
 
     @property
     def acceptable(self) -> tuple[Response, ...]:
-        """A library is right when it responds as the code does, as the page promises, or as an earlier release did."""
+        """The responses of code, page and earlier release: a library may give any of them."""
         return tuple(response for response in (self.code, self.page, self.earlier) if response is not None)
 
     def followed(self, phase_one: int, phase_two: int | None = None) -> Follows:
-        """Name the description that the returned statuses follow; ``phase_two`` is None where it was not run."""
+        """Name the description that the returned statuses follow; ``phase_two`` is None if it did not run."""
         by_code = self.code.matches(phase_one, phase_two)
         by_page = by_code if self.page is None else self.page.matches(phase_one, phase_two)
         if by_code and by_page:
@@ -118,14 +112,14 @@ class Expectation:
 
 
 def contract_of(api: str) -> Contract:
-    """Find the contract of an API; `ContractError` where there is none."""
+    """Return the contract of an API; raise `ContractError` if there is none."""
     if api not in CONTRACTS:
         raise ContractError(f"there is no contract of {api!r}; there are those of {', '.join(CONTRACTS)}")
     return CONTRACTS[api]
 
 
 def find_clause(clause_id: str) -> Clause:
-    """Find a clause by its id; `ContractError` where there is none."""
+    """Return a clause by its id; raise `ContractError` if there is none."""
     for contract in CONTRACTS.values():
         if clause_id in contract.by_id:
             return contract.by_id[clause_id]
@@ -133,16 +127,13 @@ def find_clause(clause_id: str) -> Clause:
 
 
 def all_clauses(api: str | None = None) -> tuple[Clause, ...]:
-    """List every clause, or those of one API, in the order in which the library checks them."""
+    """List every clause, or those of one API, in the order of the library's checks."""
     chosen = CONTRACTS.values() if api is None else (contract_of(api),)
     return tuple(clause for contract in chosen for clause in contract.clauses)
 
 
 def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> ReturnCode:
-    """Predict the status of phase one by the library's code.
-
-    Without ``tiling``, that of its host code where no operator's tiling runs.
-    """
+    """Predict the status of phase one by the library's code; without ``tiling``, if no operator's tiling runs."""
     for clause in contract_of(call.api).on(product):
         if clause.status is not None and (tiling or clause.stage != "tiling") and clause.decides(call, product):
             return _response(clause, clause.status).phase_one
@@ -150,7 +141,7 @@ def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> Ret
 
 
 def expectations(product: Product, call: ContractCall) -> Expectation:
-    """Work out the response of the library's code, and what its published page promises where that differs."""
+    """Return the response of the library's code, and that of its published page if different."""
     deciding = (clause for clause in contract_of(call.api).on(product) if clause.decides(call, product))
     code, changed, first = Response(ReturnCode.SUCCESS), None, []
     for clause in deciding:
@@ -164,7 +155,7 @@ def expectations(product: Product, call: ContractCall) -> Expectation:
 
 
 def _by_page(deciding: Iterable[Clause]) -> Response | None:
-    """Return the page's response, None where it is silent. Pages name no order of checks, so the code's is taken."""
+    """Return the page's response, None if it is silent. Pages define no order of checks, so the code's applies."""
     for clause in deciding:
         reading = clause.page.reading if clause.page else "agrees"
         if reading == "silent":
@@ -184,8 +175,8 @@ def _response(clause: Clause, status: ReturnCode) -> Response:
 def may_ask(call: ContractCall, expected: Expectation) -> bool:
     """Check whether a generated call may be made.
 
-    Not where the library's code is known to die: the clause's own example does that. Nor where tensors agree on a
-    negative length and pass: no source says what becomes of them.
+    It may not if the library's code is known to crash; the clause's own example tests that. It may not either if
+    tensors agree on a negative length and pass, because no source defines the outcome.
     """
     accepted = any(response.phase != 1 for response in expected.acceptable)
     tensors = (tensor for tensor in call.tensors.values() if tensor is not None)
@@ -193,11 +184,10 @@ def may_ask(call: ContractCall, expected: Expectation) -> bool:
 
 
 def may_run(call: ContractCall, expected: Expectation) -> bool:
-    """Check whether phase two may follow where phase one succeeds.
+    """Check whether phase two may follow a successful phase one.
 
-    Only where code or page lets the call through phase one (what they refuse has no meaning to run), every element lies
-    in its storage (phase one does not look at contiguous tensors and outputs), and a mask is long enough (the mask
-    backward looks at none).
+    Code or page must let the call through phase one. Every element must be in its storage, because phase one ignores
+    contiguous tensors and outputs. A mask must be long enough, because the mask backward does not check that.
     """
     if all(response.phase == 1 for response in expected.acceptable):
         return False
@@ -207,7 +197,7 @@ def may_run(call: ContractCall, expected: Expectation) -> bool:
 
 
 def lies_in_storage(tensor: TensorArgument) -> bool:
-    """Check whether every element does; no length may be negative."""
+    """Check whether every element is inside the storage; false for a negative length."""
     if tensor.is_empty:
         return True
     reaches = [(length - 1) * stride for length, stride in zip(tensor.shape, tensor.strides, strict=True)]

@@ -1,7 +1,7 @@
 """Facts about a call without null pointers: axes, windows, pooled shapes, tags.
 
-The library computes in signed 64-bit integers that wrap, and the wrapped values decide its refusals of huge sizes
-(observed), so these helpers wrap too; `poolproof.references.geometry` does not and must not.
+The library computes in signed 64-bit integers that wrap. The wrapped values decide its refusals of huge sizes
+(observed), so these helpers wrap too. `poolproof.references.geometry` does not and must not.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def self_axes(call: ContractCall) -> Axes:
 
 
 def attribute(call: ContractCall, name: str) -> Shape:
-    """Expand a windowed API's list to one value per spatial axis; an empty stride is the kernel's size."""
+    """Expand a windowed API's list to one value per spatial axis; an empty stride is the kernel size."""
     rank = call.signature.spatial_rank
     if name == "stride" and not call.attribute("stride"):
         name = "kernelSize"
@@ -60,7 +60,7 @@ def attribute(call: ContractCall, name: str) -> Shape:
 
 
 def pooled_spatial(call: ContractCall, spatial: Shape) -> Shape:
-    """Count the windows along each axis, in arithmetic that wraps."""
+    """Count the windows along each axis, in wrapping arithmetic."""
     kernel, stride, padding, dilation = (attribute(call, name) for name in call.signature.lists)
     windows = zip(spatial, kernel, stride, padding, dilation, strict=True)
     return tuple(_pooled_length(*axis, bool(call.ceil_mode)) for axis in windows)
@@ -78,16 +78,16 @@ def mask_shape(call: ContractCall) -> Shape:
 
 
 def adaptive_shape(call: ContractCall) -> Shape:
-    """Compute the shape of an adaptive forward's outputs; of rank 4 and tagged NHWC it keeps its channels last.
+    """Compute the shape of an adaptive forward's outputs; only rank 4 with the tag NHWC keeps channels last.
 
-    Without N channels come first whatever the tag (``aclnn_adaptive_max_pool2d.cpp:410-416``).
+    Without N, channels come first under every tag (``aclnn_adaptive_max_pool2d.cpp:410-416``).
     """
     read = _adaptive_axes(call)
     return read.joined(expand(call.attribute("outputSize"), call.signature.spatial_rank, read.spatial))
 
 
 def divides(call: ContractCall) -> bool:
-    """Check whether an adaptive pool's numbers of windows divide self's lengths, so that all windows are alike."""
+    """Check whether an adaptive pool's numbers of windows divide self's lengths, so that all windows have one size."""
     rank = call.signature.spatial_rank
     if not call.signature.lists:
         lengths, windows = call.tensor("self").shape[-rank:], call.tensor("gradOutput").shape[-rank:]
@@ -98,7 +98,7 @@ def divides(call: ContractCall) -> bool:
 
 
 def element_count(shape: Shape) -> int:
-    """Count elements; the least int64 where the product overflows, so that two such shapes compare equal.
+    """Count elements; return the least int64 if the product overflows, so that two such shapes compare equal.
 
     Source: metadef ``shape.h:111-118``.
     """
@@ -120,7 +120,7 @@ def has_zero_length(call: ContractCall) -> bool:
 
 
 def misreads_channels_last(call: ContractCall, product: Product) -> bool:
-    """Check whether tensors tagged NHWC, which A2 and A3 compute as NCHW, do not fit together when read so."""
+    """Check for tensors tagged NHWC that do not fit together when read as NCHW, as A2 and A3 compute them."""
     computed_as_nchw = call.tensor("self").format == "NHWC" and not runs_on_blocks(call, product)
     read = axes(call.tensor("self").shape, call.signature.spatial_rank)
     pooled = call.tensor(call.signature.pooled).shape
@@ -128,7 +128,7 @@ def misreads_channels_last(call: ContractCall, product: Product) -> bool:
 
 
 def plane(call: ContractCall) -> int:
-    """Count the cells of one plane of self, wrapped."""
+    """Count the cells of one plane of self, wrapped to 64 bits."""
     return wrapped(prod(call.tensor("self").shape[-call.signature.spatial_rank :]))
 
 
@@ -138,7 +138,7 @@ def tag_fits(tensor: TensorArgument) -> bool:
 
 
 def leaves_storage(tensor: TensorArgument) -> bool:
-    """Check whether a view that is not contiguous reaches beyond its storage; the library skips contiguous ones.
+    """Check whether a view that is not contiguous exceeds its storage; the library skips contiguous ones.
 
     Source: ops-math ``contiguous.cpp:602-609`` and opbase ``tensor_view_utils.cpp:50-71``.
     """
@@ -156,14 +156,14 @@ def same_or_single(first: Shape, second: Shape) -> bool:
 
 
 def runs_on_blocks(call: ContractCall, product: Product) -> bool:
-    """Check whether a mask API goes through NC1HWC0: with 1x1 kernels, and on some products with every kernel."""
+    """Check whether a mask API goes through NC1HWC0: for 1x1 kernels, and on some products for every kernel."""
     if call.api not in MASK_APIS:
         return False
     return product.value_in(ALWAYS_ON_BLOCKS) or set(attribute(call, "kernelSize")) == {1}
 
 
 def _is_contiguous(tensor: TensorArgument) -> bool:
-    """Check as the library does: contiguous are all tensors under a private tag, and those of no or one element."""
+    """Check as the library does: tensors with a private tag, and of at most one element, are always contiguous."""
     if tensor.format in PRIVATE_TAGS or element_count(tensor.shape) in (0, 1):
         return True
     dense = (wrapped(prod(tensor.shape[axis + 1 :])) for axis in range(tensor.rank))
@@ -177,7 +177,7 @@ def _adaptive_axes(call: ContractCall) -> Axes:
 
 
 def _pooled_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """Compute `geometry.pooled_size`, wrapping."""
+    """Compute `geometry.pooled_size` in wrapping arithmetic."""
     span = wrapped(length + 2 * padding - dilation * (kernel - 1) - 1 + (stride - 1 if ceil_mode else 0))
     windows = span // stride + 1
     if ceil_mode and wrapped((windows - 1) * stride) >= wrapped(length + padding):

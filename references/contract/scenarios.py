@@ -2,22 +2,27 @@
 
 A scenario is a sequence of actions (`poolproof.references.sequences`).
 
-Those that no source defines are not here, for on a card they may end the process, or worse: a workspace smaller than
-phase one asked for, or one whose size the caller calls 0 (kernels write past its end, or to address 0); an executor
-that runs though it is destroyed, or for a second time though it is not repeatable, or is made repeatable after its run
-(uses after free); one that another API made (any is run); descriptors destroyed before phase two, or device memory
-freed before the work on the stream is done (uses after free); a thread without a context (generations of the runtime
-differ). Sources:
+Scenarios that no source defines are left out: on a card they may end the process, or worse. They are:
 
-[run]         page of CommonOpExecutorRun, which is phase two of every API here: the executor may not be null, and a
-              workspace may not be null where its size is more than 0
-[codes]       page of aclnn return codes: 161001 is a null argument that may not be null
-[repeatable]  page of aclSetAclOpExecutorRepeatable: when it may be called, what it refuses, who then destroys
-[destroy]     page of aclDestroyAclOpExecutor
-[runtime]     pages of the runtime: NULL is the default stream; work on a stream runs in order; threads share a context
-[base]        code of the base library: the checks of phase two, what an executor keeps, when it is deleted
-[adapter]     torch_npu, which queues calls: phase one in one thread before the inputs are there, phase two in another,
-              descriptors destroyed as soon as phase two has returned
+- a workspace smaller than phase one requests, or one with a stated size of 0: kernels write past its end, or to address
+  0
+- an executor that runs after it was destroyed, or twice without being repeatable, or is made repeatable after its run:
+  uses after free
+- an executor of another API: any one runs
+- descriptors destroyed before phase two, or device memory freed before the stream's work is done: uses after free
+- a thread without a context: generations of the runtime differ
+
+Sources:
+
+    [run]         page of CommonOpExecutorRun, which is phase two of every API here: the executor may not be null, nor a
+        workspace with a size above 0
+    [codes]       page of aclnn return codes: 161001 is a null argument that may not be null
+    [repeatable]  page of aclSetAclOpExecutorRepeatable: when it may be called, what it refuses, who then destroys
+    [destroy]     page of aclDestroyAclOpExecutor
+    [runtime]     pages of the runtime: NULL is the default stream; a stream runs work in order; threads share a context
+    [base]        code of the base library: the checks of phase two, what an executor keeps, when it is deleted
+    [adapter]     torch_npu, which queues calls: phase one runs in one thread before the inputs exist, phase two in
+        another; descriptors are destroyed as soon as phase two has returned
 """
 
 from __future__ import annotations
@@ -32,9 +37,9 @@ from poolproof.references.sequences import RUN_FRESH, Actions, actions_of
 class ExecutorScenario:
     """One thing that a caller can do, in a sentence.
 
-    ``expected`` of what is asked, or else of every action: success, with which comes what the plain call gives; the
-    status of a refusal, after which a plain call gives what it gave before; None where sources disagree or leave it
-    open, and a success gives what the plain call does.
+    ``expected`` is the status of the `asked` actions, or else of every action. After success, the result is that of a
+    plain call. After a refusal, a later plain call is unaffected. None: sources disagree or say nothing, and a success
+    gives the result of a plain call.
     """
 
     id: str
@@ -49,21 +54,21 @@ SCENARIOS: dict[str, ExecutorScenario] = {
     for scenario in (
         ExecutorScenario(
             "phase_two.workspace_null",
-            "A workspace that phase one asked for is not null.",
+            "A workspace that phase one requests is not null.",
             "[run], [codes], [base]",
             actions_of("prepare", "need a workspace", "run null workspace asked"),
             expected=ReturnCode.NULL_POINTER,
         ),
         ExecutorScenario(
             "phase_two.workspace_unasked",
-            "Where phase one asks for no workspace, phase two takes null.",
+            "If phase one requests no workspace, phase two accepts null.",
             "[run]",
             actions_of("prepare", "need no workspace", "run"),
         ),
         ExecutorScenario(
             "phase_two.workspace_understated",
-            "A workspace that is large enough, of which the caller says that it is smaller, does no harm.",
-            "[base] does not look at the size of a workspace that is there; no page says what it owes",
+            "A large enough workspace does no harm if the caller understates its size.",
+            "[base] ignores the size of a workspace that is not null; no page defines the outcome",
             actions_of("prepare", "need a workspace", "run understated"),
             expected=None,
         ),
@@ -91,13 +96,13 @@ SCENARIOS: dict[str, ExecutorScenario] = {
         ExecutorScenario(
             "executor.repeatable_run_again",
             "A repeatable executor runs again.",
-            "[repeatable]; it lets libraries refuse one that copies",
+            "[repeatable], which lets libraries refuse an executor that copies",
             (*actions_of("prepare uncached", "make_repeatable"), *RUN_FRESH * 3),
         ),
         ExecutorScenario(
             "executor.repeatable_from_cache",
-            "The executor of a call that was made before is made repeatable, or runs once as usual.",
-            "[base] answers 561000 where its cache is on; no page speaks of the cache",
+            "The executor of a repeated call becomes repeatable, or runs once as usual.",
+            "[base] answers 561000 if its cache is on; no page mentions the cache",
             actions_of(
                 *("prepare", "fill outputs", "run", "synchronise"),
                 *("prepare executor=1", "make_repeatable executor=1 asked", "fill outputs", "run executor=1"),
@@ -106,8 +111,8 @@ SCENARIOS: dict[str, ExecutorScenario] = {
         ),
         ExecutorScenario(
             "executor.destroyed_unused",
-            "An executor that never ran is destroyed, and the next call is as ever.",
-            "[base]; [destroy] speaks of repeatable executors alone",
+            "An executor that never ran is destroyed, and the next call works as usual.",
+            "[base]; [destroy] mentions only repeatable executors",
             actions_of("prepare", "destroy asked", "prepare", "run"),
             expected=None,
         ),
@@ -157,10 +162,9 @@ SCENARIOS: dict[str, ExecutorScenario] = {
         ),
         ExecutorScenario(
             "phase_two.interleaved",
-            "Of two calls with different windows the one that came last to phase one comes first to phase two.",
-            "[run]: what phase two needs it gets from its executor",
+            "Of two calls with different windows, the later one in phase one comes first in phase two.",
+            "[run]: phase two gets all that it needs from its executor",
             actions_of("prepare", "prepare call=1 executor=1", "run executor=1", "synchronise", "run"),
         ),
     )
 }
-"""Every scenario by its id."""

@@ -1,4 +1,4 @@
-"""Status numbers of AscendCL and aclnn: their names, and who is at fault.
+"""Status numbers of AscendCL and aclnn: their names, and those that do not blame the operator.
 
 Sources: the library's page on aclnn return codes and the runtime's error code header.
 """
@@ -83,7 +83,7 @@ PROVES_NOTHING = {
     *(100039, 107001, 200002, 207004, 561003, 561107, 561108, 561112, 507899, 507901),  # not installed, no device
     *(200000, 207001, 207018, 207005),  # no memory
 }
-"""Statuses that blame the environment, and not the operator."""
+"""Statuses that blame the environment, not the operator."""
 
 LOSES_THE_CONTEXT = {507014, 507015, 507018, 507034, 507035, 507046, 507053}
 """Statuses after which the process can make no further calls."""

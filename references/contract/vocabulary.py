@@ -1,6 +1,6 @@
 """The vocabulary of low-level calls: statuses, dtypes, format tags, and the arguments of each API.
 
-Names are those of the operator library. What is legal is in the clause tables.
+Names are those of the operator library. The clause tables say what is legal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from poolproof.references.operators import OPERATORS, Operator
 
 
 class ReturnCode(IntEnum):
-    """The return codes that this family of APIs uses (the library's page of aclnn return codes)."""
+    """The return codes of this family of APIs (the library's page of aclnn return codes)."""
 
     SUCCESS = 0
     NULL_POINTER = 161001
@@ -28,7 +28,7 @@ DTYPES = {
     "INT4": 29, "UINT1": 30, "COMPLEX32": 33, "HIFLOAT8": 34, "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37,
     "FLOAT6_E3M2": 38, "FLOAT6_E2M3": 39, "FLOAT4_E2M1": 40, "FLOAT4_E1M2": 41,
 }  # fmt: skip
-"""Members of aclDataType, without their prefix, and their numbers (the runtime's ``acl_base_rt.h``)."""
+"""Members of aclDataType without their prefix -> number (the runtime's ``acl_base_rt.h``)."""
 
 TAG_RANKS: dict[str, int | None] = {
     "ND": None,
@@ -40,10 +40,10 @@ TAG_RANKS: dict[str, int | None] = {
     "NCDHW": 5,
     "NDHWC": 5,
 }
-"""Plain format tags and the rank that each one names; None fits every rank (observed)."""
+"""Plain format tag -> the only rank that it fits; None for every rank (observed)."""
 
 PLAIN_TAGS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
-"""The tag of the plain order of axes, by rank; tensors of any other rank are tagged ND."""
+"""Rank -> the tag of the plain order of axes; other ranks have the tag ND."""
 
 PRIVATE_TAGS = (
     *("NC1HWC0", "FRACTAL_Z", "NC1HWC0_C04", "FRACTAL_NZ", "NDC1HWC0", "FRACTAL_Z_3D"),
@@ -52,12 +52,12 @@ PRIVATE_TAGS = (
 """Format tags of the device's own layouts, which no API of the family takes."""
 
 PRIVATE_TAG_RANKS = {"FRACTAL_Z": 4, "FRACTAL_Z_3D": 4, "NC1HWC0": 5, "NC1HWC0_C04": 5, "NDC1HWC0": 6}
-"""Private tags that name a rank of their own; the others fit every rank (observed; ops-math transdata.cpp:48)."""
+"""Private tag -> the only rank that it fits; others fit every rank (observed; ops-math transdata.cpp:48)."""
 
 TAGS = (*TAG_RANKS, *PRIVATE_TAGS)
 
 OUT_POINTERS = ("workspaceSize", "executor")
-"""The pointers that phase one writes through; either may be null in a call that should be refused."""
+"""The pointers that phase one writes to. Either may be null in a call that should be refused."""
 
 
 class Role(Enum):
@@ -69,7 +69,7 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of phase one: the library's name, this suite's, and its role."""
+    """One argument of phase one: the library's name, poolproof's name, and its role."""
 
     name: str
     ours: str
@@ -78,7 +78,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments of an API's phase one besides the out-pointers, in API order."""
+    """The arguments of an API's phase one, without the out-pointers, in API order."""
 
     operator: Operator
     arguments: tuple[Argument, ...]
@@ -108,7 +108,7 @@ class Signature:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The library's name of each argument by this suite's."""
+        """Each argument's name in poolproof -> its name in the library."""
         return {argument.ours: argument.name for argument in self.arguments}
 
     @property
@@ -133,7 +133,7 @@ _OWN_NAMES = {
 
 
 def _signature(operator: Operator) -> Signature:
-    """List inputs, attributes and outputs, in this order, whatever the API."""
+    """List inputs, attributes and outputs, in the same order for all APIs."""
     roles = [
         *((name, Role.INPUT) for name in operator.inputs),
         *((attribute.name, Role.FLAG if attribute.is_flag else Role.LIST) for attribute in operator.attributes),
@@ -152,4 +152,4 @@ def _joined(name: str) -> str:
 SIGNATURES = {f"aclnn{name}": _signature(operator) for name, operator in OPERATORS.items()}
 
 MASK_APIS = tuple(api for api, signature in SIGNATURES.items() if signature.operator.indices is MASK)
-"""The APIs whose indices are an int8 mask."""
+"""The APIs with an int8 mask as indices."""

@@ -1,12 +1,12 @@
 """Compilation of loops over arrays, with a cache on disk.
 
-numba is imported, and a function compiled, at its first call: importing the references costs neither. With `VARIABLE`
-in the environment the source runs in Python; it is always available as ``py_func``.
+The first call imports numba and compiles the function, so that importing the references costs neither. If `VARIABLE` is
+set, the source runs in Python. ``py_func`` always holds it.
 
 The cache has a folder for each state of the sources, numba, Python and processor, under NUMBA_CACHE_DIR, XDG_CACHE_HOME
-or ~/.cache: numba itself looks at the file of a function alone, and not at those of the functions that it calls. Each
-function has one signature, and only one process at a time compiles it. Where the folder cannot be written, or a file in
-it cannot be read, code is compiled in memory.
+or ~/.cache. numba itself checks only the file of a function, not those of the functions that it calls. Each function
+has one signature, and only one process at a time compiles it. If the folder is not writable, or one of its files not
+readable, code is compiled in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 VARIABLE = "POOLPROOF_UNCOMPILED"
-"""Environment variable that, unless empty, disables compilation."""
+"""Environment variable that disables compilation, unless empty."""
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
@@ -39,7 +39,7 @@ Flags = NDArray[np.bool_]
 
 
 def argument(array: NDArray, dtype: type[np.generic]) -> NDArray[Any]:
-    """Convert to what compiled functions take: flat, contiguous, of that dtype and writable; a copy only if need be."""
+    """Convert to an argument of compiled functions: flat, contiguous, writable, of ``dtype``; copy if necessary."""
     flat: NDArray[Any] = np.ascontiguousarray(array, dtype).reshape(-1)
     return flat if flat.flags.writeable else flat.copy()
 
@@ -49,10 +49,10 @@ R = TypeVar("R")
 
 
 class Compiled(Generic[P, R]):
-    """A function that is compiled at its first call, from Python or by a compiled function.
+    """A function that is compiled at its first call, from Python or from a compiled function.
 
-    ``is_entry``: Python calls it, with arguments of its annotated types: `Floats`, `Ints`, `SmallInts`, `Bytes`,
-    `Flags`, float, int, bool, and named tuples of these. TypeError for arguments of other types.
+    If it ``is_entry``, Python calls it with arguments of its annotated types: `Floats`, `Ints`, `SmallInts`, `Bytes`,
+    `Flags`, float, int, bool, and named tuples of these. Other types raise TypeError.
     """
 
     def __init__(self, py_func: Callable[P, R], is_entry: bool) -> None:
@@ -70,12 +70,12 @@ class Compiled(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        with _COMPILING:  # of two threads that come at once the second loads what the first has compiled
+        with _COMPILING:  # of two threads, the second loads what the first compiled
             return _cached(self.py_func) if self.is_entry else _in_memory(self.py_func, ())
 
     @property
     def _numba_type_(self) -> Any:
-        """The type under which numba knows the function where a compiled one calls it."""
+        """The type by which numba knows the function when a compiled one calls it."""
         import numba
 
         return numba.typeof(self.dispatcher)
@@ -91,9 +91,9 @@ _ENTRIES: list[Compiled[..., Any]] = []
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
     """Mark a function that Python calls: compiled for its annotated types, cached on disk.
 
-    It returns numbers; TypeError otherwise. Arrays it fills, and of a named tuple it returns a slice: numba makes both
-    by running Python, in which the handler of a signal that has come meanwhile may raise. Numba does not look, and the
-    exception is lost with the process (SIGSEGV) or in a SystemError.
+    It must return numbers, else TypeError. It fills arrays in place, and returns a slice of a named tuple. numba would
+    make both in Python, where the handler of a pending signal may raise. numba does not check for that: the exception
+    would end in a crash (SIGSEGV) or a SystemError.
     """
     if typing.get_type_hints(function)["return"] not in _RETURNED:
         raise TypeError(f"{function.__name__} returns what numba makes in Python")
@@ -108,14 +108,14 @@ def helper(function: Callable[P, R]) -> Compiled[P, R]:
 
 
 def compile_all() -> None:
-    """Compile every function that Python calls now, for all processes that are forked from this one."""
+    """Compile every entry function now, for all processes that are forked from this one."""
     if not os.environ.get(VARIABLE):
         for entry in _ENTRIES:
             _ = entry.dispatcher
 
 
 def in_numpy(function: Callable[P, R]) -> Callable[P, R]:
-    """Give the function the arithmetic of compiled code, in which an overflow is an infinity and no warning."""
+    """Give the function the arithmetic of compiled code, where overflow gives infinity without a warning."""
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         with np.errstate(all="ignore"):
@@ -125,7 +125,7 @@ def in_numpy(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _cached(function: Callable[..., Any]) -> Any:
-    """Load the compiled function from disk, or compile it; in memory whatever is wrong with the disk."""
+    """Load the compiled function from disk or compile it; compile in memory if the disk fails."""
     import numba
 
     hints = typing.get_type_hints(function)
@@ -138,7 +138,7 @@ def _cached(function: Callable[..., Any]) -> Any:
     try:
         with _alone(folder):
             return numba.njit(signature, nogil=True, cache=True, error_model="numpy")(function)
-    except Exception:  # a full disk, a damaged file, no place to write; what is wrong with the function is raised below
+    except Exception:  # a full disk, a damaged file, no place to write; a fault of the function is raised below
         return _in_memory(function, signature)
     finally:
         numba.config.CACHE_DIR = before
@@ -146,9 +146,9 @@ def _cached(function: Callable[..., Any]) -> Any:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let one process compile at a time: those that waited for it find on disk what it compiled."""
+    """Let one process compile at a time; waiting ones then load its code from disk."""
     with (folder / "lock").open("w") as lock:
-        with suppress(OSError):  # a file system that knows no locks
+        with suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -160,7 +160,7 @@ def _in_memory(function: Callable[..., Any], signature: tuple[Any, ...]) -> Any:
 
 
 def _numba_type(hint: Any) -> Any:
-    """Translate an annotation; KeyError where numba has no such type."""
+    """Translate an annotation; raise KeyError if numba has no such type."""
     from numba import types
 
     if hasattr(hint, "_fields"):
@@ -181,9 +181,9 @@ def _numba_type(hint: Any) -> Any:
 
 @cache
 def cache_folder() -> Path | None:
-    """Create the folder of this state's compiled code; None where nothing can be written there.
+    """Create the folder of this state's compiled code; return None if it is not writable.
 
-    Numba would then choose another folder, with code of other states in it.
+    numba would then choose another folder, with code of other states.
     """
     import numba
 
@@ -198,7 +198,7 @@ def cache_folder() -> Path | None:
 
 
 def _fingerprint() -> str:
-    """Digest the state of the sources, numba, Python and processor."""
+    """Hash the state of the sources, numba, Python and processor."""
     import llvmlite.binding
     import numba
 

@@ -1,6 +1,6 @@
-"""The interval criterion of one cell: which outputs a kernel that obeys its accumulation model may produce.
+"""The interval criterion of one cell: which outputs a kernel may produce under its accumulation model.
 
-What B1 ... B8 are, and the criterion in plain words, is in `poolproof.references.specification`, to which it is held.
+`poolproof.references.specification` explains B1 to B8, and has the criterion in plain words. Tests compare both.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from poolproof.references.kernels.sums import (
 )
 
 ZERO = 8
-"""Flag: zero is admissible besides the interval."""
+"""Flag: zero is admissible in addition to the interval."""
 
 
 class AccumulationParameters(NamedTuple):
     """The numbers of an accumulation model and its output format.
 
-    output, accumulator
-        The output's format, and the narrowest that a partial sum passes through.
-    narrows
-        Sums are rounded into the output's format at the end, once.
-    tiles, tile_roundoff
-        A sum has at most so many partial sums, zero for no limit, which were added with that unit roundoff.
-    flushes, cast_flushes, saturates
-        `AccumulationModel.flushes_subnormals`, ``cast_flushes`` and ``saturates``.
+    Attributes:
+        output: The output's format.
+        accumulator: The narrowest format of a partial sum.
+        narrows: Sums are rounded into the output's format once, at the end.
+        tiles: Most partial sums of a sum; 0 for no limit.
+        tile_roundoff: Unit roundoff of the additions within partial sums.
+        flushes, cast_flushes, saturates: `AccumulationModel.flushes_subnormals`, ``cast_flushes`` and ``saturates``.
     """
 
     output: FormatNumbers
@@ -52,10 +51,11 @@ class AccumulationParameters(NamedTuple):
 class Admissible(NamedTuple):
     """The admissible outputs of each cell; all arrays have shape (cells,).
 
-    Finite outputs lie in [``low``, ``high``] (nothing finite where low > high) and are multiples of
-    2**``lattice``. ``low`` and ``high`` may themselves be infinite. ``specials`` are flags of the values that are
-    admitted besides: `NAN`, `POSITIVE_INFINITY`, `NEGATIVE_INFINITY`, `ZERO`. ``limit`` is the magnitude to which a
-    saturating cast may clamp, exempt from the lattice (inf where there is none).
+    Attributes:
+        low, high: Bounds of finite outputs, which may be infinite. If low > high, no finite output is admissible.
+        lattice: Outputs are multiples of 2**lattice.
+        specials: Flags of further values: `NAN`, `POSITIVE_INFINITY`, `NEGATIVE_INFINITY`, `ZERO`.
+        limit: Magnitude to which a saturating cast may clamp, exempt from the lattice; infinite for other casts.
     """
 
     low: Floats
@@ -66,11 +66,11 @@ class Admissible(NamedTuple):
 
     @property
     def single_valued(self) -> Flags:
-        """Cells with exactly one admissible value (a zero's sign apart)."""
+        """Cells with exactly one admissible value, if the sign of zero is ignored."""
         return np.where(self.low > self.high, self.specials == NAN, (self.low == self.high) & (self.specials == 0))
 
     def accepts(self, outputs: Floats) -> Flags:
-        """Check which of ``outputs`` (the kernel's results as float64, shape (cells,)) are admissible."""
+        """Check which of ``outputs`` (float64, shape (cells,)) are admissible."""
         accepted = np.empty(outputs.size, np.bool_)
         accept_cells(self, argument(outputs, np.float64), accepted)
         return accepted
@@ -94,7 +94,7 @@ def accept_cells(bounds: Admissible, outputs: Floats, accepted: Flags) -> None:
 
 @helper
 def accepts(low: float, high: float, lattice: int, specials: int, limit: float, output: float) -> bool:
-    """Check whether an output lies within the interval and on the lattice (B8), or is one of the specials."""
+    """Check whether an output is within the interval and on the lattice (B8), or is one of the specials."""
     if math.isnan(output):
         return specials & NAN != 0
     if low <= output <= high and _is_on_lattice(output, lattice, limit):
@@ -123,13 +123,13 @@ def is_single_valued(low: float, high: float, specials: int) -> bool:
 
 @helper
 def limit_of(parameters: AccumulationParameters) -> float:
-    """Return the magnitude to which a saturating cast may clamp, exempt from the lattice; infinite for other casts."""
+    """Return the magnitude to which a saturating cast may clamp; infinite for other casts."""
     return parameters.output.max if parameters.saturates else math.inf
 
 
 @helper
 def admissible(cell: Cell, parameters: AccumulationParameters) -> tuple[float, float, int]:
-    """Return (low, high, specials); NaN and infinite terms decide before any arithmetic does."""
+    """Return (low, high, specials); NaN and infinite terms decide before any arithmetic."""
     if cell.k == 0:
         return 0.0, 0.0, ZERO if parameters.cast_flushes else 0
     error, threshold = summation_error(cell, parameters), parameters.accumulator.overflow_threshold
@@ -150,10 +150,10 @@ def admissible(cell: Cell, parameters: AccumulationParameters) -> tuple[float, f
 
 @helper
 def _of_special_terms(kinds: int, up: bool, down: bool) -> tuple[float, float, int]:
-    """Return the bounds of a sum with terms that are not finite.
+    """Return the bounds of a sum with NaN or infinite terms.
 
-    A NaN, or infinities of both signs, give NaN. Infinities of one sign give that infinity, or NaN where the finite
-    terms could have overflowed to the other one first.
+    NaN, or infinities of both signs, give NaN. Infinities of one sign give that infinity. They also give NaN if the
+    finite terms could have overflowed to the other one first.
     """
     if kinds & NAN or kinds == BOTH_INFINITIES:
         return math.inf, -math.inf, NAN
@@ -164,7 +164,7 @@ def _of_special_terms(kinds: int, up: bool, down: bool) -> tuple[float, float, i
 
 @helper
 def _interval(cell: Cell, error: float, parameters: AccumulationParameters) -> tuple[float, float]:
-    """Bound the result of finite terms: one value where S is rounded once in every order and model (B7)."""
+    """Bound the result of finite terms: one value if S is rounded once in every order and model (B7)."""
     total, residue = cell.sum, cell.residue
     if _is_rounded_once(cell.k, cell.lattice, parameters):
         only = rounded(total, residue, parameters.output)
@@ -180,7 +180,7 @@ def _interval(cell: Cell, error: float, parameters: AccumulationParameters) -> t
 
 @helper
 def _is_rounded_once(k: int, lattice: int, parameters: AccumulationParameters) -> bool:
-    """Check for at most two terms, none of which, nor their sum, may be flushed."""
+    """Check for at most two terms, and that neither they nor their sum may be flushed."""
     if parameters.flushes:
         return k == 0 or (k <= 2 and lattice >= parameters.accumulator.min_exponent)
     return k <= 2
@@ -212,7 +212,7 @@ def _growth(k: int, parameters: AccumulationParameters) -> float:
 
 @helper
 def _subset_sum_bound(magnitude: float, total: float, growth: float) -> float:
-    """Return the lesser of B1 and B5 for an error growth, B1 where B5 does not close."""
+    """Return the smaller of B1 and B5 for an error growth; B1 if B5 does not close."""
     largest = binade(magnitude + growth * binade(magnitude))
     subset, simple = growth * largest, growth * total
     return min(subset, simple) if magnitude + subset < 2.0 * largest else simple

@@ -1,11 +1,11 @@
 """Forward maxima of planes, window by window and cell by cell, and the judgement of maxima and indices.
 
-The family's rule is torch's and the operator library's: visiting a window's cells in row-major order, a value replaces
-the running maximum when it is greater *or* NaN. So the first maximum wins a tie, the last NaN wins over everything, and
-a window of nothing but -inf keeps its first cell. `ForwardParameters` describe what other implementations do instead.
-Indices are flat over the unpadded plane; a window without a cell has the index -1.
+The family's rule is that of torch and the operator library. A window's cells are visited in row-major order. A value
+replaces the running maximum if it is greater *or* NaN. So the first maximum wins a tie, the last NaN wins over
+everything, and a window of only -inf keeps its first cell. `ForwardParameters` describe other rules. Indices are flat
+over the unpadded plane. A window without a cell has the index -1.
 
-A plane has three axes, depth, height and width; that of a 2-D pool has one cell and one window in depth.
+A plane has three axes: depth, height and width. A 2-D pool has one cell and one window in depth.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ class Spans(NamedTuple):
 class ForwardParameters(NamedTuple):
     """The numbers of a `ForwardRule`.
 
-    ``nothing`` is the initial running maximum, ``nowhere`` its index. ``keeps_cell``: that is the first cell instead.
-    ``empty`` is the maximum of a window without a cell. Magnitudes below ``normal`` compare as zero.
+    Attributes:
+        nothing: The initial running maximum.
+        nowhere: Its index, unless ``keeps_cell``.
+        empty: Maximum of a window without a cell.
+        keeps_cell: The initial index is the window's first cell.
+        normal: Smaller magnitudes compare as zero.
     """
 
     ties: int
@@ -44,9 +48,8 @@ class ForwardParameters(NamedTuple):
 
 
 FIRST, LAST, ANY, LEADING, YIELDING, IGNORED = range(6)
-"""Which of several equal values, or NaN, is taken. ``LEADING``: a NaN only as the first cell. ``YIELDING``: a NaN gives
-way to whatever comes next.
-"""
+"""Which of several equal values, or of NaN, wins. ``LEADING``: NaN wins only as the first cell. ``YIELDING``: the next
+value replaces NaN."""
 
 
 class Span(NamedTuple):
@@ -69,15 +72,15 @@ class Window(NamedTuple):
 
 
 WRONG_MAXIMUM, WRONG_INDEX, POINTS_ELSEWHERE = 1, 2, 4
-"""Flags of one window: out is not its maximum; the index is not that of the rule; the index lies outside the window, or
-on another value than out."""
+"""Flags of a window: a wrong maximum, an index that the rule does not give, and an index outside the window or of a
+value other than the output."""
 
 
 @compiled
 def find_maxima(
     cells: Floats, depth: Spans, height: Spans, width: Spans, rule: ForwardParameters, indices: Ints
 ) -> None:
-    """Fill the index of every window of consecutive planes; the first where the rule takes any."""
+    """Fill the index of every window of consecutive planes; the first one if the rule allows any."""
     plane_size = depth.size * height.size * width.size
     number = 0
     for plane in range(len(cells) // max(plane_size, 1)):
@@ -126,19 +129,19 @@ def window_at(start: int, depth: Spans, height: Spans, width: Spans, d: int, h: 
 
 @helper
 def flags_of(cells: Floats, window: Window, rule: ForwardParameters, output: float, index: int) -> int:
-    found = index_of_maximum(cells, window, rule)
-    maximum = maximum_at(cells, window.start, found, rule) if has_cells(window) else rule.empty
+    right = index_of_maximum(cells, window, rule)
+    maximum = maximum_at(cells, window.start, right, rule) if has_cells(window) else rule.empty
     flags = 0 if is_as_great(output, maximum, rule) else WRONG_MAXIMUM
-    inside = found >= 0 if index == found else is_visited(index, window)
-    expected = rule.nowhere if found < 0 and has_cells(window) else found
+    inside = right >= 0 if index == right else is_visited(index, window)
+    expected = rule.nowhere if right < 0 and has_cells(window) else right
     if index != expected and (
-        not inside or found < 0 or not is_equally_valid(cells[window.start + index], maximum, rule)
+        not inside or right < 0 or not is_equally_valid(cells[window.start + index], maximum, rule)
     ):
         flags |= WRONG_INDEX
     if inside:
         points = is_as_great(output, cells[window.start + index], rule)
     else:
-        points = index == found and not has_cells(window)
+        points = index == right and not has_cells(window)
     return flags if points else flags | POINTS_ELSEWHERE
 
 
@@ -169,7 +172,7 @@ def has_cells(window: Window) -> bool:
 
 @helper
 def maximum_at(cells: Floats, start: int, index: int, rule: ForwardParameters) -> float:
-    """Return the maximum of a window of that index; an ignored NaN never replaced -inf."""
+    """Return the value at a window's ``index``; -inf for NaN if the rule ignores NaN."""
     if index < 0:
         return rule.nothing
     value = cells[start + index]
@@ -178,7 +181,7 @@ def maximum_at(cells: Floats, start: int, index: int, rule: ForwardParameters) -
 
 @helper
 def replaces(value: float, maximum: float, is_first: bool, rule: ForwardParameters) -> bool:
-    """Check whether a value replaces the running maximum; ``is_first``: it is in the window's first cell."""
+    """Check whether a value replaces the running maximum; ``is_first``: the value is in the window's first cell."""
     if value <= maximum:
         return rule.ties == LAST and is_as_great(value, maximum, rule)
     if value > maximum:
@@ -192,14 +195,14 @@ def replaces(value: float, maximum: float, is_first: bool, rule: ForwardParamete
 
 @helper
 def is_equally_valid(value: float, maximum: float, rule: ForwardParameters) -> bool:
-    """Check whether the rule may take this cell of the window in place of the maximum's."""
+    """Check whether the rule may also take this cell of the window as its maximum."""
     any_of_them = rule.nans == ANY if maximum != maximum else rule.ties == ANY
     return any_of_them and is_as_great(value, maximum, rule)
 
 
 @helper
 def is_as_great(first: float, second: float, rule: ForwardParameters) -> bool:
-    """Check whether the rule takes two values as equal."""
+    """Check whether the rule treats two values as equal."""
     both_zero = abs(first) < rule.normal and abs(second) < rule.normal
     return both_zero or is_same(first, second)
 
@@ -221,5 +224,5 @@ def is_within(coordinate: int, span: Span) -> bool:
 
 @helper
 def is_same(first: float, second: float) -> bool:
-    """Compare two results; NaN payloads and signs of zero do not count."""
+    """Compare two results; ignore NaN payloads and signs of zero."""
     return first == second or (first != first and second != second)

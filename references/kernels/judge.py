@@ -31,31 +31,26 @@ from poolproof.references.kernels.sums import (
 
 
 class CellTally(NamedTuple):
-    """Counts of cells, and extremes and sums over them.
+    """Counts of cells, with extremes and sums over them.
 
-    cells, reached, finite
-        All cells; those that a gradient reaches; those whose output and rounded exact sum are both finite.
-    rejected_reached, rejected_unreached
-        Cells whose output is not admissible.
-    single_valued, bit_exact
-        Cells with one admissible value; whose output is the exact sum rounded once.
-    special, inexact_sums
-        Cells that a NaN or an infinity reaches; whose exact sum is not a number of the format.
-    inexact
-        Cells whose finite output is not the exact sum, which is not zero.
-    planes_off
-        Planes, or parts of one, whose outputs do not sum to the gradients sent there; has a meaning where all these
-        sums are exact.
-    least_lattice
-        The least q of `ExactSums`; `NO_LATTICE` where no finite term is unlike zero.
-    max_absolute, sum_absolute, max_relative, sum_relative, max_ulp
-        Errors of finite outputs: to the exact sum, relative to the rounded one, in ulps of the exact one.
-    sum_outward
-        The errors of the ``inexact`` in ulps, away from zero positive.
-    least_margin
-        The least unused share of the admissible deviation, where that is more than one ulp; infinite without any.
-    greatest, total
-        Greatest and sum of P + N of `ExactSums`.
+    Attributes:
+        reached: Cells with at least one gradient.
+        rejected_reached, rejected_unreached: Cells with an inadmissible output.
+        single_valued: Cells with one admissible value.
+        special: Cells with a NaN or infinite gradient.
+        inexact_sums: Cells with an exact sum that is no number of the format.
+        bit_exact: Cells with the exact sum, rounded once, as output.
+        finite: Cells with a finite output and a finite rounded exact sum.
+        inexact: Cells with a finite output that differs from the exact sum, which is not zero.
+        planes_off: Planes, or parts of one, with a sum of outputs that differs from the sum of gradients sent there. It
+            has a meaning only if all these sums are exact.
+        least_lattice: The least q of `ExactSums`; `NO_LATTICE` if all finite terms are zero.
+        max_absolute, sum_absolute: Errors of finite outputs, to the exact sum.
+        max_relative, sum_relative: The same relative to the rounded exact sum.
+        max_ulp: The same in ulps of the exact sum.
+        sum_outward: Errors of the ``inexact``, in ulps, positive away from zero.
+        least_margin: Least unused share of an admissible deviation of more than one ulp; infinite if there is none.
+        greatest, total: Greatest and sum of P + N of `ExactSums`.
     """
 
     cells: int
@@ -88,17 +83,16 @@ class CellTally(NamedTuple):
 NOTHING = CellTally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NO_LATTICE, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, 0.0, 0.0)
 
 MOST_CLASSES = 64
-"""Classes ceil(log2 k) of an int64 k."""
+"""Number of classes ceil(log2 k) of an int64 k."""
 
 
 class Classes(NamedTuple):
     """Counts and extremes of classes of cells.
 
-    ulps
-        Finite outputs by error: none, up to each edge of `ULP_EDGES`, and above.
-    k_cells, k_error, k_bound
-        For each class ceil(log2 k) of finite, reached cells: their number, greatest error and greatest admissible
-        error, in ulps of max(P, N).
+    Attributes:
+        ulps: Finite outputs by error: none, up to each of `ULP_EDGES`, above.
+        k_cells: Finite, reached cells of each class ceil(log2 k).
+        k_error, k_bound: Their greatest error and greatest admissible error, in ulps of max(P, N).
     """
 
     ulps: Ints
@@ -124,9 +118,9 @@ def judge_planes(
 ) -> tuple[float, ...]:
     """Judge the ``outputs`` of consecutive planes of ``size`` cells; return their tally.
 
-    ``cells``, counted from the first output, and ``terms`` are of the windows of the planes, in order; a term with
-    a negative cell is dropped. Any output in ``open_cells`` is right; empty where there are none. ``guard`` is added to
-    the denominator of relative errors. ``classes`` are updated.
+    ``cells`` and ``terms`` belong to the windows of the planes, in order. ``cells`` count from the first output; a term
+    with a negative cell is dropped. Any output in ``open_cells`` is right; an empty array stands for none. ``guard`` is
+    added to the denominator of relative errors. ``classes`` are updated.
     """
     sums, tally = empty_sums(size), NOTHING
     planes = outputs.size // size
@@ -136,8 +130,8 @@ def judge_planes(
         own, plane_of_outputs = terms[first : first + windows], outputs[start : start + size]
         gather(cells[first : first + windows] - start, own, sums)
         open_here = open_cells[start : start + size]
-        found = _judge_cells(plane_of_outputs, open_here, parameters, guard, sums, own.sum(), classes)
-        tally = merged(tally, found)
+        tallied = _judge_cells(plane_of_outputs, open_here, parameters, guard, sums, own.sum(), classes)
+        tally = merged(tally, tallied)
     return tally[:]
 
 
@@ -180,7 +174,7 @@ def _judge_cells(
 ) -> CellTally:
     """Check every cell against its admissible outputs, and measure its error.
 
-    Cells that nothing reaches and that are zero are only counted. ``sent`` is the sum of the plane's gradients.
+    Cells without a gradient and with a zero output are only counted. ``sent`` is the sum of the plane's gradients.
     """
     idle, tally = 0, NOTHING
     for i in range(outputs.size):
@@ -247,7 +241,7 @@ def _classify(
 ) -> float:
     """Count a finite, reached cell by ceil(log2 k); return the unused share of its admissible deviation.
 
-    That is infinite where the deviation is not more than one ulp.
+    The share is infinite if the deviation is at most one ulp.
     """
     number = 0 if cell.k == 1 else exponent_of(float(cell.k - 1)) + 1
     classes.k_cells[number] += 1

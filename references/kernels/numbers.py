@@ -10,11 +10,11 @@ import numpy as np
 from poolproof.references.kernels.compiled import helper
 
 NO_LATTICE = np.iinfo(np.int32).max // 2
-"""The lattice exponent of a sum without a term that is finite and not zero."""
+"""The lattice exponent of a sum of zeros, or without a finite term."""
 
 
 class FormatNumbers(NamedTuple):
-    """The numbers of a format, as `poolproof.references.formats.FloatFormat` has them."""
+    """The numbers of a `poolproof.references.formats.FloatFormat`."""
 
     precision: int
     min_exponent: int
@@ -51,14 +51,14 @@ def power(exponent: int) -> float:
 
 @helper
 def exponent_of(x: float) -> int:
-    """Return floor(log2 |x|) of a finite number that is not zero."""
+    """Return floor(log2 |x|) of a finite, non-zero number."""
     stored = (_bits(x) >> _FRACTION_BITS) & _EXPONENTS
     return stored - _BIAS if stored else math.frexp(x)[1] - 1
 
 
 @helper
 def lowest_bit(x: float) -> int:
-    """Return the exponent of the lowest set bit of a finite number that is not zero (1.5 -> -1, 8 -> 3)."""
+    """Return the exponent of the lowest set bit of a finite, non-zero number (1.5 -> -1, 8 -> 3)."""
     bits = _bits(x)
     stored, fraction = (bits >> _FRACTION_BITS) & _EXPONENTS, bits & _FRACTIONS
     if fraction == 0:
@@ -94,9 +94,9 @@ def rounded(x: float, residue: float, fmt: FormatNumbers) -> float:
 
 @helper
 def _to_odd(x: float, residue: float) -> float:
-    """Make the last bit of ``x`` sticky: odd wherever a residue is left.
+    """Make the last bit of ``x`` sticky: odd if a residue is left.
 
-    Rounding that to a format of at most 51 bits equals rounding the exact sum (Boldo and Melquiond, 2008).
+    Rounding the result to a format of at most 51 bits equals rounding the exact sum (Boldo and Melquiond, 2008).
     """
     if _bits(x) & 1:
         return x

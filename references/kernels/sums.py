@@ -1,6 +1,6 @@
 """Exact sums: all facts about the terms of each cell that the criterion needs.
 
-Sums are exact for any data that float64 holds; no rounding of ours enters a verdict.
+Sums are exact for any float64 data, so no rounding of poolproof's own enters a verdict.
 """
 
 from __future__ import annotations
@@ -14,29 +14,25 @@ from poolproof.references.kernels.compiled import Bytes, Floats, Ints, SmallInts
 from poolproof.references.kernels.numbers import NO_LATTICE, lowest_bit, power
 
 POSITIVE_INFINITY, NEGATIVE_INFINITY, NAN = 1, 2, 4
-"""Flags of terms that are not finite, and of outputs that are admissible besides an interval."""
+"""Flags of terms that are not finite, and of admissible outputs outside an interval."""
 
 BOTH_INFINITIES = POSITIVE_INFINITY | NEGATIVE_INFINITY
 
 LIMIT = 2.0**960
-"""Sums of finite terms stay below it, so that every bound on them fits into float64."""
+"""Upper bound of sums of finite terms, so that float64 holds every bound on them."""
 
 
 class ExactSums(NamedTuple):
-    """Facts about the terms that land in each cell; arrays have shape (cells,).
+    """Facts about the terms of each cell; arrays have shape (cells,).
 
-    k
-        How many terms land here, whatever their value.
-    sum, residue
-        The finite terms' exact sum S: ``sum`` is S rounded to float64, ``residue`` is S - ``sum`` rounded likewise
-        (so it is zero only where ``sum`` is S).
-    positive, negative
-        P = sum of max(g, 0) and N = sum of max(-g, 0) over finite terms, rounded up where float64 is too short.
-    lattice
-        q, the exponent of the largest power of two that divides all finite non-zero terms, and so every sum of
-        them in any order and precision; `NO_LATTICE` where there is none.
-    kinds
-        `NAN`, `POSITIVE_INFINITY` and `NEGATIVE_INFINITY` where a term of that kind lands.
+    Attributes:
+        k: Number of terms, of any value.
+        sum: The finite terms' exact sum S, rounded to float64.
+        residue: S - ``sum``, rounded likewise; zero only if ``sum`` is S.
+        positive, negative: P = sum of max(g, 0) and N = sum of max(-g, 0) over finite terms, rounded up if need be.
+        lattice: q of the largest 2**q that divides all finite non-zero terms, and therefore every sum of them in any
+            order and precision; `NO_LATTICE` if there is none.
+        kinds: `NAN`, `POSITIVE_INFINITY` and `NEGATIVE_INFINITY`, if there is such a term.
     """
 
     k: Ints
@@ -49,7 +45,7 @@ class ExactSums(NamedTuple):
 
     @property
     def exact(self) -> Floats:
-        """The sums to float64's precision, NaN or infinite where the terms demand it."""
+        """The sums as float64; NaN or infinite if the terms require it."""
         if not self.kinds.any():
             return self.sum
         exact = np.where(self.kinds == POSITIVE_INFINITY, np.inf, self.sum)
@@ -92,14 +88,14 @@ def sum_plane(cells: Ints, terms: Floats, sums: ExactSums) -> None:
 def gather(cells: Ints, terms: Floats, sums: ExactSums) -> None:
     """Fill the facts of a plane from ``terms`` and their ``cells``.
 
-    A term with a negative cell is dropped. IndexError for a cell behind the plane; OverflowError where the finite terms
-    of a cell reach `LIMIT`.
+    A term with a negative cell is dropped. A cell beyond the plane raises IndexError; finite terms of a cell that reach
+    `LIMIT` raise OverflowError.
     """
     _clear(sums)
     for i in range(cells.size):
         cell, term = cells[i], terms[i]
         if cell >= sums.k.size:
-            raise IndexError("a cell lies behind its plane")
+            raise IndexError("a cell is beyond its plane")
         if cell < 0:
             continue
         sums.k[cell] += 1
@@ -134,9 +130,9 @@ def _special_kind(term: float) -> int:
 
 @helper
 def _sums_are_exact(sums: ExactSums) -> bool:
-    """Check whether all partial sums, which lie in [-N, P] on the lattice, fit into float64's 53 bits.
+    """Check whether all partial sums fit into float64's 53 bits: they are in [-N, P] and on the lattice.
 
-    Where P or N reach further, turn them into upper bounds.
+    If P or N do not fit, turn them into upper bounds.
     """
     exact = True
     for cell in range(sums.k.size):
@@ -156,7 +152,7 @@ def _sums_are_exact(sums: ExactSums) -> bool:
 
 @helper
 def _sum_exactly(cells: Ints, terms: Floats, sums: ExactSums) -> None:
-    """Sum the cells whose plain sums may have been rounded again, exactly, with their residues."""
+    """Sum cells with possibly rounded sums again, exactly and with residues."""
     ends = np.zeros(sums.k.size, np.int64)
     total, most = 0, 0
     for cell in range(sums.k.size):
@@ -186,7 +182,7 @@ def _is_too_wide(sums: ExactSums, cell: int) -> bool:
 
 @helper
 def _exact_sum(terms: Floats, begin: int, end: int, components: Floats) -> tuple[float, float]:
-    """Return (S rounded to float64, S - that, rounded) of terms ``begin`` up to ``end``; ``components`` is scratch."""
+    """Return (S rounded to float64, the rest rounded) of terms ``begin`` up to ``end``; ``components`` is scratch."""
     number = 0
     for i in range(begin, end):
         number = _add(components, number, terms[i])
@@ -197,9 +193,9 @@ def _exact_sum(terms: Floats, begin: int, end: int, components: Floats) -> tuple
 
 @helper
 def _add(components: Floats, number: int, term: float) -> int:
-    """Add ``term`` to a sum of ``number`` non-overlapping components, the least first; return their new number.
+    """Add ``term`` to a sum of ``number`` non-overlapping components, smallest first; return their new number.
 
-    Every addition is split into its rounded result and its error, so that nothing is lost (Shewchuk 1997).
+    Each addition yields its rounded result and its error, so nothing is lost (Shewchuk 1997).
     """
     used = 0
     for i in range(number):
@@ -219,7 +215,7 @@ def _add(components: Floats, number: int, term: float) -> int:
 
 @helper
 def _nearest(components: Floats, number: int) -> float:
-    """Round the sum of non-overlapping components, the least first, to nearest even."""
+    """Round the sum of non-overlapping components, smallest first, to nearest even."""
     if number == 0:
         return 0.0
     total, error, left = components[number - 1], 0.0, number - 1
@@ -228,7 +224,7 @@ def _nearest(components: Floats, number: int) -> float:
         before, total = total, total + components[left]
         error = components[left] - (total - before)
     if left > 0 and (error > 0.0) == (components[left - 1] > 0.0):
-        # What is left lies beyond half a unit: where the error is just that, the tie went to the wrong side.
+        # The rest may decide a tie: if the error is exactly half a unit, the tie went to the wrong side.
         beyond = total + 2.0 * error
         if beyond - total == 2.0 * error:
             return beyond

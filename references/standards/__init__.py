@@ -1,7 +1,7 @@
-"""Acceptance standards of others, which a contract may name.
+"""Acceptance standards of other projects, which a contract may name.
 
-Each is a small policy with its thresholds per dtype as data and its source; docs/reference/checks.md says who applies
-it to this family. None decides a verdict: `poolproof.references.criterion` does.
+Each is a small rule with its source and its thresholds per dtype as data. docs/reference/checks.md says who applies it
+to this family. None decides a verdict: `poolproof.references.criterion` does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ __all__ = ["STANDARDS", "Standard", "judge_all", "judge_together", "share_close"
 STANDARDS: dict[str, Standard] = {
     standard.name: standard for family in (ECOSYSTEM, COMMERCIAL, TTK, MSPROBE) for standard in family
 }
-"""Every policy by its name."""
 
 
 def judge_all(parts: Iterable[Deviations]) -> dict[str, bool | None]:
-    """Return whether each standard passes the tensor of these parts; None where it does not apply."""
+    """Return whether each standard passes the tensor of these parts; None if it does not apply."""
     return dict(zip(STANDARDS, judge_together([*STANDARDS.values()], parts), strict=True))

@@ -1,6 +1,6 @@
 """Standards: a name, a source, and one rule on `Deviations`.
 
-A standard never decides the suite's verdict; its answer stands beside the interval's.
+A standard never decides the suite's verdict. Reports show its answer beside the verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from poolproof.references.deviations import Bool, Deviations
 from poolproof.references.formats import Float64, FloatFormat
 
 Thresholds = Mapping[str, float]
-"""A threshold per dtype, including the texts' dtypes that no operator of the family has (HiF32, the 8-bit ones)."""
+"""Dtype -> threshold, including the texts' dtypes that no operator of the family has (HiF32, the 8-bit ones)."""
 
 _DTYPES = ("float16", "bfloat16", "float32", "hifloat32", "float8_e4m3", "float8_e5m2")
 
@@ -28,9 +28,9 @@ def by_dtype(*values: float) -> Thresholds:
 
 
 class Figures(dict[str, Any]):
-    """What a rule counts of some cells, by name: numbers, `Largest` and figures in figures.
+    """What a rule counts over some cells, by name: numbers, `Largest` and nested figures.
 
-    ``+`` adds those of other cells, ``*`` makes them those of so many like cells.
+    ``+`` adds the figures of further cells, ``*`` repeats the same cells.
     """
 
     def __add__(self, later: Figures) -> Figures:
@@ -42,7 +42,7 @@ class Figures(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest of some values, NaN if one is, and a number that stands beside the first of the largest."""
+    """The largest of some values, NaN if one is, and the number that belongs to its first occurrence."""
 
     value: float = 0.0
     beside: float = nan
@@ -57,10 +57,12 @@ class Largest:
 
 @dataclass(frozen=True, kw_only=True)
 class Standard(ABC):
-    """One rule, named, on figures that are counted a part of the tensor at a time, in the memory of that part.
+    """One named rule on figures, which are counted one part of the tensor at a time.
 
-    ``name`` is unique, in lower case, with its edition; ``source`` says where its thresholds and its formula were
-    read; ``note`` names an ambiguity or a hole for whoever meets it in a contract.
+    Attributes:
+        name: Unique, in lower case, with the edition.
+        source: Where the thresholds and the formula were read.
+        note: An ambiguity or a gap, for readers who meet the standard in a contract.
     """
 
     name: str
@@ -69,21 +71,21 @@ class Standard(ABC):
 
     @abstractmethod
     def count(self, part: Deviations) -> Figures | None:
-        """Count what the rule looks at; None where it does not apply, which no part decides differently."""
+        """Count what the rule needs; return None if it does not apply, alike for all parts of a tensor."""
 
     @abstractmethod
     def passes(self, figures: Figures, fmt: FloatFormat) -> bool | None:
-        """Judge the figures of a whole tensor of that format; None where they leave the rule without an answer."""
+        """Judge the figures of a whole tensor of that format; return None if they give no answer."""
 
     def judge(self, deviations: Deviations) -> bool | None:
-        """Judge one output tensor; None where the rule does not apply. An empty tensor passes every rule."""
+        """Judge one output tensor; return None if the rule does not apply. An empty tensor passes every rule."""
         return judge_together([self], deviations.parts())[0]
 
 
 def judge_together(standards: Sequence[Standard], parts: Iterable[Deviations]) -> list[bool | None]:
-    """Judge one output tensor by several rules, in one pass over its parts, of which an empty tensor has one.
+    """Judge one output tensor by several rules, in one pass over its parts; an empty tensor has one part.
 
-    Idle cells, most of a usual tensor, are counted as so many times one of them.
+    Most cells of a usual tensor are idle. They are counted as multiples of one idle cell.
     """
     totals: dict[str, Figures] = {}
 
@@ -104,7 +106,7 @@ def judge_together(standards: Sequence[Standard], parts: Iterable[Deviations]) -
 
 
 def agree(errors: Float64, within: Bool) -> Bool:
-    """Accept elements without an error, or with a finite one ``within`` tolerance: an infinite one admits nothing."""
+    """Accept elements without an error, or with a finite error ``within`` tolerance."""
     return (errors == 0.0) | (within & np.isfinite(errors))
 
 
@@ -113,7 +115,7 @@ def count_true(mask: Bool) -> int:
 
 
 def share(count: int, among: int) -> float:
-    """Return a count relative to another; zero of nothing."""
+    """Return ``count / among``, or 0 if ``among`` is 0."""
     return count / among if among else 0.0
 
 

@@ -1,7 +1,7 @@
-"""The commercial precision standard of the Ascend world: errors as ratios to those of a third party's result.
+"""The commercial precision standard for Ascend: errors as ratios to those of a third party's result.
 
-Both results are compared with the same golden values. Above a small-value threshold three error figures are divided
-by the third party's; below it, errors are counted. The levels L0, L1 and L2 differ in the ratios allowed.
+Both results are compared with the same golden values. Above a small-value threshold, three error figures are divided by
+the third party's; below it, errors are counted. The levels L0, L1 and L2 allow different ratios.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from poolproof.references.standards.base import (
 )
 from poolproof.references.standards.ecosystem import RELATIVE_GUARD
 
-# Commercial standard, table of small values: |golden| below which a value is small.
+# |golden| below which a value is small (commercial standard, table of small values).
 SMALL_VALUE: Thresholds = by_dtype(2.0**-11, 2.0**-8, 2.0**-14, 2.0**-12, 2.0**-4, 2.0**-3)
-# Same table: the error a small value may have before it is counted.
+# Error of a small value above which it counts as wrong (same table).
 SMALL_VALUE_ERROR: Thresholds = by_dtype(2.0**-16, 2.0**-16, 2.0**-30, 2.0**-28, 2.0**-6, 2.0**-5)
 
 SMALL_COUNT_RATIO = 2.0
-"""Most errors among small values, relative to the third party's or to one (same text, criterion for small values)."""
+"""Most wrong small values, as a multiple of the third party's, or of 1 if it has none (same text, small values)."""
 
 RATIO_GUARD = 1e-7
 """Added to the third party's figure before dividing by it (same text, definition of the ratio)."""
@@ -40,14 +40,14 @@ RATIO_GUARD = 1e-7
 
 @dataclass(frozen=True, kw_only=True)
 class Ratios(Standard):
-    """MARE, MERE and RMSE of the output within multiples of a second result's, and few errors among small values."""
+    """MARE, MERE and RMSE within multiples of a second result's, and few wrong small values."""
 
     limits: Mapping[str, float]
 
     def count(self, part: Deviations) -> Figures | None:
         if part.second is None or part.fmt.name not in SMALL_VALUE:
             return None
-        counted: Figures = part.once(Ratios, lambda: _count(part))  # the levels differ in their limits alone
+        counted: Figures = part.once(Ratios, lambda: _count(part))  # the levels differ only in their limits
         return counted
 
     def passes(self, figures: Figures, _: FloatFormat) -> bool | None:
@@ -61,9 +61,10 @@ class Ratios(Standard):
 
 
 def _count(part: Deviations) -> Figures:
-    """Count errors of both results, and outputs that should be NaN or infinite: wrong ones, and such as are unclear.
+    """Count errors of both results, and special outputs that are wrong or unclear.
 
-    A person is to look at what is unclear: the second result is not the golden value there, and neither is the output.
+    An output is unclear where the golden value is NaN or infinite and neither result equals it. A person must look at
+    it.
     """
     second, name = part.second, part.fmt.name
     assert second is not None
@@ -104,7 +105,7 @@ COMMERCIAL: tuple[Standard, ...] = tuple(
     Ratios(
         name=f"commercial-{name}",
         source="commercial standard, tables of ratios and of small values",
-        limits={"mare_ratio": mare, "mere_ratio": others, "rmse_ratio": others},
+        limits={"mare_ratio": mare, "mere_ratio": mean, "rmse_ratio": mean},
     )
-    for name, mare, others in (("l0", 10.0, 2.0), ("l1", 5.0, 1.5), ("l2", 2.0, 1.2))
+    for name, mare, mean in (("l0", 10.0, 2.0), ("l1", 5.0, 1.5), ("l2", 2.0, 1.2))
 )

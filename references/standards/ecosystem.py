@@ -1,8 +1,7 @@
 """The open precision standard of the Ascend operator ecosystem, and ATK's copy of an earlier edition.
 
 ATK judges mean and largest relative error (MERE, MARE), as the edition of April 2026 did. The edition of September has
-a mixed tolerance with a share of free misses and a limit for the worst. Both compare with a golden result of higher
-precision.
+a mixed tolerance, a share of free misses and a limit for the worst. Both compare with a more precise golden result.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ RELATIVE_GUARD = 1e-7
 """Added to |golden| before dividing by it (ecosystem standard, April 2026 text, definitions of MERE and MARE)."""
 
 MARE_FACTOR = 10.0
-"""The largest relative error may be ten times the mean one's threshold (same text, pass criterion)."""
+"""MARE may be ten times the threshold of MERE (same text, pass criterion)."""
 
 REQUIRED_SHARE = 0.99
-"""Elements that must meet the mixed tolerance (September 2026 text, table of thresholds)."""
+"""Share of elements that must meet the mixed tolerance (September 2026 text, table of thresholds)."""
 
 ULP_MULTIPLE = 32
-"""The multiple of "or 32 ULP" (same text, row of the absolute limit)."""
+"""The 32 of "or 32 ULP" (same text, row of the absolute limit)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeErrors(Standard):
-    """MERE < threshold and MARE < 10 threshold, MERE and MARE being mean and largest |a - g| / (|g| + 1e-7).
+    """MERE < threshold and MARE < 10 threshold: the mean and largest |a - g| / (|g| + 1e-7).
 
-    A case with a golden value that is not finite passes without comparison.
+    A golden value that is not finite passes the whole case without comparison.
     """
 
     thresholds: Thresholds
@@ -66,10 +65,10 @@ class RelativeErrors(Standard):
 
 @dataclass(frozen=True, kw_only=True)
 class MixedTolerance(Standard):
-    """At least 99 % of the elements within a tolerance, absolute plus relative, and none farther off than a limit.
+    """At least 99 % of the elements within an absolute plus relative tolerance, and none beyond a limit.
 
-    The limit is the greater of ``floor`` and 32 ulp of the golden value at the place of the largest difference. An
-    element is right if both are NaN or the same infinity, and counts as one wrong element otherwise.
+    The limit is ``floor``, or 32 ulp of the golden value at the largest difference if that is more. Two NaN, or two
+    equal infinities, agree. Other elements that are not finite count as one wrong element each.
     """
 
     tolerance: Thresholds
@@ -80,7 +79,7 @@ class MixedTolerance(Standard):
             return None
         golden, errors, tolerance = part.golden, part.golden_error, self.tolerance[part.fmt.name]
         if np.isinf(part.outputs).any():
-            golden = np.where(np.isinf(part.outputs), part.rounded, golden)  # overflow of both
+            golden = np.where(np.isinf(part.outputs), part.rounded, golden)  # both overflow
             errors = element_errors(part.outputs, golden)
         with np.errstate(invalid="ignore"):
             within = errors <= tolerance + tolerance * np.abs(golden)

@@ -1,7 +1,7 @@
 """The verdicts of msprobe's API accuracy checker on this family's gradients.
 
-Everything is read in the package mindstudio-probe 26.2.0, the list of binary consistency in 8.3.3.
-`studies/msprobe_verdicts.py` holds these rules against the package. Golden values are a CPU result one precision up.
+Source: the package mindstudio-probe 26.2.0; for the list of binary consistency, 8.3.3. `studies/msprobe_verdicts.py`
+compares these rules with the package. Golden values are a CPU result one precision up.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from poolproof.references.standards.base import (
     squares,
 )
 
-# API accuracy checker, configuration of the standards: |golden| up to which a value is small.
+# |golden| up to which a value is small (API accuracy checker, configuration of the standards).
 SMALL_VALUE: Thresholds = {"float16": 2.0**-10, "bfloat16": 2.0**-10, "float32": 2.0**-20}
-# Added to |golden| before dividing: the machine epsilon of the golden values' dtype, a number of its own for bfloat16.
+# Added to |golden| before dividing: the machine epsilon of the golden values' dtype; bfloat16 has a number of its own.
 EPSILON: Thresholds = {"float16": 2.0**-23, "bfloat16": 2.0**-8, "float32": 2.0**-52}
 
-# Benchmark method: error a small value may have, in the code; the document says 2**-16 where the code says 1e-16.
+# Benchmark method: error above which a small value is wrong. The code says 1e-16, the document 2**-16.
 BENCHMARK_ATOL: Thresholds = {"float16": 1e-16, "bfloat16": 1e-16, "float32": 2.0**-30}
-# Benchmark method: least figure of the second device that a ratio is taken to.
+# Benchmark method: least divisor of a ratio to the second device's figure.
 BENCHMARK_LEAST: Thresholds = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-14}
-# Benchmark method: largest ratios by level. A list of APIs has the levels L1 and L2, and no pool is in it.
-# Error balance has a limit of 2 too, but is not in the verdict.
+# Benchmark method: largest ratios by level. Only APIs of a list have the levels L1 and L2, and no pool is in it. The
+# verdict ignores the limit of 2 for error balance.
 BENCHMARK_RATIOS = {
     "L0": {"small_ratio": 2.0, "rmse_ratio": 2.0, "max_rel_ratio": 10.0, "mean_rel_ratio": 2.0},
     "L1": {"small_ratio": 2.0, "rmse_ratio": 1.5, "max_rel_ratio": 5.0, "mean_rel_ratio": 1.5},
     "L2": {"small_ratio": 2.0, "rmse_ratio": 1.2, "max_rel_ratio": 2.0, "mean_rel_ratio": 1.2},
 }
 
-# acc_check: cosine similarity above which the other figures count, and largest |output| or |golden| that is all zero.
-LEAST_COSINE, ALL_ZERO = 0.99, 2.0**-52
-# acc_check: absolute error below which a tensor passes, whatever else is wrong with it.
+# acc_check: least cosine similarity.
+LEAST_COSINE = 0.99
+# acc_check: largest |value| of a tensor that counts as all zero.
+ALL_ZERO = 2.0**-52
+# acc_check: absolute error below which a tensor passes in any case.
 ABSOLUTE_ERROR = 0.001
-# acc_check: relative errors that a share of the cells has to stay below, else it is an error, or a warning.
-# The share is 1 less the same number.
+# acc_check: bounds of the relative error. A share of 1 minus the same number must stay below, else the result is an
+# error, or a warning.
 ERROR_BELOW: Thresholds = {"float16": 0.01, "bfloat16": 0.01, "float32": 0.001}
 WARNING_BELOW: Thresholds = {"float16": 0.001, "bfloat16": 0.001, "float32": 0.0001}
 
@@ -114,14 +116,14 @@ def _errors(figures: Figures) -> dict[str, float]:
 class AccCheck(Standard):
     """The verdict without a second device: direction, then absolute error, then shares of relative errors.
 
-    A warning is neither a pass nor an error, so the rule gives no answer. float64 is left out: its golden values are
-    no more precise than the output.
+    A warning is neither pass nor failure, so the rule gives no answer. float64 is left out: its golden values are no
+    more precise than the output.
     """
 
     def count(self, part: Deviations) -> Figures | None:
         if (name := part.fmt.name) not in ERROR_BELOW:
             return None
-        # unlike elsewhere two like infinities, or two NaN, are no agreement
+        # here two equal infinities, or two NaN, do not agree
         errors = np.where(np.isfinite(part.outputs) & np.isfinite(part.golden), part.golden_error, np.inf)
         with np.errstate(invalid="ignore"):
             relative = errors / (part.magnitude + EPSILON[name])
@@ -149,7 +151,7 @@ class AccCheck(Standard):
 
 
 def _is_alike(figures: Figures) -> bool:
-    """Compare directions; one cell, tensors of zeros, NaN and infinities have none, and pass."""
+    """Compare directions. One cell, or two tensors of zeros, pass without; so do NaN and infinities."""
     zeros = [figures[peak].value <= ALL_ZERO for peak in ("output_peak", "golden_peak")]
     if figures["cells"] == 1 or all(zeros):
         return True

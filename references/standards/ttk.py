@@ -1,6 +1,6 @@
 """TTK's comparison method close: |a - g| <= atol + rtol |g| for all but a few elements.
 
-With a share of zero that is allclose.
+If the share of free elements is zero, it is allclose.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from poolproof.references.deviations import Deviations
 from poolproof.references.formats import FloatFormat
 from poolproof.references.standards.base import Figures, Standard, Thresholds, agree, count_true, share
 
-# TTK, comparison method close, defaults; rtol and the free share are equal.
+# Defaults of TTK's comparison method close; rtol and the free share are equal.
 TTK_CLOSE: Thresholds = {"float16": 1e-3, "bfloat16": 1e-3, "float32": 1e-4}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloseShare(Standard):
-    """At most a share ``free`` of the elements is farther off than atol + rtol |g|, g rounded to the output's format.
+    """At most a share ``free`` of the elements differs by more than atol + rtol |g|. Two NaN agree.
 
-    ``free`` is a share per dtype, nothing by default. Two NaN agree.
+    g is rounded to the output's format. ``free`` is a share per dtype, 0 by default.
     """
 
     rtol: Thresholds
@@ -41,7 +41,7 @@ class CloseShare(Standard):
 
 
 def share_close(name: str, rtol: float, free: float, atol: float) -> CloseShare:
-    """Make TTK's comparison method close with the numbers that one row of a case list names, whatever the dtype."""
+    """Make TTK's comparison method close with the numbers of one row of a case list, for all dtypes."""
     source, dtypes = "TTK, comparison method close, with the row's own numbers", (*TTK_CLOSE, "float64")
     rtols, atols, shares = (dict.fromkeys(dtypes, number) for number in (rtol, atol, free))
     return CloseShare(name=name, source=source, rtol=rtols, atol=atols, free=shares)

@@ -194,12 +194,12 @@ _DTYPES_2D = dict.fromkeys(("A2", "950"), (*FLOATS, "DOUBLE")) | dict.fromkeys(
 
 
 def _takes_general_path(call: ContractCall, product: Product) -> bool:
-    """Check whether the oldest implementation gets the call, the only one that checks tags and output shapes."""
+    """Check whether the oldest implementation gets the call. It alone checks tags and output shapes."""
     return not product.value_in(SINCE_A2) or call.tensor("self").dtype == "DOUBLE"
 
 
 def _takes_own_operator(call: ContractCall, product: Product) -> bool:
-    """Check whether the 950's own operator gets the call, which it does unless all windows are alike."""
+    """Check whether the 950's own operator gets the call: only if windows differ in size, and never for DOUBLE."""
     return product.value_in(ONLY_950) and not _takes_general_path(call, product) and not facts.divides(call)
 
 
@@ -227,7 +227,7 @@ def _plane_exceeds_windowed_kernel(call: ContractCall, product: Product) -> bool
 
 
 def _as_nchw(call: ContractCall) -> Shape:
-    """Return self's shape once NHWC has been turned into NCHW."""
+    """Return self's shape after NHWC was turned into NCHW."""
     tensor = call.tensor("self")
     if tensor.rank == 3 or tensor.format != "NHWC":
         return tensor.shape
@@ -253,7 +253,7 @@ def _same_count(call: ContractCall, shape: Shape) -> bool:
 
 
 def _outputs_retagged(call: ContractCall, product: Product) -> bool:
-    """Check whether results get the outputs' tags, which fails where a tag has another rank."""
+    """Check whether results get the outputs' tags, which fails for a tag of another rank."""
     if _takes_general_path(call, product):
         return call.tensor("self").rank == 3
     return facts.divides(call)
@@ -264,7 +264,7 @@ def _result_fits(call: ContractCall, tensor: str) -> bool:
 
 
 def _result_tag(call: ContractCall, product: Product) -> str:
-    """Return the tag of what is copied into the outputs; ND, which is never compared, where it was made to fit them."""
+    """Return the tag of the results that are copied into the outputs; ND, which always fits, if made to fit them."""
     tensor = call.tensor("self")
     if _takes_general_path(call, product):
         return tensor.format if tensor.rank == 4 else "ND"
@@ -399,7 +399,7 @@ def _has_nothing_to_do(call: ContractCall, product: Product) -> bool:
 
 
 def _is_retagged(call: ContractCall) -> bool:
-    """Check whether results get the outputs' tags: all but those of a batched call whose windows are not alike."""
+    """Check whether results get the outputs' tags: always, except in a batched call with windows of different sizes."""
     return call.tensor("self").rank == 4 or facts.divides(call)
 
 
@@ -411,7 +411,7 @@ def _indices_tag_differs(call: ContractCall, product: Product) -> bool:
 
 def _fitting_tag(tensor: str, name: str, breach: Breach) -> Clause:
     def decides(call: ContractCall, product: Product) -> bool:
-        result = replace(call.tensor("self"), format=call.tensor(tensor).format)  # whatever the output's rank
+        result = replace(call.tensor("self"), format=call.tensor(tensor).format)  # for any rank of the output
         return _is_retagged(call) and not facts.tag_fits(result)
 
     return require.assembly(

@@ -41,7 +41,7 @@ from poolproof.references.contract.vocabulary import OUT_POINTERS, ReturnCode
 from poolproof.references.products import Product
 
 _F1 = Earlier(ReturnCode.INVALID_PARAMETER, "F1")
-"""``aclnn_max_pool3d_with_argmax.cpp:188`` has changed."""
+"""``aclnn_max_pool3d_with_argmax.cpp:188`` changed."""
 
 _INDICES_NOT_PRIVATE = require.not_private(
     "indices", name="format.private.indices", wording="indices carries no private format tag."
@@ -175,7 +175,7 @@ MAX_POOL_3D = Contract.of(
 
 
 def _planar_lengths(*lengths: Clause) -> tuple[Clause, ...]:
-    """Check lengths of the lists, all before any value; the mask APIs have checked kernelSize's already."""
+    """Check the lengths of the lists before all values; the mask APIs check that of kernelSize earlier."""
     return (
         *lengths,
         require.length_in("stride", (0, 1, 2)),
@@ -194,7 +194,7 @@ def _no_zero_length(**fields: Any) -> Clause:
 
 
 def _pool_fits(tensor: str, *alike: str) -> Clause:
-    """Require the pooled shape; ``alike`` are tensors that should have it too."""
+    """Require the pooled shape; the breach also changes the tensors ``alike``."""
     return Clause(
         f"shape.{tensor}",
         f"{tensor} has the pooled shape of self; NHWC is read with channels last.",
@@ -204,7 +204,7 @@ def _pool_fits(tensor: str, *alike: str) -> Clause:
 
 
 def _computed_plane_bounded(**fields: Any) -> Clause:
-    """Bound the plane on A2 and A3, where the 3-D operator that computes 2-D calls refuses it."""
+    """Bound the plane on A2 and A3, where the 3-D operator that computes 2-D calls refuses a larger one."""
     return require.plane_bounded(
         2,
         decides=lambda call, product: facts.plane(call) > facts.INT32_MAX and not facts.runs_on_blocks(call, product),
@@ -215,7 +215,7 @@ def _computed_plane_bounded(**fields: Any) -> Clause:
 
 
 def _result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
-    """Require the tag's own rank; since 950 only unbatched results are assembled, and blocks have their own clause."""
+    """Require the tag's own rank; since 950 only for unbatched results, and blocks have their own clause."""
     exception = "; on 950 only where that is 3" if reach is SINCE_A2 else ""
     return require.tag_rank_fits(
         wording=f"The format tag's own rank is the tensors' rank{exception}.",
@@ -226,7 +226,7 @@ def _result_tag_rank_fits(reach: Reach, **fields: Any) -> Clause:
 
 
 def _channels_last_fits(tensor: str, **fields: Any) -> Clause:
-    """Check NHWC on A2 and A3, where sizes are checked with channels last and computed with channels first."""
+    """Check NHWC on A2 and A3, which check sizes with channels last and compute with channels first."""
     return Clause(
         "format.channels-last",
         f"Tensors tagged NHWC, which are computed as NCHW, have a {tensor} that fits self when read so.",
@@ -281,7 +281,7 @@ def _backward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
 
 
 def _backward_planar_shapes(gradients_fit: Clause, *effective: Clause) -> tuple[Clause, ...]:
-    """Check self, gradInput and gradOutput before an empty call leaves."""
+    """Check self, gradInput and gradOutput before an empty call returns."""
     return (
         require.shape_same("gradInput", "self"),
         _no_zero_length(source="code"),
@@ -304,7 +304,7 @@ _BACKWARD_PLANAR_TILING = (
         page=PageReading("refuses", "E39"),
     ),
 )
-"""What A2 and A3 notice only in phase two, of either 2-D API."""
+"""Clauses of both 2-D APIs that A2 and A3 check only in phase two."""
 
 
 MAX_POOL_2D_BACKWARD = Contract.of(
@@ -372,7 +372,7 @@ def _forward_planar_formats(listed: Clause) -> tuple[Clause, ...]:
 
 
 def _forward_planar_values(*dilation: Clause) -> tuple[Clause, ...]:
-    """Check values of the 2-D APIs' lists, after all their lengths, and what they require of self."""
+    """Check values of the 2-D APIs' lists, after all their lengths, and their requirements for self."""
     return (
         require.KERNEL_POSITIVE,
         require.STRIDE_POSITIVE,
