@@ -1,8 +1,8 @@
-"""Abilities: which calls of an operator an implementation has at all.
+"""Abilities: which calls of an operator an implementation supports.
 
 A framework that pools without padding is not wrong about calls with padding; it has none. Strategies draw only calls
-that a backend has by its declaration; a given case of another kind counts as not supported, with the reason. A backend
-with a contract declares nothing: the contract says what it must have.
+that a backend declares. A given case outside of them counts as not supported, with the reason. A backend with a
+contract declares nothing: the contract says what it must support.
 """
 
 from __future__ import annotations
@@ -17,20 +17,17 @@ from poolproof.references.windows import Windows
 
 @dataclass(frozen=True)
 class Abilities:
-    """The calls that an implementation has of one operator.
+    """The calls of one operator that an implementation supports.
 
-    padding, dilation, ceil_mode
-        Windows with padding, with dilation, and with a last window that extends past the end.
-    unequal_axes
-        Windows whose kernel, stride, padding, dilation or output_size differs between axes. False: square windows only.
-    unbatched, empty_batch
-        Tensors without a batch axis, and with one of length 0.
-    layouts
-        Names of the layouts (`poolproof.references.layouts`) that reach the implementation: none where an adapter
-        hands over contiguous copies, so that strides are not tested. None for all of them.
-    indices
-        A backward takes any legal indices. Otherwise it finds them itself, by its forward rule; where that takes any of
-        the tied, the indices are inferred from a first call, and every further call has to take them again.
+    Attributes:
+        padding, dilation: Windows with padding, and with dilation.
+        ceil_mode: A last window that extends past the end.
+        unbatched, empty_batch: Tensors without a batch axis, and with one of length 0.
+        layouts: Names of the layouts (`poolproof.references.layouts`) that reach the implementation; None for all. It
+            is empty if the adapter passes contiguous copies, so that strides are not tested.
+        indices: A backward accepts any legal indices. Otherwise it finds them itself, by its forward rule. If that rule
+            allows any tied maximum, a first call shows the indices, and every further call must use the same ones.
+        unequal_axes: Kernel, stride, padding, dilation or output_size may differ between axes.
     """
 
     padding: bool = True
@@ -46,7 +43,7 @@ class Abilities:
         return self._without(_needed_by(windows)) is None
 
     def lacking(self, operator: Operator, shape: tuple[int, ...], windows: Windows) -> str | None:
-        """Return the reason why there is no call with that shape of self and those windows; None if there is."""
+        """Return why there is no call with that shape of self and those windows; None if there is."""
         if self is ALL:
             return None
         batch = {"unbatched": len(shape) == operator.spatial_rank + 1, "empty_batch": shape[0] == 0}
@@ -62,16 +59,16 @@ class Abilities:
         return ", ".join((*flags, *layouts)) or "all"
 
     def reaches(self, layout: str) -> bool:
-        """Check whether tensors of that layout reach the implementation uncopied."""
+        """Check whether tensors of that layout reach the implementation without a copy."""
         return self.layouts is None or layout in self.layouts
 
     def to_record(self) -> dict[str, Any]:
-        """Record what differs from `ALL`, for JSON."""
+        """Return what differs from `ALL`, for JSON."""
         return {name: value for name, value in asdict(self).items() if value != getattr(ALL, name)}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Abilities:
-        """Read what `to_record` wrote; ValueError or TypeError for anything else."""
+        """Read what `to_record` wrote; raise ValueError or TypeError for anything else."""
         unknown = sorted(set(record) - {field.name for field in fields(cls)})
         if unknown:
             raise ValueError(f"abilities know no {unknown[0]!r}")

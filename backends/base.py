@@ -28,13 +28,13 @@ from poolproof.references.text_enum import TextEnum
 from poolproof.references.windows import Adaptive, Windows
 
 WORKER_VARIABLE = "POOLPROOF_WORKER"
-"""The number, from 0, of a run's worker, by which backends share out devices; set in its process."""
+"""Number of a run's worker, from 0, in the environment of its process. Backends share out devices by it."""
 
 SOURCES_VARIABLE = "POOLPROOF_ASCENDC_SOURCES"
-"""The folder in which paths of kernel sources begin."""
+"""Folder of paths of kernel sources."""
 
 MODEL_VARIABLE = "POOLPROOF_ASCENDC_MODEL"
-"""``cann`` where kernel sources run on the CPU library of CANN, in place of the suite's own model."""
+"""``cann`` runs kernel sources on the CPU library of CANN instead of poolproof's own model."""
 
 
 class BackendUnavailable(Exception):
@@ -42,19 +42,24 @@ class BackendUnavailable(Exception):
 
 
 class UnknownBackend(Exception):
-    """No backend of that name; the text lists the known ones."""
+    """No backend has that name; the text lists the known ones."""
 
 
 @dataclass(eq=False)
 class Tensor:
-    """A strided view over one storage between two guard bands.
+    """A strided view of one storage between two guard bands.
 
-    ``buffer`` is the whole allocation in bytes; its first and last ``guard`` bytes are the guard bands, and between
-    them lies the storage, of exactly the extent that the view needs. ``array`` is the view as a numpy array that shares
-    memory with the buffer; its ``strides`` and ``offset`` (from the start of the storage) count elements. A backend may
-    write the elements of output views alone: the caller inspects gaps, guard bands and inputs afterwards. ``tag`` is
-    "NHWC" or "NDHWC" where an interface with format tags is to get the axes in that order (`Backend.tags`); shape and
-    strides stay in (N, C, [D,] H, W).
+    A backend may write only the elements of output views. The caller inspects gaps, guard bands and inputs afterwards.
+
+    Attributes:
+        buffer: The whole allocation in bytes. Between the guard bands is the storage, of exactly the view's extent.
+        guard: Bytes of each guard band.
+        array: The view as a numpy array that shares memory with the buffer.
+        strides: In elements.
+        offset: Elements from the start of the storage.
+        tag: "NHWC" or "NDHWC" if an interface with format tags must get the axes in that order (`Backend.tags`); shape
+            and
+            strides stay in (N, C, [D,] H, W).
     """
 
     buffer: NDArray[np.uint8]
@@ -82,12 +87,12 @@ class Tensor:
         return (len(self.buffer) - 2 * self.guard) // self.dtype.itemsize
 
     def restrided(self, strides: tuple[int, ...]) -> Tensor:
-        """View the same memory with ``strides``; IndexError where they lead out of the storage."""
+        """View the same memory with ``strides``; raise IndexError if they leave the storage."""
         if strides == self.strides:
             return self
         last = self.offset + sum((size - 1) * stride for size, stride in zip(self.shape, strides))
         if 0 not in self.shape and not 0 <= last < self.storage_elements:
-            raise IndexError(f"strides {list(strides)} lead out of a storage of {self.storage_elements} elements")
+            raise IndexError(f"strides {list(strides)} leave a storage of {self.storage_elements} elements")
         size = self.dtype.itemsize
         start, byte_strides = self.guard + self.offset * size, tuple(stride * size for stride in strides)
         array: NDArray = np.ndarray(self.shape, self.dtype, self.buffer, start, byte_strides)
@@ -114,7 +119,7 @@ class Call:
 
 
 def full_length(call: Call) -> dict[str, Any]:
-    """Return the windows of a call with a number for each spatial axis, defaults filled in."""
+    """Return the windows of a call with one number per spatial axis, defaults filled in."""
     windows, rank = call.attributes, call.operator.spatial_rank
     if isinstance(windows, Adaptive):
         return {"output_size": expand(windows.output_size, rank)}
@@ -130,7 +135,7 @@ def full_length(call: Call) -> dict[str, Any]:
 
 @cache
 def dtype_name(dtype: np.dtype) -> str:
-    """Cache ``dtype.name``, which numpy composes anew for each access."""
+    """Cache ``dtype.name``, which numpy composes again at each access."""
     return dtype.name
 
 
@@ -146,27 +151,20 @@ class Status(TextEnum):
 class Outcome:
     """The result of a call; the tensors' buffers hold the memory as the call left it.
 
-    status
-        ``completed``; ``refused``: the implementation reported an error; ``unavailable``: the environment, not the
-        operator, is at fault, so that nothing can be concluded.
-    code, message
-        The implementation's own status number and text, where it has them.
-    seconds
-        Time of the call itself, copies to and from a device excluded.
-    results
-        Shape and dtype name that the implementation reports for each output after the call.
-    strides
-        By output: the strides in elements of the tensor through which the caller reads it after the call, where the
-        implementation may give the caller's tensor others. Those of the call where an output is not named.
-    guard_violations
-        Out-of-bounds writes that the backend itself found in memory that the caller cannot see (guard bands of a
-        workspace), in words.
-    sanitizer
-        What was seen from inside that the implementation does wrong, such as a race, each in a sentence. None where
-        nobody watches it.
-    changed
-        What the call left otherwise than it was in its process, each as (what, before, after). None where nobody
-        looked: who runs the backend's process says it, never a backend.
+    Attributes:
+        status: ``completed``; ``refused``: the implementation reported an error; ``unavailable``: the environment is at
+            fault, not the operator, so nothing can be concluded.
+        code, message: The implementation's own status number and text, if any.
+        seconds: Time of the call itself, without copies to and from a device.
+        results: Output -> shape and dtype name that the implementation reports after the call.
+        strides: Output -> strides, in elements, of the caller's tensor after the call, if the implementation may change
+            them. An output that is not named has those of the call.
+        guard_violations: Out-of-bounds writes that the backend found in memory that the caller cannot see, such as
+            guard bands of a workspace, in words.
+        sanitizer: Faults seen from inside the implementation, such as races, one sentence each; None without a
+            sanitizer.
+        changed: State of the process that the call changed, as (what, before, after); None if not compared. The host
+            sets it, never a backend.
     """
 
     status: Status
@@ -184,9 +182,12 @@ class Outcome:
 class Attempt:
     """The outcome of a low-level call.
 
-    ``phase_two`` is None where it was not run. ``text`` is the library's own error message. After a refusal
-    ``outputs_untouched`` says whether the two results, and ``memory_untouched`` whether the output tensors were left
-    alone. ``workspace`` is the size that phase one asked for, in bytes.
+    Attributes:
+        phase_two: None if it did not run.
+        text: The library's own error message.
+        outputs_untouched: After a refusal, the two results were not written.
+        memory_untouched: After a refusal, the output tensors were not written.
+        workspace: Size that phase one requests, in bytes.
     """
 
     phase_one: int
@@ -199,12 +200,15 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SequenceResult:
-    """What comes of a sequence of actions on calls (`poolproof.references.sequences`).
+    """The outcome of a sequence of actions on calls (`poolproof.references.sequences`).
 
-    ``statuses`` has one for each action that was performed, -1 for a failure without a number; none where the sequence
-    is not ``applicable`` to the calls, or the environment is at fault. ``text`` is the reason, or the library's own
-    error message. ``computed`` are the numbers of the calls whose tensors hold what was computed, ``guard_violations``
-    are as in `Outcome`.
+    Attributes:
+        statuses: One per performed action, -1 for a failure without a number. Empty if the sequence is not
+            ``applicable``
+            to the calls, or if the environment is at fault.
+        text: The reason, or the library's own error message.
+        computed: Numbers of the calls with computed results in their tensors.
+        guard_violations: As in `Outcome`.
     """
 
     statuses: tuple[int, ...] = ()
@@ -215,13 +219,13 @@ class SequenceResult:
 
     @property
     def status(self) -> int | None:
-        """The last that is not success; None where nothing can be concluded."""
+        """The last status other than success; None if nothing can be concluded."""
         return next((status for status in reversed(self.statuses) if status), 0) if self.statuses else None
 
 
 @dataclass(frozen=True)
 class MemoryInUse:
-    """Bytes in use: of device memory by anyone, and what malloc gave out in the host; None where unknown."""
+    """Bytes in use: of device memory by any process, and by malloc in the host; None if unknown."""
 
     device: int | None = None
     host: int | None = None
@@ -230,28 +234,27 @@ class MemoryInUse:
 class Backend(ABC):
     """One implementation under test. Only `unsupported` and `run` have no default.
 
-    survives_fork
-        A process that has created the backend may be forked; a device context, for one, does not survive that. A dead
-        implementation is then replaced by a fork. Each worker of a session loads the backend itself; one that shares
-        out devices sees that worker's number (`WORKER_VARIABLE`).
-    opens_late
-        It may be forked until `open` or a call: each process that makes calls is forked first, and opens it then.
-    modes
-        Names of ways to execute a call, besides the plain one, that must not change its result.
-    variants
-        Names of ways in which other code computes, such as a compiler's. Each has the call's expected results and the
-        backend's declarations, and is judged wherever the plain call is.
-    tags
-        Format tags, besides the usual one, under which operators that list one for channels last take their tensors.
-    product
-        The one that it runs on, None for an interface without a contract. Its contract says what may be refused.
-    interface
-        The interface that it implements, if that is not aclnn itself. Its documentation says which calls may be refused
-        (`poolproof.references.refusals`), unless they reach aclnn on a product. Without contract and interface a
-        refusal accuses nobody and leaves a run incomplete.
-    actions
-        What `run_sequence` can do: verbs of `poolproof.references.sequences`, besides "workspace" where calls can be
-        given each other's, and "thread".
+    Attributes:
+        survives_fork: A process that created the backend may be forked, which a device context does not survive. A dead
+            implementation is then replaced by a fork. Otherwise each worker of a session loads the backend itself. It
+                can
+            choose a device by its number (`WORKER_VARIABLE`).
+        opens_late: It may be forked until `open` or a call. Each process that makes calls is forked first, and then
+            opens.
+        modes: Names of other ways to execute a call that must not change its result.
+        variants: Names of ways to compute with other code, such as a compiler's. Each has the call's expected results
+            and
+            the backend's declarations, and is judged wherever the plain call is.
+        tags: Further format tags for tensors of operators that list one for channels last.
+        product: The product that it runs on; None for an interface without a contract. The contract says which calls
+            may
+            be refused.
+        interface: The interface that it implements, if not aclnn itself. Its documentation says which calls may be
+            refused
+            (`poolproof.references.refusals`), unless they reach aclnn on a product. Without contract and interface, a
+            refusal is no fault and leaves a run incomplete.
+        actions: Abilities of `run_sequence`: verbs of `poolproof.references.sequences`, "workspace" if calls can share
+            workspaces, and "thread".
     """
 
     product: Product | None = None
@@ -265,32 +268,32 @@ class Backend(ABC):
 
     @abstractmethod
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        """Return the reason why no call of that operator and dtypes can be made here, or None.
+        """Return why no call of that operator and dtypes is possible here, or None.
 
-        What a contract forbids need not be named: the judge looks that up.
+        It need not name what a contract forbids: the judge looks that up.
         """
 
     def open(self) -> None:  # noqa: B027  (most have nothing to open)
-        """Open what a fork does not survive, such as a device, before anything but `__init__` is called.
+        """Open what a fork does not survive, such as a device. It runs before every method except `__init__`.
 
-        `BackendUnavailable` if it is missing.
+        It raises `BackendUnavailable` if it is missing.
         """
 
     def abilities(self, operator: Operator) -> Abilities:
-        """Declare which calls of that operator the implementation has; all where a contract says which it must have."""
+        """Declare which calls of that operator the implementation supports; with a contract, all."""
         return ALL
 
     @abstractmethod
     def run(self, call: Call, mode: str = "") -> Outcome:
-        """Execute ``call`` in the tensors' own memory, in the named one of ``modes`` or ``variants`` if any.
+        """Execute ``call`` in the tensors' own memory; ``mode`` is one of ``modes`` or ``variants``, or empty.
 
         Errors that the implementation reports are outcomes, not exceptions.
         """
 
     def attempt(self, call: ContractCall, *, runs: bool = True) -> Attempt:
-        """Make a low-level call that may be illegal in any way; phase two only if it ``runs``.
+        """Make a low-level call, which may be illegal in any way; run phase two only if ``runs``.
 
-        Only of a backend with a ``product`` and the action "destroy", which has aclnn's two phases.
+        Only called for a backend with a ``product`` and the action "destroy", which has aclnn's two phases.
         """
         raise NotImplementedError
 
@@ -304,7 +307,7 @@ class Backend(ABC):
         return outcomes
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        """Do these on calls of one operator, in the tensors' own memory; by default make plain calls where they run."""
+        """Perform actions on calls of one operator, in the tensors' own memory; by default, runs are plain calls."""
         executors: dict[int, int] = {}
         completed: dict[int, Outcome] = {}
         for number, action in enumerate(actions):
@@ -321,7 +324,7 @@ class Backend(ABC):
         return SequenceResult((0,) * len(actions), "", tuple(sorted(completed)), tuple(violations))
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        """Declare how gradients that meet in one cell are added for that call's operator, dtype and memory formats."""
+        """Declare how the gradients of one cell are added, for that call's operator, dtype and memory formats."""
         return ACC32
 
     def forward_rule(self, call: Call) -> ForwardRule:
@@ -329,34 +332,34 @@ class Backend(ABC):
         return FAMILY_RULE
 
     def route(self, call: Call) -> str:
-        """Name the branch of the implementation that ``call``, the last one run, took; empty if unknown."""
+        """Name the implementation's branch for ``call``, the last one that ran; empty if unknown."""
         return ""
 
     def is_deterministic(self, call: Call) -> bool:
-        """Declare whether repeating ``call`` must give the same bits."""
+        """Declare whether repetitions of ``call`` must give the same bits."""
         return True
 
     def environment(self) -> Mapping[str, str]:
-        """List versions and devices that distinguish runs."""
+        """Return versions and devices that distinguish runs."""
         return {}
 
     def is_usable(self) -> bool:
-        """Check whether this process can make further calls; false once a device context is lost."""
+        """Check whether this process can make further calls; false after a device context is lost."""
         return True
 
     def device_memory_in_use(self) -> int | None:
-        """Count the bytes of device memory in use by anyone; None where unknown."""
+        """Return the bytes of device memory in use by any process; None if unknown."""
         return None
 
     def run_often(self, call: Call, count: int, refused: bool) -> None:
-        """Execute ``call`` so many times, or have it refused, whatever comes of it."""
+        """Execute ``call``, or have it refused, ``count`` times, and ignore the results."""
         if refused:
             self.run_sequence(REFUSED * count, [call])
         for _ in range(0 if refused else count):
             self.run(call)
 
     def memory_after(self, call: Call, count: int, refused: bool = False) -> MemoryInUse:
-        """Count what is in use once ``call`` was executed, or refused, so many times."""
+        """Return the memory in use after ``count`` executions, or refusals, of ``call``."""
         self.run_often(call, count, refused)
         return MemoryInUse(self.device_memory_in_use())
 

@@ -1,7 +1,8 @@
-"""What is built by the system's C++ compiler on first use, and kept in a folder of the user's cache.
+"""Builds by the system's C++ compiler, made on first use and kept in the user's cache.
 
-A build lies in a folder named for all that it is made of. Only one process at a time makes one, and others wait; where
-files cannot be locked each makes its own, for nothing is changed in place.
+The name of a build's folder is a hash of everything that the build depends on. Only one process at a time makes a
+build, and others wait. If files cannot be locked, each process makes its own; this is safe, because nothing is changed
+in place.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from pathlib import Path
 from poolproof.backends.base import BackendUnavailable
 
 Tell = Callable[[str], object]
-"""A function that takes a sentence about what takes long, for a person who waits."""
+"""Takes a sentence about slow work, for a person who waits."""
 
 
 class BuildFailed(BackendUnavailable):
-    """The compiler failed, with its own text, or an option is invalid, or there is no place for what it makes."""
+    """The compiler failed (the text is its own), an option is invalid, or the result cannot be stored."""
 
 
 def cache_folder(kind: str) -> Path:
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError as error:  # a user id that the system has no entry of
+    except RuntimeError as error:  # the system has no entry of this user id
         raise BuildFailed("there is no home directory to build in: set XDG_CACHE_HOME to a folder") from error
     return Path(home) / "poolproof" / kind
 
@@ -43,7 +44,7 @@ def cannot_keep(what: str, error: OSError) -> BuildFailed:
 
 @contextmanager
 def alone(build: Path, what: str, tell: Tell) -> Iterator[None]:
-    """Lock a build against other processes, or wait until they are done; the lock ends with its process."""
+    """Lock a build against other processes, or wait for them; the lock ends with its process."""
     build.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(build, os.O_RDONLY)
     try:
@@ -60,7 +61,7 @@ def alone(build: Path, what: str, tell: Tell) -> Iterator[None]:
 
 
 def once(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Fill ``folder`` elsewhere and move it into place; where another process was faster, its result stands."""
+    """Fill ``folder`` elsewhere and move it into place; if another process was faster, keep its result."""
     if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,7 @@ def once(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def side_by_side(jobs: Sequence[Callable[[], object]], what: str, cpu_seconds: float, tell: Tell) -> None:
-    """Do jobs that compile ``what``; all of them take ``cpu_seconds`` on one idle core."""
+    """Run jobs that compile ``what`` in parallel; in total they take ``cpu_seconds`` on one idle core."""
     cores = max(1, min(len(os.sched_getaffinity(0)), len(jobs)))
     seconds = math.ceil(cpu_seconds / cores)
     tell(f"compiling {what}, once: about {seconds} s on {cores} core{'s' if cores > 1 else ''}")
@@ -87,7 +88,7 @@ def side_by_side(jobs: Sequence[Callable[[], object]], what: str, cpu_seconds: f
 
 
 def compile_unit(path: Path, flags: Sequence[str], text: str) -> None:
-    """Compile a text to an object file; `BuildFailed` with what the compiler says."""
+    """Compile a text to an object file; `BuildFailed` has the compiler's messages."""
     run_compiler([*flags, "-x", "c++", "-c", "-", "-o", str(path)], text)
 
 
@@ -103,12 +104,12 @@ def compiler() -> str:
 
 @lru_cache
 def compiler_identity() -> tuple[str, str]:
-    """Return the compiler's version and the machine that it compiles for, on which homes may be shared."""
+    """Return the compiler's version and target machine: machines may share a home folder."""
     return run_compiler(["--version"]), run_compiler(["-dumpmachine"])
 
 
 def run_compiler(arguments: Sequence[str], text: str = "") -> str:
-    """Return what the compiler prints, of its input ``text``; `BuildFailed` with what it says is wrong."""
+    """Return the compiler's output for the input ``text``; `BuildFailed` has its error messages."""
     command = [compiler(), *arguments]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:

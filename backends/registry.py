@@ -1,6 +1,6 @@
-"""The registry of backends by name: those of the suite, those of installed packages, and ``module:attribute``.
+"""The registry of backends by name: poolproof's own, those of installed packages, and ``module:attribute``.
 
-Optional parts of the suite are named here as texts, never imported: without them their backends are not listed.
+Optional parts are named here as texts, never imported. Backends of missing parts are not listed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poolproof.references.products import PRODUCTS, Product
 ENTRY_POINT_GROUP = "poolproof.backends"
 
 KERNELS = "ascendc:"
-"""How names of kernels in Ascend C begin; a manifest follows."""
+"""Prefix of names of kernels in Ascend C; a manifest follows."""
 
 _FAMILIES = {
     "aclnn": "poolproof.backends.aclnn.backend:Aclnn",
@@ -38,30 +38,30 @@ _FAMILIES = {
     "torch-compile": "poolproof.backends.frameworks.torch_routes:TorchCompile",
     "torch-mkldnn": "poolproof.backends.frameworks.torch_mkldnn:TorchMkldnn",
 }
-"""Where the suite's own backends are defined, as module:class."""
+"""Family -> module:class of poolproof's own backends."""
 
 _PREPARED = {
     "ascendc": "poolproof.backends.ascendc.backend:prepare",
     "emulator": "poolproof.backends.emulator.build:prepare",
 }
-"""Functions of (argument, tell, dtype) that build what a family needs once."""
+"""Family -> function of (argument, tell, dtype) that builds what it needs once."""
 
 _DEVICES = ("cpu", "cuda", "npu")
 
 _ARGUMENTS = dict.fromkeys(("torch", "torch-autograd", "torch-compile"), _DEVICES) | {
     "emulator": tuple(name.lower() for name in PRODUCTS)
 }
-"""Arguments of a family: a name is FAMILY:ARGUMENT. A kernel's argument is its manifest, so ascendc is not listed."""
+"""Family -> its arguments; a name is FAMILY:ARGUMENT. A kernel's argument is its manifest, so ascendc is not listed."""
 
 _SHORT = (
     {"torch-autograd": "torch-autograd:cpu", "torch-compile": "torch-compile:cpu"}
     | {f"torch-{device}": f"torch:{device}" for device in _DEVICES}
     | {f"emulator-{product}": f"emulator:{product}" for product in _ARGUMENTS["emulator"]}
 )
-"""Names in reports of a family with an argument."""
+"""Name in reports -> family with its argument."""
 
 BUILT_IN = frozenset({*_SHORT, *_FAMILIES} - {"ascendc", "emulator", "torch"})
-"""Names of the suite's own backends; no package can take them."""
+"""Names of poolproof's own backends; no package can take them."""
 
 
 _FLAG = (lambda value: isinstance(value, bool), "True or False")
@@ -75,11 +75,11 @@ ATTRIBUTES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     ("modes", "variants", "tags", "actions"),
     (lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value), "a tuple of texts"),
 )
-"""Attributes that a backend declares: a check of the value, and its type in words."""
+"""Attribute that a backend declares -> (check of its value, its type in words)."""
 
 
 def names() -> list[str]:
-    """List every backend that can be named here, whether or not it can run."""
+    """List every backend that can be named here, even if it cannot run."""
     own = (name for name in BUILT_IN if is_part_installed(_FAMILIES[_family_of(name)]))
     return sorted({*own, *(point.name for point in _entry_points())})
 
@@ -104,21 +104,21 @@ def is_python_variable(variable: str) -> bool:
 
 
 def create(name: str) -> Backend:
-    """Create a fresh backend; `UnknownBackend` or `BackendUnavailable` with one sentence otherwise."""
-    made = _factory(name)()
-    if not isinstance(made, Backend):
-        raise UnknownBackend(f"backend {name!r} is {made!r:.80}, no instance of poolproof.backends.base.Backend")
+    """Create a new backend; otherwise raise `UnknownBackend` or `BackendUnavailable` with one sentence."""
+    backend = _factory(name)()
+    if not isinstance(backend, Backend):
+        raise UnknownBackend(f"backend {name!r} is {backend!r:.80}, not an instance of poolproof.backends.base.Backend")
     for attribute, (can_be, wanted) in ATTRIBUTES.items():
-        given = getattr(made, attribute)
+        given = getattr(backend, attribute)
         if not can_be(given):
             raise UnknownBackend(f"backend {name!r} has the {attribute} {given!r:.80}: it must be {wanted}")
-    return made
+    return backend
 
 
 def prepare(name: str, tell: Callable[[str], object], dtype: str = "") -> None:
-    """Build what a backend needs once; ``tell`` reports what takes long. `BackendUnavailable` if that fails.
+    """Build what a backend needs once; ``tell`` reports slow work. `BackendUnavailable` if that fails.
 
-    With a ``dtype``, also build what only its calls need. A backend that is not prepared builds silently on first use.
+    With a ``dtype``, also build what only its calls need. A backend that was not prepared builds silently on first use.
     """
     family, _, argument = _SHORT.get(name, name).partition(":")
     if family in _PREPARED:
@@ -126,21 +126,21 @@ def prepare(name: str, tell: Callable[[str], object], dtype: str = "") -> None:
 
 
 def is_installed(name: str) -> bool:
-    """Tell whether a name stands for what is here already: no module that is found by it, and no file."""
+    """Tell whether a name stands for an installed backend, not for a module or a file."""
     family, colon, argument = name.partition(":")
     return argument in _ARGUMENTS.get(family, ()) if colon else name in names()
 
 
 def check_name(name: str) -> None:
-    """Raise `UnknownBackend` unless ``name`` can be created in principle; imports nothing heavy."""
+    """Raise `UnknownBackend` if ``name`` cannot be created; import nothing heavy."""
     family, colon, argument = name.partition(":")
     if not name.isprintable():
-        raise UnknownBackend(f"backend {name!r}: a name holds characters that are printed, and no others")
+        raise UnknownBackend(f"backend {name!r}: a name may hold only printable characters")
     if colon and family in _ARGUMENTS:
         if argument not in _ARGUMENTS[family]:
             known = _ARGUMENTS[family]
             raise UnknownBackend(f"backend {name!r}: {family} runs on {', '.join(known)}, such as {family}:{known[1]}")
-    elif not colon and name not in BUILT_IN and name not in names():  # those of all packages are read last
+    elif not colon and name not in BUILT_IN and name not in names():  # names of packages are read last
         raise UnknownBackend(
             f"unknown backend {name!r}: choose from {', '.join(names())}, torch:DEVICE, "
             f"or name your own as module:attribute, or a kernel in Ascend C by its manifest, as {KERNELS}KERNEL.toml"
@@ -158,7 +158,7 @@ def _factory(name: str) -> Callable[[], Backend]:
 
 
 def _load(name: str, place: str) -> Any:
-    """Import what a ``place`` names, as module:attribute, for the backend ``name``."""
+    """Import the attribute of a ``place`` (module:attribute) for the backend ``name``."""
     module, _, attribute = place.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -169,7 +169,7 @@ def _load(name: str, place: str) -> Any:
 
 
 def _of_package(point: EntryPoint) -> Callable[[], Backend]:
-    """Load the backend of an installed package; `UnknownBackend` names the package if that fails."""
+    """Load the backend of an installed package; if that fails, `UnknownBackend` names the package."""
     try:
         return point.load()
     except Exception as error:

@@ -1,7 +1,7 @@
 """Torch in eager mode through its aten operators, on ``cpu`` or ``cuda``; `torch_npu` adds ``npu``.
 
-Only the ``out=`` overloads let the caller own, poison and guard the output. An operator may give its output tensor
-object other strides; the caller reads through that object.
+Only the ``out=`` overloads let the caller own, poison and guard the output. An operator may change the strides of its
+output tensor object; the caller then reads through that object.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
 class TorchEager(Backend):
-    """One torch device. BackendUnavailable when torch or the device is missing."""
+    """One torch device; raises BackendUnavailable if torch or the device is missing."""
 
     survives_fork = True
 
@@ -71,10 +71,10 @@ class TorchEager(Backend):
     def route(self, call: Call) -> str:
         """Choose between torch's contiguous and channels-last kernels, as its sources do.
 
-        With a batch axis the strides of ``self`` decide (``MemoryFormat.h``, ``is_channels_last_strides``): visited
-        from the innermost axis of a channels-last tensor outwards they must not shrink, those of unit axes included,
-        and a tensor that is ambiguous in N counts as contiguous. Without one, a 3-D pool looks whether the tensor,
-        in its backward grad_output, is dense in channels-last order and no other (``DilatedMaxPool3d.cpp``).
+        With a batch axis, the strides of ``self`` decide (``MemoryFormat.h``, ``is_channels_last_strides``). From the
+        innermost axis of a channels-last tensor outwards they must not shrink, including those of unit axes. A tensor
+        that is ambiguous in N counts as contiguous. Without a batch axis, a 3-D pool checks whether the tensor (in its
+        backward grad_output) is dense in channels-last order and no other (``DilatedMaxPool3d.cpp``).
         """
         rank = call.operator.spatial_rank
         tensor = call.tensors["self"]
@@ -123,7 +123,7 @@ class TorchEager(Backend):
         return torch_streams.measured_delay(memory, self._synchronize)
 
     def perform(self, work: Callable[[], None]) -> tuple[Outcome | None, float]:
-        """Queue ``work`` on an idle device and wait for it; return torch's refusal, if any, and the seconds it took."""
+        """Queue ``work`` on an idle device and wait for it; return torch's refusal, if any, and the seconds."""
         try:
             self._synchronize()
             started = time.perf_counter()
@@ -156,13 +156,13 @@ class TorchEager(Backend):
             self.module.synchronize()
 
     def host_view(self, tensor: Tensor) -> torch.Tensor:
-        """View the tensor in its own memory; with an offset, through its storage, which numpy does not pass on."""
+        """View the tensor in its own memory; an offset goes through its storage, because numpy does not pass it on."""
         if tensor.offset:
             return self._strided(self.torch.from_numpy(tensor.storage), tensor, tensor.offset)
         return self.from_numpy(tensor.array)
 
     def from_numpy(self, array: NDArray) -> torch.Tensor:
-        """View an array as a tensor; torch takes no bfloat16, which is ml_dtypes', from numpy."""
+        """View an array as a tensor; torch does not accept the bfloat16 of ml_dtypes."""
         if dtype_name(array.dtype) == "bfloat16":
             return self.torch.from_numpy(array.view(np.int16)).view(self.torch.bfloat16)
         return self.torch.from_numpy(array)
@@ -178,9 +178,10 @@ class TorchEager(Backend):
 
 
 class PlacedTensors:
-    """A call's tensors where torch can compute: by name the views for the operator.
+    """A call's tensors in memory where torch can compute; ``views`` are for the operator, by name.
 
-    On the host these are of the caller's own memory; on a device of ``buffers``, copies with their guard bands.
+    On the host these are views of the caller's own memory. On a device they are views of ``buffers``, which are copies
+    with guard bands.
     """
 
     def __init__(self, eager: TorchEager, call: Call) -> None:
@@ -202,7 +203,7 @@ class PlacedTensors:
         self.eager.compute(self.call, self.views)
 
     def outcome(self, seconds: float) -> Outcome:
-        """Bring back the memory of a completed call, and return its outcome."""
+        """Copy back the memory of a completed call, and return its outcome."""
         for name, buffer in self.buffers.items():
             self.call.tensors[name].buffer[:] = buffer.cpu().numpy()
         views = {name: self.views[name] for name in self.call.operator.outputs}
@@ -224,7 +225,7 @@ def _has_channels_last_strides(tensor: Tensor) -> bool:
 
 
 def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
-    """Check whether the elements lie without gaps when axes are nested in ``order``, outermost first."""
+    """Check whether the elements have no gaps when axes are nested in ``order``, outermost first."""
     expected = 1
     for axis in reversed(order):
         if tensor.shape[axis] != 1 and tensor.strides[axis] != expected:
@@ -234,7 +235,7 @@ def _is_dense(tensor: Tensor, order: tuple[int, ...]) -> bool:
 
 
 _ADDS_IN_FLOAT32 = {("cuda", "MaxPool2dWithIndicesBackward")}
-"""Where the probe found that float16 and bfloat16 are added in float32, whatever the memory format."""
+"""Where the probe found that float16 and bfloat16 are added in float32, for every memory format."""
 
 
 def import_torch(device: str) -> Any:

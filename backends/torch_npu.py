@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _CODE = re.compile(r"error code is (\d+)")
 _REASON = re.compile(r"^E[0-9A-Z]\d{4,5}: .+", re.MULTILINE)
 _DEAD_QUEUE = "The process exits for this inner error"
-"""Torch_npu's words for an error in its queue. From then on it computes nothing, and says nothing."""
+"""torch_npu's message for an error in its queue. From then on it silently computes nothing."""
 
 
 class TorchNpu(TorchEager):
-    """BackendUnavailable when torch_npu or the device is missing, or the chip belongs to no known product."""
+    """Raises BackendUnavailable if torch_npu or the device is missing, or the chip belongs to no known product."""
 
     product: Product
     is_compatible = False
@@ -35,10 +35,10 @@ class TorchNpu(TorchEager):
     def open(self) -> None:
         super().open()
         chip = self.module.get_device_name()
-        found = product_of(chip)
-        if found is None:
+        product = product_of(chip)
+        if product is None:
             raise BackendUnavailable(f"chip {chip!r} belongs to no known product ({', '.join(PRODUCTS)})")
-        self.product, self.is_compatible = found, self.module.are_compatible_impl_enabled()
+        self.product, self.is_compatible = product, self.module.are_compatible_impl_enabled()
         self._saturates = not self.module.utils.is_support_inf_nan()
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -51,7 +51,7 @@ class TorchNpu(TorchEager):
         return ""
 
     def is_deterministic(self, call: Call) -> bool:
-        """Declare as the pages of aclnn do."""
+        """Declare what the pages of aclnn promise."""
         return call.deterministic or not call.operator.is_backward
 
     def environment(self) -> Mapping[str, str]:
@@ -64,7 +64,9 @@ class TorchNpu(TorchEager):
 
     def compute(self, call: Call, views: Mapping[str, torch.Tensor]) -> None:
         operator, way, given = call.operator, WAYS[call.operator.name], dict(views)
-        if not operator.indices.has_layout:  # aclnn begins at a mask's storage, whatever the offset of the view
+        if (
+            not operator.indices.has_layout
+        ):  # aclnn reads from the start of a mask's storage, and ignores the offset of the view
             given["indices"] = views["indices"].clone()
         if way.takes_out:
             self.call_aten(way.aten, call, given)
@@ -75,7 +77,7 @@ class TorchNpu(TorchEager):
             views["indices"].copy_(given["indices"])
 
     def refused(self, error: Exception) -> Outcome:
-        """Take code and reason from aclnn's part of the text."""
+        """Read code and reason from aclnn's part of the text."""
         text = str(error)
         codes, reasons = _CODE.findall(text), _REASON.findall(text)
         code = int(codes[0]) if codes else None
@@ -85,5 +87,5 @@ class TorchNpu(TorchEager):
 
 
 def on_device(device: str) -> TorchEager:
-    """Make the backend of one of torch's devices: ``cpu``, ``cuda`` or ``npu``."""
+    """Create the backend of one of torch's devices: ``cpu``, ``cuda`` or ``npu``."""
     return (TorchNpu if device == "npu" else TorchEager)(device)

@@ -1,6 +1,6 @@
-"""Sequences of actions on the streams of a device through torch, as `backends.aclnn.sequences` has aclnn's.
+"""Sequences of actions on the streams of a device through torch; `backends.aclnn.sequences` does it through aclnn.
 
-Torch has no executors, and owns its workspaces, so that two calls cannot be made to share one.
+Torch has no executors and owns its workspaces, so two calls cannot share one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 ACTIONS = ("prepare", "run", "fill", "copy", "erase", "hold_up", "record", "wait", "synchronise")
 
 BLOCK = 1 << 24
-"""Bytes of one copy of a delay."""
+"""Bytes that one copy of a delay copies."""
 
 _SECONDS = 2e-3
-"""Length of a delay: many times what the host takes to queue a call."""
+"""Length of a delay: many times what the host needs to queue a call."""
 
-_MEASURED, _MOST_COPIES = 4, 128
-"""Copies that are timed together, and the most of one delay."""
+_MEASURED = 4
+"""Copies that are timed together."""
+
+_MOST_COPIES = 128
+"""Most copies of one delay."""
 
 
 def _copy(memory: torch.Tensor, count: int) -> None:
@@ -35,8 +38,8 @@ def _copy(memory: torch.Tensor, count: int) -> None:
 
 
 def measured_delay(memory: torch.Tensor, synchronize: Callable[[], None]) -> Callable[[], None]:
-    """Return what queues a delay: as many copies between the halves of ``memory`` as last `_SECONDS`."""
-    _copy(memory, 1)  # which warms up
+    """Return a function that queues a delay: copies between the halves of ``memory`` for `_SECONDS`."""
+    _copy(memory, 1)  # warm up
     synchronize()
     started = time.perf_counter()
     _copy(memory, _MEASURED)
@@ -46,7 +49,7 @@ def measured_delay(memory: torch.Tensor, synchronize: Callable[[], None]) -> Cal
 
 
 class Placed(Protocol):
-    """A call whose tensors lie on the device, in ``buffers``, where `compute` queues it."""
+    """A call with tensors on the device, in ``buffers``; `compute` queues it."""
 
     call: Call
     buffers: dict[str, torch.Tensor]
@@ -55,7 +58,7 @@ class Placed(Protocol):
 
 
 class TorchInterpreter:
-    """One sequence on calls that are placed on the device; each method does the action of its name."""
+    """One sequence on calls that are placed on the device; each method performs the action of its name."""
 
     def __init__(self, module: Any, placed: Sequence[Placed], delay: Callable[[], None]) -> None:
         self._module, self._placed, self._delay = module, placed, delay
@@ -90,7 +93,7 @@ class TorchInterpreter:
         self.computed.add(number)
 
     def fill(self, action: Action) -> None:
-        """Put zeros, which are indices in any plane, into tensors, of which a copy of inputs is kept."""
+        """Put zeros, valid indices in every plane, into tensors; keep a copy of inputs."""
         for buffer in self._buffers(action, action.what):
             buffer.zero_()
         self._module.synchronize()

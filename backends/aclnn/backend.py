@@ -30,14 +30,18 @@ from poolproof.references.products import PRODUCTS, Product, product_of
 from poolproof.references.sequences import Actions
 
 DEVICE_VARIABLE = "POOLPROOF_NPU"
-"""Number of the one NPU to use; without it the workers of a run share out those that are here."""
+"""Number of the NPU to use. Without it, the workers of a run share all NPUs of the machine."""
 
 
 class Aclnn(Backend):
-    """One NPU, or whatever exports its interface. BackendUnavailable when a library or the device is missing.
+    """One NPU, or any library that exports its interface.
 
-    ``environment`` names the libraries, by the variable of ``--aclnn-library`` or by CANN's own, and the NPU;
-    ``product`` is the device's, unless another is named for it.
+    Args:
+        environment: Names the NPU and the libraries, by the variable of ``--aclnn-library`` or by CANN's own.
+        product: Replaces the product of the device.
+
+    Raises:
+        BackendUnavailable: A library or the device is missing.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ, product: Product | None = None) -> None:
@@ -52,10 +56,10 @@ class Aclnn(Backend):
             places = ", ".join(map(str, self._libraries.paths))
             raise BackendUnavailable(f"no operator of the family is exported by {places}")
         chip = self._device.soc_name
-        found = product or product_of(chip)
-        if found is None:
+        known = product or product_of(chip)
+        if known is None:
             raise BackendUnavailable(f"chip {chip!r} belongs to no known product ({', '.join(PRODUCTS)})")
-        self.product: Product = found
+        self.product: Product = known
         self.tags = self.product.tags
         self.actions = tuple(each for each in ACTIONS if each != "readdressed" or self._device.has(SET_ADDRESS))
 
@@ -69,7 +73,7 @@ class Aclnn(Backend):
         return self._device.route()
 
     def is_deterministic(self, call: Call) -> bool:
-        """Declare as the pages do: forwards always are; backwards in the deterministic mode only."""
+        """Declare what the pages promise: forwards always are; backwards only in the deterministic mode."""
         return call.deterministic or not call.operator.is_backward
 
     def environment(self) -> Mapping[str, str]:
@@ -110,7 +114,7 @@ class Aclnn(Backend):
 
 
 def _number(environment: Mapping[str, str], count: int) -> int:
-    """Choose one of ``count`` NPUs: the one that is named, or this worker's."""
+    """Return the number of the NPU to use, out of ``count``: the named one, or this worker's."""
     named = environment.get(DEVICE_VARIABLE)
     if named is None:
         return int(environment.get(WORKER_VARIABLE, "0")) % max(count, 1)

@@ -1,4 +1,4 @@
-"""Calls as the library gets them described: tensors, lists and flags, without data and addresses."""
+"""Calls as the library receives them: descriptions of tensors, lists and flags, without data and addresses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DTYPE_NAMES = {
     "int64": "INT64",
     "int8": "INT8",
 }
-"""The library's names of our dtypes."""
+"""poolproof's dtypes -> the library's."""
 
 _AXIS_ORDERS = {"NHWC": (0, 2, 3, 1), "NDHWC": (0, 2, 3, 4, 1)}
-"""Where the axes of (N, C, [D,] H, W) go under a tag."""
+"""Tag -> order of the axes of (N, C, [D,] H, W)."""
 
 
 def contract_call(call: Call) -> ContractCall:
@@ -39,7 +39,7 @@ def contract_call(call: Call) -> ContractCall:
 
 
 def uncached(call: Call) -> ContractCall:
-    """Describe storages as columns, of as many elements, so that the library's cache does not know the call."""
+    """Describe each storage as a column of the same size, so that the library's cache does not know the call."""
     described = contract_call(call)
     return described.with_tensors(
         {name: tensor and replace(tensor, storage=(*tensor.storage, 1)) for name, tensor in described.tensors.items()}
@@ -47,10 +47,10 @@ def uncached(call: Call) -> ContractCall:
 
 
 def call_record(call: Call) -> dict[str, Any]:
-    """Record the call as JSON, for programs that make it without this suite.
+    """Record the call as JSON, for programs that make it without poolproof.
 
-    ``arguments`` are phase one's but the two results, in API order: a tensor by this suite's name, a list or a flag.
-    ``tensors`` describe each tensor, with data type and format as the library's numbers.
+    ``arguments`` are those of phase one without the two results, in API order: the poolproof name of a tensor, a list
+    or a flag. ``tensors`` describes each tensor, with dtype and format as the library's numbers.
     """
     described = contract_call(call)
     arguments: list[Any] = []
@@ -65,7 +65,7 @@ def call_record(call: Call) -> dict[str, Any]:
 
 
 def _describe_tensor(tensor: Tensor) -> TensorArgument:
-    """Tag a tensor as torch_npu does, where it has no tag of its own."""
+    """Describe a tensor; without a tag of its own, it gets the one that torch_npu uses."""
     order = _AXIS_ORDERS.get(tensor.tag, range(len(tensor.shape)))
     return TensorArgument(
         shape=tuple(tensor.shape[axis] for axis in order),

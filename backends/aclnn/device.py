@@ -25,22 +25,24 @@ _ALREADY_INITIALISED = 100002
 _STUB = 100039
 
 SYNCHRONISE_MILLISECONDS = 60_000
-"""Time-out of a stream, after which `AclError` 507046 is raised; the case's own is shorter or the user's choice."""
+"""Timeout of a stream, after which `AclError` 507046 is raised. The timeout of a case is shorter, or the user's
+choice."""
 
 _BLOCK = 1 << 22
-"""Bytes of one copy of a delay."""
+"""Bytes that one copy of a delay copies."""
 
 _DELAY_SECONDS = 2e-3
-"""Length of a delay: many times what the host takes to queue a call."""
+"""Length of a delay: many times what the host needs to queue a call."""
 
 _MOST_COPIES = 128
-"""Copies of one delay, on a device too fast for `_DELAY_SECONDS`; queues of a thousand and more tasks are usual."""
+"""Most copies of one delay, for a device too fast for `_DELAY_SECONDS`; queues hold a thousand tasks and more."""
 
 
 class Device:
-    """An initialised device with one stream that is not the default one; ``choose`` picks it from their count.
+    """An initialised device with one non-default stream.
 
-    `BackendUnavailable` when the runtime is a stub, no device is there or it cannot be opened.
+    ``choose`` picks it, given the number of devices. `BackendUnavailable` is raised if the runtime is a stub, or if the
+    device does not exist or cannot be opened.
     """
 
     def __init__(self, libraries: AclnnLibraries, choose: Callable[[int], int]) -> None:
@@ -50,7 +52,7 @@ class Device:
         self.stream = self.pointer("aclrtCreateStream")
 
     def status(self, function: str, *arguments: object) -> int:
-        """Call a runtime function and return its status, whatever that is."""
+        """Call a runtime function and return its status."""
         return int(self._functions[function](*arguments))
 
     def has(self, function: str) -> bool:
@@ -62,7 +64,7 @@ class Device:
             raise self.error(function, code)
 
     def error(self, function: str, code: int) -> AclError:
-        """Describe a status that is not success, and note whether it loses the context, whoever goes on after it."""
+        """Return the error of a failing status; note here whether it loses the context, in case it is handled."""
         self.is_lost |= code in LOSES_THE_CONTEXT
         return AclError(function, code, self.recent_error())
 
@@ -73,14 +75,14 @@ class Device:
         return int(pointer.value or 0)
 
     def handle(self, function: str, *arguments: object) -> int:
-        """Call a function that returns a pointer; `AclError` when it is null."""
+        """Return the pointer that a function returns; raise `AclError` if it is null."""
         pointer = self._functions[function](*arguments)
         if not pointer:
             raise AclError(function, 0, self.recent_error() or "returned a null pointer")
         return int(pointer)
 
     def recent_error(self) -> str:
-        """Read and clear this thread's last error: the first line of the library's text, empty when there is none."""
+        """Read and clear this thread's last error: the first line of the library's text, or an empty text."""
         text = self._functions["aclGetRecentErrMsg"]()
         return text.decode(errors="replace").strip().splitlines()[0] if text and text.strip() else ""
 
@@ -91,33 +93,33 @@ class Device:
 
     @property
     def saturates(self) -> bool:
-        """Whether the device clamps overflowing results instead of giving infinities."""
+        """Whether the device clamps overflowing results instead of returning infinities."""
         mode = ctypes.c_int()
         return self._reports("aclrtGetDeviceSatMode", ctypes.byref(mode)) and mode.value == prototypes.SATURATION
 
     def route(self) -> str:
-        """Name the branch that the latest launch took, for libraries that report it; CANN's do not."""
+        """Name the branch of the latest launch, if the library reports it; CANN's do not."""
         report = self._functions.get("poolproof_emulator_last_route")
         return "" if report is None else (report() or b"").decode()
 
     def versions(self) -> dict[str, str]:
-        """Read the versions of the runtime and its packages that this generation of the runtime reports."""
-        found = {}
+        """Return the versions of the runtime and its packages, as far as this runtime reports them."""
+        known = {}
         for package in ("runtime", "driver", "opp", "compiler"):
             buffer = ctypes.create_string_buffer(128)
             if self._reports("aclsysGetVersionStr", package.encode(), buffer):
-                found[package] = buffer.value.decode(errors="replace")
+                known[package] = buffer.value.decode(errors="replace")
         numbers = [ctypes.c_int32() for _ in range(3)]
         if self._reports("aclrtGetVersion", *map(ctypes.byref, numbers)):
-            found["acl"] = ".".join(str(number.value) for number in numbers)
-        return found
+            known["acl"] = ".".join(str(number.value) for number in numbers)
+        return known
 
     def _reports(self, function: str, *arguments: object) -> bool:
-        """Call a function that not every runtime has; whether there is one, and it succeeded."""
+        """Call a function that not every runtime has; return whether it exists and succeeded."""
         return function in self._functions and self.status(function, *arguments) == SUCCESS
 
     def set_deterministic(self, enabled: bool) -> None:
-        """Set both determinism options: pages name the context's, the library reads the process's."""
+        """Set both determinism options: pages name that of the context, the library reads that of the process."""
         for function in ("aclrtSetSysParamOpt", "aclrtCtxSetSysParamOpt"):
             self.call(function, prototypes.OPTION_DETERMINISTIC, int(enabled))
 
@@ -128,24 +130,24 @@ class Device:
         return self._created("aclrtCreateEvent", "aclrtDestroyEvent")
 
     def memory(self, size: int) -> AbstractContextManager[int]:
-        """Allocate ``size`` bytes of device memory until the end of the block; address 0 for size 0."""
+        """Allocate ``size`` bytes of device memory until the end of the block; the address is 0 for size 0."""
         if size == 0:
             return nullcontext(0)
         return self._created("aclrtMalloc", "aclrtFree", size, prototypes.MALLOC_HUGE_FIRST)
 
     @contextmanager
     def _created(self, create: str, destroy: str, *arguments: object) -> Iterator[int]:
-        made = self.pointer(create, *arguments)
+        created = self.pointer(create, *arguments)
         try:
-            yield made
+            yield created
         finally:
-            self.call(destroy, made)
+            self.call(destroy, created)
 
     def synchronise(self, stream: int) -> None:
         self.call("aclrtSynchronizeStreamWithTimeout", stream, SYNCHRONISE_MILLISECONDS)
 
     def timed(self, stream: int, action: Callable[[], Any]) -> float:
-        """Run ``action``, which works on ``stream``, to its end; return the seconds between two events around it."""
+        """Run ``action``, which works on ``stream``, and wait; return the seconds between two events around it."""
         elapsed = ctypes.c_float()
         with self.event() as start, self.event() as end:
             self.call("aclrtRecordEvent", start, stream)
@@ -160,14 +162,14 @@ class Device:
         self.call("aclrtMemcpyAsync", target, size, source, size, prototypes.DEVICE_TO_DEVICE, stream)
 
     def hold_up(self, stream: int) -> None:
-        """Keep a stream busy for one delay: so many copies between two halves of a block of memory."""
+        """Keep a stream busy for one delay, by copies between two halves of a block of memory."""
         block, copies = self._delay
         for _ in range(copies):
             self.copy(stream, block, block + _BLOCK, _BLOCK)
 
     @cached_property
     def _delay(self) -> tuple[int, int]:
-        """Memory that is allocated once, and how many copies last `_DELAY_SECONDS`, after one that warms up."""
+        """Return (address of a block of memory, number of copies that take `_DELAY_SECONDS`); a first copy warms up."""
         block = self.pointer("aclrtMalloc", 2 * _BLOCK, prototypes.MALLOC_HUGE_FIRST)
         copy = partial(self.copy, self.stream, block, block + _BLOCK, _BLOCK)
         copy()
@@ -189,7 +191,7 @@ class Device:
         self.call("aclrtMemset", address, size, byte, size)
 
     def holds(self, address: int, size: int, byte: int) -> bool:
-        """Check whether so many bytes of device memory are all ``byte``."""
+        """Check whether ``size`` bytes of device memory all equal ``byte``."""
         held = np.empty(size, np.uint8)
         self.download(held, address)
         return bool((held == byte).all())

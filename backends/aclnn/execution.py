@@ -1,7 +1,7 @@
-"""The two-phase call: operands on the device, phase one, an exact workspace, phase two, everything back.
+"""The two-phase call: operands on the device, phase one, an exact workspace, phase two, results back.
 
-Device buffers hold the caller's guard bands around each storage, and a workspace lies between guard bands of its own,
-so that out-of-bounds writes are seen in each.
+Device buffers include the caller's guard bands around each storage. A workspace has guard bands of its own. Writes out
+of bounds are therefore visible in each.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ WORKSPACE_GUARD = 512
 """Bytes of guard band on either side of a workspace."""
 
 POISON = 0xFF
-"""NaN in every float dtype, which exposes a kernel that takes its workspace for zero or leaves outputs unwritten."""
+"""NaN in every float dtype: it exposes a kernel that assumes a zeroed workspace or leaves outputs unwritten."""
 
 POISONED_END = 1 << 18
-"""Bytes poisoned at either end of a long workspace; sums begin at its start, or after the runtime's own part."""
+"""Bytes to poison at each end of a long workspace; sums begin at its start, or after the runtime's own part."""
 
 
 Objects = Mapping[str, object]
-"""Phase one's arguments up to the two results, by the library's names."""
+"""Phase one's arguments without the two results, by the library's names."""
 
 
 @contextmanager
 def argument_objects(device: Device, call: ContractCall, addresses: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    """Create phase one's arguments but the two results, in API order; each tensor's storage begins at its address.
+    """Create phase one's arguments without the two results, in API order; each storage begins at its address.
 
-    The library copies dimension lists when it creates an object, and keeps a pointer to the object until phase two has
-    run: objects outlive the call, lists do not need to.
+    The library copies dimension lists when it creates an object, but keeps a pointer to the object until phase two has
+    run. So objects must outlive the call, and lists need not.
     """
     with ExitStack() as cleanup:
         objects: dict[str, object] = {}
@@ -72,13 +72,13 @@ def _tensor_object(device: Device, tensor: TensorArgument, address: int) -> int:
 
 
 def storage_addresses(call: Call, allocations: Mapping[str, int]) -> dict[str, int]:
-    """Address of each storage by the library's names."""
+    """Return the address of each storage, by the library's names."""
     names = SIGNATURES[f"aclnn{call.operator.name}"].names
     return {names[name]: allocations[name] + tensor.guard for name, tensor in call.tensors.items()}
 
 
 class TwoPhase:
-    """The pair of functions of one operator. Every failure is an `AclError`."""
+    """The two functions of one operator. Every failure is an `AclError`."""
 
     def __init__(self, device: Device, name: str, phases: tuple[Any, Any]) -> None:
         self._device = device
@@ -87,7 +87,7 @@ class TwoPhase:
 
     @contextmanager
     def uploaded(self, call: Call) -> Iterator[dict[str, int]]:
-        """Upload the tensors' buffers until the end of the block; their addresses by this suite's names."""
+        """Upload the tensors' buffers until the end of the block; yield their addresses by poolproof's names."""
         with ExitStack() as stack:
             allocations = {}
             for name, tensor in call.tensors.items():
@@ -96,7 +96,7 @@ class TwoPhase:
             yield allocations
 
     def prepare(self, objects: Objects) -> tuple[int, int]:
-        """Run phase one: (workspace size in bytes, executor)."""
+        """Run phase one; return (workspace size in bytes, executor)."""
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
         code = self.first(*objects.values(), ctypes.byref(size), ctypes.byref(executor))
         if code != SUCCESS:
@@ -125,7 +125,7 @@ def execute(device: Device, operator: TwoPhase, call: Call, stream: int) -> Outc
 
 @contextmanager
 def workspace_for(device: Device, executor: int, size: int) -> Iterator[GuardedWorkspace]:
-    """Allocate an executor's workspace; without memory for it destroy the executor, as phase two would."""
+    """Allocate an executor's workspace; if that fails, destroy the executor, as phase two would."""
     with ExitStack() as stack:
         try:
             workspace = stack.enter_context(guarded_workspace(device, size))
@@ -173,39 +173,41 @@ class GuardedWorkspace:
         )
 
     def disuse_violations(self) -> tuple[str, ...]:
-        """Describe writes into a workspace that is not in use, as far as it is poisoned."""
+        """Report writes into the poisoned part of a workspace that is not in use."""
         poisoned = min(self.size, POISONED_END - WORKSPACE_GUARD)
         if not self.size or self.device.holds(self.address, poisoned, POISON):
             return ()
-        return (f"a workspace of {self.size} bytes that an earlier run was given was written",)
+        return (f"a workspace of {self.size} bytes of an earlier run was written",)
 
 
 # Low-level calls, legal or not: null pointers, wrong ranks, private formats and planes of 2**31 cells are passed on
-# exactly as described. Storages that would not fit into memory are described in full and backed by a few bytes:
-# argument checks look at descriptions alone, and phase two is not run on them.
+# exactly as described. Too large storages are described in full and backed by a few bytes: argument checks only read
+# descriptions, and phase two is not run on them.
 
 LARGEST_STORAGE = 1 << 22
-"""Bytes up to which a storage is allocated as described."""
+"""Largest storage, in bytes, that is allocated as described."""
 
 _FEW = 64
-"""Bytes that back a storage that cannot be allocated."""
+"""Bytes behind a storage that is too large to allocate."""
 
 _ITEM_SIZES = {"DOUBLE": 8, "INT64": 8, "UINT64": 8, "COMPLEX64": 8, "COMPLEX128": 16, "FLOAT16": 2, "BF16": 2}
-"""Bytes of an element, where they are not 4."""
+"""Bytes of an element of dtypes where they are not 4."""
 
 _SIZE_MARK, _EXECUTOR_MARK = 0x5A5A5A5A5A5A5A5A, 0x5A5A5A5A5A5A5A50
-"""Values of the out-pointers' targets before the call."""
+"""Initial values of the targets of the out-pointers."""
 
 
 def attempt(device: Device, operator: TwoPhase, call: ContractCall, runs: bool) -> Attempt:
-    """Make the call; phase two only where it ``runs``, phase one succeeds and every storage is fully allocated."""
+    """Make the call; run phase two only if ``runs``, phase one succeeds and all storages are fully allocated."""
     tensors = {name: tensor for name, tensor in call.tensors.items() if tensor is not None}
     described = {name: prod(tensor.storage) * _ITEM_SIZES.get(tensor.dtype, 4) for name, tensor in tensors.items()}
     sizes = {name: max(size, _FEW) if size <= LARGEST_STORAGE else _FEW for name, size in described.items()}
     with ExitStack() as stack:
         addresses = {name: stack.enter_context(device.memory(size)) for name, size in sizes.items()}
         for name, address in addresses.items():
-            device.fill(address, sizes[name], 0 if name == call.signature.indices else POISON)  # 0 is in every plane
+            device.fill(
+                address, sizes[name], 0 if name == call.signature.indices else POISON
+            )  # 0 is an index in every plane
         objects = stack.enter_context(argument_objects(device, call, addresses))
         size, executor = ctypes.c_uint64(_SIZE_MARK), ctypes.c_void_p(_EXECUTOR_MARK)
         outputs = {"workspaceSize": ctypes.byref(size), "executor": ctypes.byref(executor)}

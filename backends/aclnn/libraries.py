@@ -1,8 +1,8 @@
 """The shared objects of an aclnn call: where they are, and their symbols.
 
-The order is torch_npu's, which works for users: what the user names, custom operators, the installed vendors' packages,
-then CANN itself, split libraries before the monolithic one. The two generations of CANN's own operator library are
-never loaded into one process.
+The search order is torch_npu's: libraries that the user names, custom operators, installed vendors' packages, then CANN
+itself, split libraries before the monolithic one. One process never loads both generations of CANN's own operator
+library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.references.operators import Operator
 
 LIBRARY_VARIABLE = "POOLPROOF_ACLNN_LIBRARY"
-"""Files and folders named by ``--aclnn-library``, separated like PATH; they win over every installation."""
+"""Files and folders of ``--aclnn-library``, separated like PATH; they take precedence over every installation."""
 
 _RUNTIME_NAMES = ("libascendcl.so", "libacl_rt.so")
 _BASE_NAME = "libnnopbase.so"
@@ -36,7 +36,7 @@ class AclnnLibraries:
     handles: tuple[ctypes.CDLL, ...]
 
     def find(self, name: str, prototype: Prototype) -> Any | None:
-        """Find the first library's symbol of that name, typed."""
+        """Return the first library's symbol of that name with its C types; None if there is none."""
         for handle in self.handles:
             function = getattr(handle, name, None)
             if function is not None:
@@ -45,29 +45,29 @@ class AclnnLibraries:
         return None
 
     def runtime(self) -> dict[str, Any]:
-        """Find the functions of AscendCL and the aclnn base, optional ones where they exist.
+        """Return the functions of AscendCL and the aclnn base, with the optional ones that exist.
 
-        `BackendUnavailable` when another is missing.
+        `BackendUnavailable` names a required one that is missing.
         """
-        found = {name: self.find(name, prototype) for name, prototype in (FUNCTIONS | OPTIONAL_FUNCTIONS).items()}
-        missing = [name for name, function in found.items() if function is None and name not in OPTIONAL_FUNCTIONS]
+        functions = {name: self.find(name, prototype) for name, prototype in (FUNCTIONS | OPTIONAL_FUNCTIONS).items()}
+        missing = [name for name, function in functions.items() if function is None and name not in OPTIONAL_FUNCTIONS]
         if missing:
             places = ", ".join(map(str, self.paths))
             raise BackendUnavailable(f"symbol {missing[0]} is missing: none of {places} exports it")
-        return {name: function for name, function in found.items() if function is not None}
+        return {name: function for name, function in functions.items() if function is not None}
 
     def operator(self, operator: Operator) -> tuple[Any, Any] | None:
-        """Find (phase one, phase two) of an operator; None if the libraries do not have it."""
+        """Return (phase one, phase two) of an operator; None if the libraries do not have it."""
         first, second = (self.find(name, prototype) for name, prototype in operator_prototypes(operator).items())
         return None if first is None or second is None else (first, second)
 
 
 def load(environment: Mapping[str, str] = os.environ) -> AclnnLibraries:
-    """Find and load the libraries; `BackendUnavailable` says what is missing and where it was sought."""
+    """Find and load the libraries; `BackendUnavailable` says what is missing and where poolproof searched."""
     try:
         paths = discover(environment)
     except OSError as error:
-        raise BackendUnavailable(f"libraries cannot be looked for: {error.strerror}: {error.filename}") from error
+        raise BackendUnavailable(f"cannot search for libraries: {error.strerror}: {error.filename}") from error
     handles = []
     for path in paths:
         try:
@@ -87,7 +87,7 @@ def discover(environment: Mapping[str, str]) -> list[Path]:
     home = environment.get("ASCEND_HOME_PATH")
     folders = [path for path in named if path.is_dir()] + ([Path(home) / "lib64"] if home else [])
     if files and not folders:
-        return files  # everything in the named files
+        return files  # the named files contain everything
     runtime = _first(folders, _RUNTIME_NAMES)
     if runtime is None and not files:
         sought = f"sought in {', '.join(map(str, folders))}" if folders else "ASCEND_HOME_PATH is not set"
@@ -128,7 +128,7 @@ def _vendor_order(configuration: Path) -> list[str]:
 
 
 def _operator_libraries(folders: Sequence[Path]) -> list[Path]:
-    """Find CANN's own operators in the first folder that has any: the split libraries, else the monolithic one."""
+    """Return CANN's own operators from the first folder with any: the split libraries, else the monolithic one."""
     for folder in folders:
         split = [folder / name for name in _SPLIT_NAMES if (folder / name).is_file()]
         if folder / _SPLIT_NAMES[1] in split:

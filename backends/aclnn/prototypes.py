@@ -1,6 +1,6 @@
-"""C prototypes of all functions that are called, as ctypes types.
+"""C prototypes of all functions that poolproof calls, as ctypes types.
 
-Without them ctypes would truncate pointers and 64-bit sizes to int.
+Without them, ctypes would truncate pointers and 64-bit sizes to int.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, Prototype] = {
     "aclSetInputTensorAddr": (Status, (_Handle, c_size_t, _Handle, c_void_p)),
     "aclSetOutputTensorAddr": (Status, (_Handle, c_size_t, _Handle, c_void_p)),
 }
-"""Functions of the runtime, and of the aclnn base."""
+"""Functions of the runtime and of the aclnn base."""
 
 OPTIONAL_FUNCTIONS: dict[str, Prototype] = {
     "aclsysGetVersionStr": (Status, (c_char_p, c_char_p)),
@@ -63,7 +63,7 @@ OPTIONAL_FUNCTIONS: dict[str, Prototype] = {
     "aclSetRawTensorAddr": (Status, (_Handle, c_void_p)),
     "poolproof_emulator_last_route": (c_char_p, ()),
 }
-"""Functions of only some generations of the runtime and the base, and one of the emulator's."""
+"""Functions that only some generations of the runtime and the base have, and one of the emulator."""
 
 _ENDING = (POINTER(c_uint64), _Out)
 _SECOND_PHASE = (c_void_p, c_uint64, _Handle, _Handle)
@@ -71,7 +71,7 @@ _SECOND_PHASE = (c_void_p, c_uint64, _Handle, _Handle)
 
 
 def operator_prototypes(operator: Operator) -> dict[str, Prototype]:
-    """Declare both phases of an operator. Phase one takes a handle for every argument but flags."""
+    """Return the prototypes of both phases. Phase one takes a handle for every argument except flags."""
     name = f"aclnn{operator.name}"
     arguments = (c_bool if argument.role is Role.FLAG else _Handle for argument in SIGNATURES[name].arguments)
     return {f"{name}GetWorkspaceSize": (Status, (*arguments, *_ENDING)), name: (Status, _SECOND_PHASE)}

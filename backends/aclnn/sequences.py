@@ -1,8 +1,8 @@
 """Sequences of actions (`poolproof.references.sequences`) on a device's calls, executors, streams and threads.
 
-The host waits for the end only, but where an action says so: order on a stream, and events, say what comes first. A
-stream that is held up is busy for many times as long as queueing takes, so a library that reads, writes or computes
-anywhere but at its place on its stream is early or late by a margin.
+The host waits only at the end, unless an action says so; streams and events define the order of work. A stream that is
+held up is busy for many times as long as queueing takes. So a library that works anywhere but at its place on its
+stream is clearly too early or too late.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from poolproof.references.contract.vocabulary import SIGNATURES, Role
 from poolproof.references.sequences import DEFAULT_STREAM, MANNERS, VERBS, Action, Actions
 
 ACTIONS = (*VERBS, *MANNERS)
-"""All that can be declared."""
+"""All abilities that a device may declare."""
 
 SET_ADDRESS = "aclSetRawTensorAddr"
-"""Of a tensor, before phase one or behind phase two; not every generation has it."""
+"""Sets the address of a tensor, before phase one or after phase two. Not every generation has it."""
 
 _ALIGNMENT = 32
-"""Bytes at whose multiples tensors begin."""
+"""Tensors begin at multiples of these bytes."""
 
 
 class NotApplicable(Exception):
@@ -39,7 +39,7 @@ class NotApplicable(Exception):
 
 @dataclass
 class Executor:
-    """What phase one made; ``made_for`` is the number of its call, ``call`` of that on whose tensors it works now."""
+    """Result of phase one; ``made_for`` is the number of its call, ``call`` that of the one that lends its tensors."""
 
     handle: int
     size: int
@@ -53,7 +53,7 @@ class Executor:
 
 
 class DeviceCall:
-    """One call's tensors on the device, and copies of some that lie ``elsewhere``, until ``resources`` close."""
+    """One call's tensors on the device, with copies of some in ``elsewhere``, until ``resources`` close."""
 
     def __init__(self, device: Device, operator: TwoPhase, call: Call, resources: ExitStack) -> None:
         self.call, self.operator = call, operator
@@ -82,7 +82,7 @@ class DeviceCall:
         return memory
 
     def share_inputs(self, wholly: bool) -> None:
-        """Move the first input behind the guard band of self, or so that half of the shorter storage is shared."""
+        """Move the first input into the memory of self, completely or so that half of the shorter storage is shared."""
         name, tensors = self.call.operator.inputs[0], self.call.tensors
         shorter = min(len(tensors[each].storage) for each in ("self", name))
         start = 0 if wholly else (len(tensors["self"].storage) - shorter // 2) // _ALIGNMENT * _ALIGNMENT
@@ -93,7 +93,7 @@ class DeviceCall:
             self._device.upload(self.allocations[each], tensors[each].buffer)
 
     def place_elsewhere(self, name: str) -> int:
-        """Allocate memory for a copy of a tensor's buffer; of an input it holds one."""
+        """Return memory for a copy of a tensor's buffer; that of an input already holds one."""
         if name not in self.elsewhere:
             buffer = self.call.tensors[name].buffer
             self.elsewhere[name] = self._resources.enter_context(self._device.memory(len(buffer)))
@@ -102,14 +102,14 @@ class DeviceCall:
         return self.elsewhere[name]
 
     def download(self) -> None:
-        """Bring every buffer back; an output as it was when a stream copied it, where one has."""
+        """Download every buffer. For an output that a stream copied, download the copy."""
         for name, tensor in self.call.tensors.items():
             is_copied = name in self.elsewhere and name in self.call.operator.outputs
             self._device.download(tensor.buffer, (self.elsewhere if is_copied else self.allocations)[name])
 
 
 class Interpreter:
-    """One sequence, of which each method does the action of its name; ``resources`` frees what it needs."""
+    """One sequence. Each method performs the action of its name; ``resources`` frees what it needs."""
 
     def __init__(self, device: Device, calls: Sequence[DeviceCall], actions: Actions, resources: ExitStack) -> None:
         self._device, self._calls, self._actions, self._resources = device, calls, actions, resources
@@ -126,7 +126,7 @@ class Interpreter:
         self.text = ""
 
     def perform_all(self) -> None:
-        """Do every action, up to the first whose status is not success, unless it is asked for that."""
+        """Perform all actions, up to the first failure of an action that is not `asked`."""
         for action in self._actions:
             try:
                 self._perform(action)
@@ -140,17 +140,17 @@ class Interpreter:
                 self.text = error.text
 
     def finish(self) -> tuple[str, ...]:
-        """Wait for every stream and bring the calls' memory back; return what was written and should not have been."""
+        """Wait for every stream and download the calls' memory; return violations of guard bands and workspaces."""
         for stream in self._streams.values():
             self._device.synchronise(stream)
         for call in self._calls:
             call.download()
         disused = [self._workspaces[number].disuse_violations() for number in sorted(self._disused)]
         guards = [workspace.guard_violations() for workspace in self._workspaces.values()]
-        return tuple(violation for found in (*guards, *disused) for violation in found)
+        return tuple(violation for violations in (*guards, *disused) for violation in violations)
 
     def release(self) -> None:
-        """Wait for the whole device, whatever happened, and destroy the executors that are left."""
+        """Wait for the whole device in any case, and destroy the remaining executors."""
         wait(self._at_once)
         with suppress(AclError):
             self._device.call("aclrtSynchronizeDevice")
@@ -158,7 +158,7 @@ class Interpreter:
             self._device.call("aclDestroyAclOpExecutor", self._executors.popitem()[1].handle)
 
     def prepare(self, action: Action) -> None:
-        """Allocate the workspaces of the executor's runs, too: that takes longer than queueing may."""
+        """Run phase one, and allocate the workspaces of all runs now: that takes longer than queueing may."""
         executor = self._calls[action.call].prepare(action.call, action.what)
         self._executors[action.executor] = executor
         runs = (each for each in self._actions if each.do == "run" and each.executor == action.executor)
@@ -169,9 +169,9 @@ class Interpreter:
                     self._workspaces[number] = self._resources.enter_context(workspace)
 
     def need(self, action: Action) -> None:
-        asked_for = "a workspace" if self._executors[action.executor].size else "no workspace"
-        if asked_for != action.what:
-            raise NotApplicable(f"phase one asks for {asked_for}")
+        requested = "a workspace" if self._executors[action.executor].size else "no workspace"
+        if requested != action.what:
+            raise NotApplicable(f"phase one requests {requested}")
 
     def run(self, action: Action) -> None:
         executor = self._executors[action.executor]
@@ -238,7 +238,7 @@ class Interpreter:
             return
         call = self._calls[action.call]
         for name in getattr(call.call.operator, action.what):
-            if action.what == "inputs":  # zeros are indices in any plane
+            if action.what == "inputs":  # zeros are valid indices in every plane
                 call.place_elsewhere(name)
             byte = 0 if action.what == "inputs" else execution.POISON
             self._device.fill(call.allocations[name], len(call.call.tensors[name].buffer), byte)
@@ -277,7 +277,7 @@ class Interpreter:
         self._threads.pop(action.thread).shutdown()
 
     def _perform(self, action: Action) -> None:
-        """Do it in its thread, which has the context of this one."""
+        """Perform the action in its thread, which has the context of this one."""
         perform, number = getattr(self, action.do), action.thread
         if not number or action.do == "end_thread":
             perform(action)
@@ -287,7 +287,9 @@ class Interpreter:
             context = self._device.pointer("aclrtGetCurrentContext")
             self._threads[number].submit(self._device.call, "aclrtSetCurrentContext", context).result()
         done = self._threads[number].submit(perform, action)
-        if action.at_once and len({call.call.deterministic for call in self._calls}) == 1:  # it is the process's mode
+        if (
+            action.at_once and len({call.call.deterministic for call in self._calls}) == 1
+        ):  # the mode belongs to the process
             self._at_once.append(done)
         else:
             done.result()
@@ -306,7 +308,7 @@ def run_sequence(
     statuses: list[int] = []
     try:
         device.set_deterministic(calls[0].deterministic)
-        device.recent_error()  # forget what earlier calls left: reading it clears it
+        device.recent_error()  # reading clears the error of earlier calls
         with ExitStack() as resources:
             placed = [DeviceCall(device, operators[call.operator.name], call, resources) for call in calls]
             interpreter = Interpreter(device, placed, actions, resources)

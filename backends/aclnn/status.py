@@ -1,4 +1,4 @@
-"""Statuses of AscendCL and aclnn in words, and as exceptions."""
+"""Statuses of AscendCL and aclnn, in words and as exceptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def describe(code: int) -> str:
 
 
 class AclError(Exception):
-    """A call that reported anything but success: ``code`` is its status, ``text`` the library's own."""
+    """A call that did not return success: ``code`` is its status, ``text`` the library's own."""
 
     def __init__(self, function: str, code: int, text: str = "") -> None:
         super().__init__(f"{function} returned {describe(code)}" + (f": {text}" if text else ""))

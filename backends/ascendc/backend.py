@@ -1,4 +1,4 @@
-"""Kernel sources as a backend: each call is a launch of the model, with the tiling that the kernel would get."""
+"""Kernel sources as a backend: each call is a launch of the model, with the kernel's own tiling."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from poolproof.references.operators import Operator
 from poolproof.references.products import PRODUCTS
 
 Arrays = Mapping[str, NDArray]
-"""Tensors by their names, as a kernel gets them: contiguous, with a batch axis, in the order of axes of their tag."""
+"""Tensors by name, as a kernel gets them: contiguous, with a batch axis, axes in the order of their tag."""
 
 _ORDERS = 3
 _ALIGNMENT = 512
 _POISONS = (0xA5, 0x5A, 0xFF)
-"""What UB and workspace hold before a launch, by turns."""
+"""Contents of UB and workspace before a launch, in turn."""
 
 
 class _Buffer(ctypes.Structure):
@@ -55,7 +55,7 @@ _GIVEN_UP = 2
 
 
 def prepare(manifest: str, tell: Tell, dtype: str) -> None:
-    """Build what all calls need and, where a dtype is named, what its calls need."""
+    """Build what all calls need. If a dtype is given, also build what its calls need."""
     kernel = Kernel(manifest)
     if kernel.manifest.tiling.host:
         host_library(kernel, tell)
@@ -64,7 +64,7 @@ def prepare(manifest: str, tell: Tell, dtype: str) -> None:
 
 
 class AscendC(Backend):
-    """A kernel of a manifest. A call that is repeated runs its cores and threads in another order each time."""
+    """A kernel of a manifest. Each repetition of a call runs its cores and threads in a different order."""
 
     survives_fork = True
     modes = tuple(f"order {number}" for number in range(1, _ORDERS + 1))
@@ -81,7 +81,7 @@ class AscendC(Backend):
         has_dtypes = dtype in self.manifest.dtypes and index_dtype in self.manifest.index_dtypes
         if operator.name in self.kernel.operators and has_dtypes:
             return None
-        return f"{self.manifest.entry} is no kernel of this operator{' in these dtypes' if not has_dtypes else ''}"
+        return f"{self.manifest.entry} is not a kernel of this operator{' in these dtypes' if not has_dtypes else ''}"
 
     def abilities(self, operator: Operator) -> Abilities:
         return self.kernel.abilities
@@ -97,8 +97,8 @@ class AscendC(Backend):
         return self._route
 
     def is_deterministic(self, call: Call) -> bool:
-        said = self.manifest.deterministic
-        return not call.operator.is_backward or said == "always" or (said == "asked" and call.deterministic)
+        declared = self.manifest.deterministic
+        return not call.operator.is_backward or declared == "always" or (declared == "asked" and call.deterministic)
 
     def environment(self) -> Mapping[str, str]:
         about = {"kernel": self.manifest.entry, "product": self.manifest.product, "sources": self.kernel.digest()}
@@ -123,11 +123,11 @@ class AscendC(Backend):
         seconds = time.perf_counter() - started
         for name in call.operator.outputs:
             self._axes(call, call.tensors[name].array)[...] = arrays[name]
-        said = None if findings is None else tuple(_sentence(finding, arrays) for finding in findings)
-        return Outcome(Status.COMPLETED, seconds=seconds, sanitizer=said)
+        sentences = None if findings is None else tuple(_sentence(finding, arrays) for finding in findings)
+        return Outcome(Status.COMPLETED, seconds=seconds, sanitizer=sentences)
 
     def _axes(self, call: Call, array: NDArray) -> NDArray:
-        """View an array with the axes that the kernel has."""
+        """View an array with the axes of the kernel."""
         if array.ndim == call.operator.spatial_rank + 1:
             array = array[np.newaxis]
         if self.manifest.depth and array.ndim == 4:
@@ -139,7 +139,7 @@ class AscendC(Backend):
         names.sort(key=lambda pair: pair[1] in call.operator.outputs)
         lists, plane = full_length(call), call.tensors["self"].shape[-call.operator.spatial_rank :]
         outputs = lists.get("output_size", ())
-        if outputs and all(size % out == 0 for size, out in zip(plane, outputs)):  # its windows are all alike
+        if outputs and all(size % out == 0 for size, out in zip(plane, outputs)):  # all its windows have the same size
             size = tuple(size // out for size, out in zip(plane, outputs))
             lists |= {"kernel_size": size, "stride": size, "padding": (0,) * len(size), "dilation": (1,) * len(size)}
         if self.manifest.depth and len(plane) == 2:
@@ -157,7 +157,10 @@ class AscendC(Backend):
         )
 
     def _seed(self, call: Call, arrays: Arrays, mode: str) -> int:
-        """Return 0, for cores and threads as they are numbered, of a call that differs from the last; else another."""
+        """Return the seed for the order of cores and threads.
+
+        It is 0, for the order of their numbers, if the call differs from the last one. It grows with each repetition.
+        """
         if mode:
             return 1 + self.modes.index(mode)
         inputs = (arrays[name].tobytes() for name in call.operator.inputs)
@@ -167,7 +170,7 @@ class AscendC(Backend):
         return self._last_call[1]
 
     def _launch(self, program: Path, call: Call, arrays: Arrays, tiling: KernelTiling, seed: int) -> list[Any] | None:
-        """Launch the kernel on arrays; return what the model saw it do wrong, None where it is CANN's."""
+        """Launch the kernel on arrays; return the model's findings, None on CANN's library."""
         poison = _POISONS[seed % len(_POISONS)]
         workspace = _aligned(np.full(max(tiling.workspace, 32), poison, np.uint8))
         memory = {**arrays, "workspace": workspace, "tiling": _aligned(np.frombuffer(tiling.data, np.uint8))}
@@ -192,15 +195,15 @@ class AscendC(Backend):
         library.ascendc_findings.restype = c_char_p
         before = [(name, library.ascendc_assume(name.encode(), is_on)) for name, is_on in self.manifest.assume.items()]
         result = library.ascendc_launch(ctypes.byref(launch))
-        for name, was_on in before:  # another manifest may have the same library
+        for name, was_on in before:  # another manifest may use the same library
             library.ascendc_assume(name.encode(), was_on)
         if result == _GIVEN_UP:
-            raise MemoryError("the model has no memory for what it keeps of so many operations")
+            raise MemoryError("the model has too little memory for its records of all operations")
         return json.loads(library.ascendc_findings())
 
 
 def _aligned(array: NDArray) -> NDArray:
-    """Copy an array to memory as a device aligns it."""
+    """Copy an array to memory with the alignment of a device."""
     memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -209,7 +212,7 @@ def _aligned(array: NDArray) -> NDArray:
 
 
 def _sentence(finding: Mapping[str, Any], arrays: Arrays) -> str:
-    """Tell a finding in words: what, in which element, on which core, in which call of the API."""
+    """Describe a finding: what, in which element, on which core, in which call of the API."""
     where, byte = finding["tensor"], finding["byte"]
     if where in arrays and 0 <= byte < arrays[where].nbytes:
         element = np.unravel_index(byte // arrays[where].itemsize, arrays[where].shape)

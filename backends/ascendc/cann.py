@@ -1,6 +1,6 @@
-"""A kernel on CANN's own CPU library (tikicpulib): a program that CMake builds and that launches it once, on files.
+"""A kernel on CANN's own CPU library (tikicpulib), as a program built by CMake that launches it once, on files.
 
-Written to public documents, which ``cann_launch`` names, and tried on a stand-in alone.
+It follows public documents, which ``cann_launch`` names, and was only tried on a stand-in for the library.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.building import BuildFailed
 
 _PRODUCTS = {"A2": "Ascend910B1", "A3": "Ascend910_9391", "950": "Ascend950PR_9599"}
-"""Targets of the library (asc-tools, cpudebug/cmake/tikicpulib-config.cmake.in)."""
+"""Product -> target of the library (asc-tools, cpudebug/cmake/tikicpulib-config.cmake.in)."""
 
 TILING_MACROS = """#include <cstdint>
 #include <cstring>
 #define GET_TILING_DATA_WITH_STRUCT(Type, name, address) Type name; std::memcpy(&name, address, sizeof name)
 #define GET_TILING_DATA(name, address) GET_TILING_DATA_WITH_STRUCT(ASCENDC_TILING_STRUCT, name, address)
 """
-"""What the toolkit's build defines of tiling data."""
+"""Macros of tiling data, as the toolkit's build defines them."""
 
 
 def build(folder: Path, home: str, product: str, flags: Sequence[str], units: Sequence[str]) -> None:
-    """Build the program ``launch`` of units, one of which has the entry."""
+    """Build the program ``launch`` from units; one of them has the entry."""
     paths = [folder / f"unit{number}.cpp" for number in range(len(units))]
     for path, text in zip(paths, units):
         path.write_text(text, encoding="utf-8")
@@ -41,10 +41,10 @@ def build(folder: Path, home: str, product: str, flags: Sequence[str], units: Se
 
 
 def launch(program: Path, memory: Sequence[NDArray], blocks: int, key: int) -> None:
-    """Launch a kernel on its arguments, which hold afterwards what is in memory then.
+    """Launch a kernel on its arguments, in place.
 
-    The library runs each block in a process, and prints a line for each that ends well; its exit status says nothing
-    of them. If one died, this process dies, too, and its last words are the errors that the library printed.
+    The library runs each block in a process and prints a line for each that succeeds; its exit status does not include
+    them. If a block died, print the library's errors and abort this process.
     """
     with TemporaryDirectory() as folder:
         for number, array in enumerate(memory):
@@ -63,6 +63,6 @@ def _run(*command: str) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
     except FileNotFoundError as error:
-        raise BackendUnavailable(f"--model cann needs CMake: there is no {error.filename}") from None
+        raise BackendUnavailable(f"--model cann needs CMake: {error.filename} is missing") from None
     except subprocess.CalledProcessError as error:
         raise BuildFailed(f"{' '.join(command)}: {error.stdout}{error.stderr}") from None

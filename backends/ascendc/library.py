@@ -1,7 +1,6 @@
-"""Libraries of a kernel: the text that calls it, compiled with its source and the model; each is built once.
+"""Libraries of a kernel: a launcher compiled with the kernel's source and the model, each built once.
 
-An object file is kept by its text, its flags, and the content of all files that it is made of, which the compiler
-names.
+The key of an object file is its text, its flags, and the content of all included files, as the compiler lists them.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ HOST_STUB = Path(__file__).with_name("host_stub")
 _MODEL = Path(__file__).with_name("model")
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
 _WATCHES_THREADS = ("-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")
-"""For kernels that may have threads: what these call is the model's."""
+"""For kernels that may have threads: the functions that they call belong to the model."""
 
 _SECONDS = 12
-"""Time of compiling one unit on one idle core."""
+"""Seconds to compile one unit on one idle core."""
 
 DTYPES = {
     "float32": ("float", "DT_FLOAT", 0),
@@ -37,17 +36,17 @@ DTYPES = {
     "int32": ("int32_t", "DT_INT32", 3),
     "int64": ("int64_t", "DT_INT64", 9),
 }
-"""What a dtype is called in kernels and in the framework, and its number there."""
+"""dtype -> its names in kernels and in the framework, and its number there."""
 
 _TILING, _CANN_TILING = "kernel_tiling/kernel_tiling.h", "poolproof_tiling.h"
-"""Header of the tiling structs: as kernels include it; and on CANN, whose own header has the first name."""
+"""Header of the tiling structs: as kernels include it; and on CANN, where another header has the first name."""
 
 Unit = tuple[Sequence[str], str]
-"""The flags and the text of what is compiled to one object file."""
+"""The flags and the text of one object file."""
 
 
 def kernel_library(kernel: Kernel, dtypes: tuple[str, str], tell: Tell = lambda _: None) -> Path:
-    """Build the library of a kernel for a pair of dtypes; `BuildFailed` with the compiler's first error."""
+    """Build the library of a kernel for a pair of dtypes; `BuildFailed` has the compiler's first error."""
     if MODEL_VARIABLE in os.environ:
         return _cann_program(kernel, dtypes, tell)
     usual = (*_FLAGS, f"-D__CCE_AICORE__={kernel.architecture}", f"-I{_MODEL}")
@@ -62,17 +61,17 @@ def kernel_library(kernel: Kernel, dtypes: tuple[str, str], tell: Tell = lambda 
 def _cann_program(kernel: Kernel, dtypes: tuple[str, str], tell: Tell) -> Path:
     if not (home := os.environ.get("ASCEND_HOME_PATH")):
         raise BackendUnavailable("--model cann needs the toolkit of CANN: source its set_env.sh")
-    defines = [flag for flag in _defines(kernel, dtypes) if not flag.startswith("-DDT_")]  # CANN's headers have these
+    defines = [flag for flag in _defines(kernel, dtypes) if not flag.startswith("-DDT_")]  # CANN's headers define these
     includes = _includes(kernel, {_CANN_TILING: cann.TILING_MACROS}, _CANN_TILING)
     flags = [*defines, *includes, "-include", _CANN_TILING, f"-DARGUMENT_COUNT={len(kernel.arguments)}"]
     units, product = _launchers(kernel), kernel.manifest.product
-    tell(f"{kernel.manifest.entry} for {' and '.join(dtypes)} is compiled with CANN's CPU library where it is new")
-    made = building.cache_folder("ascendc") / "cann" / _digest([home, kernel.digest(), *flags, *units])
-    return building.once(made, lambda folder: cann.build(folder, home, product, flags, units)) / "launch"
+    tell(f"{kernel.manifest.entry} for {' and '.join(dtypes)} is compiled with CANN's CPU library, unless cached")
+    program = building.cache_folder("ascendc") / "cann" / _digest([home, kernel.digest(), *flags, *units])
+    return building.once(program, lambda folder: cann.build(folder, home, product, flags, units)) / "launch"
 
 
 def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:
-    """Build the library of an operator's own host code, against our stub of the host framework."""
+    """Build the library of an operator's own host code, against poolproof's stub of the host framework."""
     tiling = kernel.manifest.tiling
     headers = dict.fromkeys(_cann_headers(), '#include "host.h"\n')
     folders = [HOST_STUB, _header_folder(headers, {}), *kernel.files(*tiling.include)]
@@ -83,26 +82,26 @@ def host_library(kernel: Kernel, tell: Tell = lambda _: None) -> Path:
 
 
 def build(kernel: Kernel, what: str, units: Mapping[str, Unit], tell: Tell) -> Path:
-    """Build a library of units, each of which is compiled once."""
+    """Build a library from units, each of which is compiled once."""
     folder = building.cache_folder("ascendc")
     try:
         objects = [folder / "objects" / _key(unit) for unit in units.values()]
-        made = folder / _digest(path.name for path in objects)
-        if not (made / "library").exists():
-            with building.alone(made, what, tell):
+        target = folder / _digest(path.name for path in objects)
+        if not (target / "library").exists():
+            with building.alone(target, what, tell):
                 parts = [part for part in zip(objects, units.values()) if not part[0].exists()]
                 jobs = [partial(building.once, path, partial(_compile, unit)) for path, unit in parts]
                 if jobs:
                     building.side_by_side(jobs, what, _SECONDS * len(jobs), tell)
-                building.once(made / "library", partial(_link, objects))
+                building.once(target / "library", partial(_link, objects))
     except BuildFailed as error:
-        errors = re.findall(r".*(?:error: |undefined reference).*", str(error)) or ["the compiler does not say why"]
+        errors = re.findall(r".*(?:error: |undefined reference).*", str(error)) or ["the compiler gives no reason"]
         lacking = re.search(r"(\w+). (?:that depend on a template|was not declared|is not a member)", errors[0])
         hint = f" (the model of the API may lack {lacking[1]})" if lacking else ""
         raise BuildFailed(f"{kernel.path}: {what} does not compile: {errors[0]}{hint}") from None
     except OSError as error:
         raise building.cannot_keep("kernels", error) from error
-    return made / "library" / "kernel.so"
+    return target / "library" / "kernel.so"
 
 
 def _compile(unit: Unit, folder: Path) -> None:
@@ -110,27 +109,27 @@ def _compile(unit: Unit, folder: Path) -> None:
 
 
 def _link(objects: Iterable[Path], folder: Path) -> None:
-    """Link units, of which several may hold a function of one header."""
+    """Link units; several may contain the same function of a header."""
     inputs = [str(path / "unit.o") for path in objects]
     building.run_compiler(["-shared", "-Wl,--allow-multiple-definition", "-o", str(folder / "kernel.so"), *inputs])
 
 
 def _key(unit: Unit) -> str:
-    """Digest all that an object is made of; the compiler names the files, unless those it named last time made it."""
+    """Return the key of an object; ask the compiler for its files only if the last listing does not match."""
     flags, text = unit
-    asked, folder = _digest([*building.compiler_identity(), *flags, text]), building.cache_folder("ascendc")
-    listing = folder / "files" / asked
-    if listing.exists() and (folder / "objects" / (key := _digest_files(asked, listing))).exists():
+    request, folder = _digest([*building.compiler_identity(), *flags, text]), building.cache_folder("ascendc")
+    listing = folder / "files" / request
+    if listing.exists() and (folder / "objects" / (key := _digest_files(request, listing))).exists():
         return key
-    made = building.run_compiler([*flags, "-MM", "-x", "c++", "-"], text).partition(":")[2]
+    dependencies = building.run_compiler([*flags, "-MM", "-x", "c++", "-"], text).partition(":")[2]
     listing.parent.mkdir(parents=True, exist_ok=True)
-    listing.write_text("\n".join(sorted({*shlex.split(made.replace("\\\n", " "))} - {"-"})))
-    return _digest_files(asked, listing)
+    listing.write_text("\n".join(sorted({*shlex.split(dependencies.replace("\\\n", " "))} - {"-"})))
+    return _digest_files(request, listing)
 
 
-def _digest_files(asked: str, listing: Path) -> str:
+def _digest_files(request: str, listing: Path) -> str:
     paths = filter(Path.exists, map(Path, listing.read_text().splitlines()))
-    return _digest([asked, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)])
+    return _digest([request, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)])
 
 
 def _digest(texts: Iterable[str]) -> str:
@@ -148,24 +147,24 @@ def _defines(kernel: Kernel, dtypes: tuple[str, str]) -> list[str]:
 
 
 def _includes(kernel: Kernel, headers: dict[str, str], tiling: str = _TILING) -> list[str]:
-    """Name the folders of headers: those that are made for the kernel, the manifest's, and those of its sources.
+    """Return the folders of headers: generated ones, the manifest's, and those of its sources.
 
     ``tiling`` names the header that declares the kernel's tiling structs.
     """
     manifest, structs = kernel.manifest, tiling_structs(kernel)
     headers[tiling] += structs.declarations() if structs else ""
-    made = _header_folder(headers, {name: kernel.files(path)[0] for name, path in manifest.links.items()})
+    generated = _header_folder(headers, {name: kernel.files(path)[0] for name, path in manifest.links.items()})
     given = [*kernel.files(*manifest.include), *(path.parent for path in kernel.files(*manifest.sources))]
-    return [f"-I{path}" for path in (made / "links", made, *given)]
+    return [f"-I{path}" for path in (generated / "links", generated, *given)]
 
 
 def _cann_headers() -> list[str]:
-    """List the headers of CANN that sources include: our one of the kernel, or of its host code, has what they have."""
+    """List the headers of CANN that sources include. poolproof replaces them by one header for kernels or host code."""
     return (HOST_STUB / "headers.txt").read_text().split()
 
 
 def _header_folder(headers: Mapping[str, str], links: Mapping[str, Path]) -> Path:
-    """Make a folder of headers, and in it one from which linked folders are ``../NAME``."""
+    """Make a folder of headers, with a subfolder from which linked folders are ``../NAME``."""
 
     def fill(folder: Path) -> None:
         (folder / "links").mkdir()
@@ -180,7 +179,7 @@ def _header_folder(headers: Mapping[str, str], links: Mapping[str, Path]) -> Pat
 
 
 def tiling_structs(kernel: Kernel) -> TilingStructs | None:
-    """Read the structs that the manifest names, None where it names none."""
+    """Read the structs that the manifest names; return None if it names none."""
     pattern, _, name = kernel.manifest.tiling.struct.partition(":")
     structs = TilingStructs(kernel.files(pattern)) if pattern else None
     if structs and name and name not in structs.fields:

@@ -1,4 +1,4 @@
-"""Manifests: which kernel is judged, where its sources lie, how it is called, and where its tiling comes from."""
+"""Manifests: which kernel to judge, where its sources are, how to call it, and where its tiling comes from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poolproof.references.operators import find_operator
 from poolproof.references.products import PRODUCTS
 
 _BUILT_IN = {"ops-nn": Path(__file__).with_name("ops_nn")}
-"""Folders of the manifests that come along, by the name before the slash."""
+"""Library -> folder of poolproof's own manifests."""
 
 Assumption = Literal[
     "vector_pipe_in_order",
@@ -28,7 +28,7 @@ Assumption = Literal[
     "integers_saturate",
     "maximum_is_ieee",
 ]
-"""What the model assumes where no document decides: the table in model/watch.cpp."""
+"""Assumptions of the model where no document decides; model/watch.cpp has the table."""
 
 Tensor = Literal["grad_output", "self", "indices", "grad_input", "out", "workspace", "tiling"]
 
@@ -36,8 +36,11 @@ Tensor = Literal["grad_output", "self", "indices", "grad_input", "out", "workspa
 class TilingSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where tilings come from: exactly one of ``python``, ``cases``, ``host`` and ``cann``.
 
-    ``struct`` is what the kernel reads, as HEADERS:NAME, or HEADERS of several structs. ``operator`` is the type that
-    ``host`` registers, ``attributes`` are those of its definition in their order, ``include`` folders of its headers.
+    Attributes:
+        struct: The struct that the kernel reads, as HEADERS:NAME, or the HEADERS of several structs.
+        operator: The type that ``host`` registers.
+        attributes: Names in the operator's definition, in its order.
+        include: Folders of the headers of ``host``.
     """
 
     python: str = ""
@@ -78,9 +81,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Kernel:
-    """A manifest that was read, and the folder that its paths begin in; `BackendUnavailable` says what is wrong.
+    """A manifest, and the folder of its relative paths; `BackendUnavailable` says what is wrong.
 
-    ``given`` names the manifest: LIBRARY/KERNEL of those that come along, or the path of a file KERNEL.toml.
+    ``given`` names the manifest: LIBRARY/KERNEL of poolproof's own, or the path of a file KERNEL.toml.
     """
 
     def __init__(self, given: str) -> None:
@@ -96,7 +99,7 @@ class Kernel:
             seen = PRODUCTS[manifest.product].seen_by_kernels if manifest.product in PRODUCTS else None
             if seen is None:
                 known = ", ".join(name for name, product in PRODUCTS.items() if product.seen_by_kernels)
-                raise ValueError(f"product is {manifest.product!r}, and has to be one of {known}")
+                raise ValueError(f"product is {manifest.product!r}, not one of {known}")
         except (msgspec.MsgspecError, ValueError, KeyError, OSError) as error:
             raise self.unavailable(f"no manifest of a kernel: {error.args[0]}") from None
         own = (manifest.architecture, manifest.blocks, manifest.ub_bytes)
@@ -111,7 +114,7 @@ class Kernel:
         return BackendUnavailable(f"{self.path}: {what}")
 
     def files(self, *patterns: str) -> list[Path]:
-        """Find files or folders below the root; `BackendUnavailable` where there is none for a pattern."""
+        """Return files or folders below the root; raise `BackendUnavailable` if a pattern matches none."""
         root = Path(glob.escape(str(self.root)))
         found = {
             pattern: sorted(map(Path, glob.glob(str(root / pattern))))  # noqa: PTH207, which takes no absolute pattern
@@ -123,7 +126,7 @@ class Kernel:
         return [path for paths in found.values() for path in paths]
 
     def digest(self) -> str:
-        """Digest the manifest, and what lies in the folders of its sources and headers."""
+        """Hash the manifest and the files in the folders of its sources and headers."""
         folders = {path.parent for path in self.files(*self.manifest.sources, *self.manifest.tiling.host)}
         folders |= {*self.files(*self.manifest.include, *self.manifest.links.values())}
         digest = hashlib.sha256(self.path.read_bytes())
@@ -136,7 +139,7 @@ _SOURCES = {".h", ".cpp", ".py", ".json"}
 
 
 def _find(given: str) -> tuple[Path, Path]:
-    """Return the path of a manifest, and the folder that its paths begin in."""
+    """Return the path of a manifest, and the folder of its relative paths."""
     sources = os.environ.get(SOURCES_VARIABLE, "")
     library, _, kernel = given.partition("/")
     if library not in _BUILT_IN or given.endswith(".toml"):

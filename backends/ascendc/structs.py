@@ -1,4 +1,4 @@
-"""Structs of tiling data, as headers define them: by the macros of tiling definitions, or as plain structs."""
+"""Structs of tiling data from headers, defined by tiling macros or as plain structs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _STRUCTS = re.compile(r"struct\s+(\w+)\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*;")
 _FIELD = re.compile(r"(?:^|(?<=;))\s*([\w:]+)\s+()(\w+)\s*(?:\[\s*(\w+)\s*\])?\s*(?:=[^;]*|\{[^;]*\})?;", re.MULTILINE)
 
 _TYPES = {"float": "float32", "double": "float64", "bool": "bool", "int": "int32", "size_t": "uint64"}
-"""Types of fields that are not called as numpy calls them, but for ``_t``."""
+"""Field types with other names in numpy, after removing ``_t``."""
 
 
 class TilingStructs:
-    """The structs of headers, in their order: the type, name and number of each field, 0 where it is no array."""
+    """The structs of headers, in order: type, name and length of each field; the length is 0 if it is no array."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         text = _COMMENT.sub("", "\n".join(path.read_text(encoding="utf-8") for path in paths))
@@ -38,7 +38,7 @@ class TilingStructs:
         }
 
     def declarations(self) -> str:
-        """Write as plain structs, which kernels read, what macros define."""
+        """Write the structs that macros define as plain structs, for kernels."""
         if not self.are_macros:
             return ""
         lines = []
@@ -47,7 +47,7 @@ class TilingStructs:
         return "\n".join(lines)
 
     def dtype(self, name: str) -> np.dtype:
-        """Return the layout of a struct; KeyError where there is none of that name, or of a type in it."""
+        """Return the layout of a struct; raise KeyError for an unknown struct or type."""
         parts: list[Any] = []
         for kind, field, count in self.fields[name]:
             plain = kind.removeprefix("std::").removesuffix("_t")
@@ -56,12 +56,12 @@ class TilingStructs:
         return np.dtype(parts, align=True)
 
     def pack(self, name: str, values: Mapping[str, Any]) -> bytes:
-        """Pack the fields of a struct; ValueError where one is missing or unknown."""
+        """Pack the fields of a struct; raise ValueError if one is missing or unknown."""
         record = np.zeros((), self.dtype(name))
         names = record.dtype.names or ()
         if wrong := sorted({*values} ^ {*names}):
-            said = "is missing from the tiling of" if wrong[0] in names else "is no field (one a line is read) of"
-            raise ValueError(f"{wrong[0]} {said} {name}")
+            problem = "is missing from the tiling of" if wrong[0] in names else "is no field (one a line is read) of"
+            raise ValueError(f"{wrong[0]} {problem} {name}")
         for field, value in values.items():
             record[field] = value
         return record.tobytes()

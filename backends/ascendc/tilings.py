@@ -1,4 +1,4 @@
-"""Tilings: how a call is cut, from a Python function, recorded cases, the operator's own host code, or CANN."""
+"""Tilings: how a call is split, from a Python function, recorded cases, the operator's own host code, or CANN."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from poolproof.backends.base import BackendUnavailable
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One call as the kernel is given it.
+    """One call as the kernel receives it.
 
-    ``shapes`` and ``dtypes`` are by argument, of which the first ``inputs`` are inputs. Lists have a length for every
-    axis; where an operator has none of a kind they are empty. ``format`` is the order of axes: NCHW, NHWC, NCDHW,
-    NDHWC. ``blocks`` and ``ub_bytes`` are what the device has.
+    Attributes:
+        shapes, dtypes: By argument.
+        inputs: The first arguments that are inputs.
+        format: Order of axes: NCHW, NHWC, NCDHW or NDHWC.
+        blocks, ub_bytes: Cores and UB of the device.
+        kernel_size, stride, padding, dilation, output_size: One length per axis; empty if the operator has no such
+            list.
     """
 
     operator: str
@@ -79,22 +83,22 @@ def tilings_of(kernel: Kernel) -> TilingOf:
 
 
 def _recorded(recorded: list[dict[str, Any]], call: KernelCall) -> dict[str, Any]:
-    asked = json.loads(json.dumps(asdict(call)))
+    wanted = json.loads(json.dumps(asdict(call)))
     for case in recorded:
-        if case["call"].items() <= asked.items():
+        if case["call"].items() <= wanted.items():
             return {name: value for name, value in case.items() if name != "call"}
-    raise NoTiling(f"no tiling of this call is recorded: {json.dumps(asked)}")
+    raise NoTiling(f"no tiling of this call is recorded: {json.dumps(wanted)}")
 
 
 def _packed(kernel: Kernel, make: Callable[[KernelCall], Mapping[str, Any]], call: KernelCall) -> KernelTiling:
-    made = {"key": 0, "blocks": call.blocks, "workspace": 0, "fields": {}, **make(call)}
+    tiling = {"key": 0, "blocks": call.blocks, "workspace": 0, "fields": {}, **make(call)}
     structs, name = tiling_structs(kernel), kernel.manifest.tiling.struct.partition(":")[2]
-    fields = made.pop("fields")
-    return KernelTiling(**made, data=structs.pack(name, fields) if structs else b"")
+    fields = tiling.pop("fields")
+    return KernelTiling(**tiling, data=structs.pack(name, fields) if structs else b"")
 
 
 _OTHER_NAMES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", "dilations": "dilation"}
-"""What operator definitions call attributes, where that is another name than ours."""
+"""Names of attributes in operator definitions -> poolproof's, if different."""
 
 
 def _attributes(kernel: Kernel, call: KernelCall) -> dict[str, Any]:
@@ -113,7 +117,7 @@ class _HostAnswer(ctypes.Structure):
 
 
 def _host_tilings(kernel: Kernel) -> TilingOf:
-    """Load the operator's own host code, which is given a call in lines."""
+    """Load the operator's own host code, which takes a call as lines of text."""
     tile = ctypes.CDLL(str(host_library(kernel))).ascendc_tile
     tile.restype = ctypes.POINTER(_HostAnswer)
 
@@ -127,7 +131,7 @@ def _host_tilings(kernel: Kernel) -> TilingOf:
             lines.append(("attribute", *(value if isinstance(value, tuple) else (value,))))
         answer = tile("\n".join(" ".join(map(str, line)) for line in lines).encode()).contents
         if answer.status:
-            raise NoTiling((answer.said or b"it does not say why").decode(errors="replace"), is_refused=True)
+            raise NoTiling((answer.said or b"it gives no reason").decode(errors="replace"), is_refused=True)
         return KernelTiling(answer.key, answer.blocks, answer.workspace, ctypes.string_at(answer.data, answer.bytes))
 
     return tiling_of
@@ -147,5 +151,5 @@ def _from_cann(kernel: Kernel, call: KernelCall) -> KernelTiling:
         for name, value in _attributes(kernel, call).items()
     ]
     sides = tensors[: call.inputs], tensors[call.inputs :]
-    said = do_op_tiling(kernel.manifest.tiling.cann, {}, *sides, attrs=attributes)
-    return KernelTiling(said["tiling_key"], said["block_dim"], sum(said["workspaces"]), said["tiling_data"])
+    tiling = do_op_tiling(kernel.manifest.tiling.cann, {}, *sides, attrs=attributes)
+    return KernelTiling(tiling["tiling_key"], tiling["block_dim"], sum(tiling["workspaces"]), tiling["tiling_data"])

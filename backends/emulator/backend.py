@@ -16,15 +16,18 @@ KNOWN_PRODUCTS = ("A2", "A3", "950", "910", "310P", "310B")
 """Products of ``ascendcl/product.cpp``."""
 
 _SMALL_SYSTEM_WORKSPACE = 1 << 14
-"""Instead of the 16 MiB of the real one, which would have to be poisoned before each call."""
+"""Replaces the real 16 MiB, which would have to be poisoned before each call."""
 
 
 class Emulated(Aclnn):
-    """The emulator of a product, whatever else is installed, with the accumulation that the environment sets.
+    """The emulator of a product, with the accumulation that the environment sets.
 
-    ``name`` is the product's, in lower case. BackendUnavailable without a C++ compiler. A product that the emulator
-    does not know is emulated by the nearest that it is like. The library reads its product once, so a process can have
-    only one.
+    Args:
+        name: The product's name in lower case. A product that the emulator lacks is emulated by its nearest relative. A
+            process can have only one product, because the library reads it once.
+
+    Raises:
+        BackendUnavailable: There is no C++ compiler.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,7 +35,7 @@ class Emulated(Aclnn):
         names = [known.name for known in product.lineage if known.name in KNOWN_PRODUCTS]
         if not names:
             known = ", ".join(KNOWN_PRODUCTS)
-            raise BackendUnavailable(f"the emulator is no {product.name}, nor anything that it is like, only {known}")
+            raise BackendUnavailable(f"the emulator has neither {product.name} nor a relative of it, only {known}")
         os.environ["POOLPROOF_EMULATOR_PRODUCT"] = names[0]
         os.environ.setdefault("POOLPROOF_EMULATOR_SYSTEM_WORKSPACE", str(_SMALL_SYSTEM_WORKSPACE))
         chosen = {name: os.environ[name] for name in (DEVICE_VARIABLE, WORKER_VARIABLE) if name in os.environ}

@@ -26,7 +26,7 @@ _SOURCES = Path(__file__).parent
 _COMPONENTS = ("ascendcl", "nnopbase", "opapi")
 
 _CLIENT_COMPONENTS = ("opapi_math", "op_compiler")
-"""What torch_npu needs beside the operators: compiled for the layout ``cann`` alone."""
+"""Components for torch_npu only, compiled for the layout ``cann``."""
 
 _SPLIT: dict[str, tuple[str, ...]] = {
     "libascendcl.so": ("ascendcl",),
@@ -45,41 +45,45 @@ _LAYOUTS: dict[Layout, dict[str, tuple[str, ...]]] = {
         **{f"lib{name}.so": () for name in ("hccl", "ge_runner", "graph", "acl_tdt_channel")},
     },
 }
-"""Libraries of each layout, in link order: each may need those before it; and their folders of sources."""
+"""Layout -> library -> its folders of sources, in link order: each library may need earlier ones."""
 
 _FOLDERS = ("runtime", "opp", "compiler")
-"""Folders of the layout ``cann`` that torch_npu looks for; they are empty."""
+"""Empty folders of the layout ``cann``, because torch_npu checks that they exist."""
 
 _FLAGS = (
     "-std=c++17",
     "-O2",
     "-g1",
     "-fPIC",
-    "-ffp-contract=off",  # products are rounded before they are added, also where compilers contract by default
-    "-fwrapv",  # sizes wrap as they do in the library's own checks
+    "-ffp-contract=off",  # round products before adding, even if the compiler contracts by default
+    "-fwrapv",  # sizes wrap as in the library's own checks
     "-Wall",
     "-Wextra",
 )
 
 _EXPORTS = "{ global: acl*; Acl*; rt*; Msprof*; poolproof_emulator_*; _Z*8emulator*; local: *; };"
-"""Exports of one of several libraries: the ABI, and the emulator's own names for its sister libraries."""
+"""Exports of each of several libraries: the ABI, and the emulator's own names for its other libraries."""
 
 _ABI_ONLY = "{ global: acl*; Acl*; poolproof_emulator_*; local: *; };"
 
 _MAX_PER_UNIT = 16
-"""Sources that are compiled as one, so that the standard library's headers are read once. Names, also those in unnamed
-namespaces, are therefore unique in a component; the compiler rejects duplicates."""
+"""Most sources per compiled unit. A unit reads the standard library's headers once. Names must be unique in a
+component, even in unnamed namespaces; the compiler rejects duplicates."""
 
 _CPU_SECONDS = {_COMPONENTS: 20, _CLIENT_COMPONENTS: 5}
-"""Time of compiling on one idle core (measured: 18 and 4, by g++ on x86)."""
+"""Seconds to compile on one idle core (measured: 18 and 4, by g++ on x86)."""
 
 
 def library(layout: Layout = "single", sanitizer: Sanitizer | None = None, tell: Tell = lambda _: None) -> Path:
-    """Build the emulator if need be, and ``tell`` that this takes long.
+    """Build the emulator if necessary; call ``tell`` before slow work.
 
-    Returns the path of the one library for ``single``; for the other layouts the root of an installation, with the
-    libraries in ``lib64``, as in ``ASCEND_HOME_PATH``. Without ``sanitizer`` the environment variable
-    POOLPROOF_EMULATOR_SANITIZER chooses, see ``sanitized.py``.
+    Args:
+        layout: ``single`` is one library. Other layouts are installations, as in ``ASCEND_HOME_PATH``.
+        sanitizer: Overrides the environment variable POOLPROOF_EMULATOR_SANITIZER, see ``sanitized.py``.
+        tell: Takes a sentence about slow work.
+
+    Returns:
+        The path of the library for ``single``, else the root of the installation, with its libraries in ``lib64``.
     """
     if sanitizer is None and (name := os.environ.get("POOLPROOF_EMULATOR_SANITIZER")):
         if name not in get_args(Sanitizer):
@@ -98,15 +102,15 @@ def prepare(product: str, tell: Tell, dtype: str) -> None:  # noqa: ARG001  (one
 
 
 def sanitizer_runtime(sanitizer: Sanitizer) -> Path:
-    """Find the sanitizer's own library, which a program that loads an instrumented emulator needs in ``LD_PRELOAD``."""
+    """Return the sanitizer's own library. A program that loads an instrumented emulator needs it in ``LD_PRELOAD``."""
     name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitizer]
     return Path(building.run_compiler([f"-print-file-name={name}"]).strip()).resolve()
 
 
 def _installation(layout: Layout, sanitizer: Sanitizer | None, tell: Tell) -> Path:
     flags = (*_FLAGS, *((f"-fsanitize={sanitizer}",) if sanitizer else ()))
-    if "clang" not in building.compiler_identity()[0]:  # which makes none anyway
-        flags += ("-fno-gnu-unique",)  # two copies in one process stay apart
+    if "clang" not in building.compiler_identity()[0]:  # clang makes none in any case
+        flags += ("-fno-gnu-unique",)  # keep two copies in one process apart
     build = building.cache_folder("emulator") / _fingerprint(flags)
     if not (build / layout).exists():
         with building.alone(build, "the emulator", tell):
@@ -139,7 +143,7 @@ def _compile(folder: Path, flags: Sequence[str], tell: Tell, components: tuple[s
 
 
 def _units(components: tuple[str, ...] = _COMPONENTS) -> dict[str, list[Path]]:
-    """List sources of one component that are compiled together, by the name of their object file."""
+    """Return the name of each object file -> the sources of one component that are compiled together."""
     units: dict[str, list[Path]] = {}
     for component in components:
         sources = sorted((_SOURCES / component).glob("*.cpp"))
@@ -161,7 +165,7 @@ def _link(folder: Path, layout: Layout, objects: Sequence[Path], flags: Sequence
         inputs = sorted(map(str, found))
         linking = ["-shared", "-pthread", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN"]
         if layout == "cann":
-            linking.append("-Wl,--no-as-needed")  # clients look functions of one up through another
+            linking.append("-Wl,--no-as-needed")  # clients look up functions of one library through another
         exported = f"-Wl,--version-script,{exports}"
         building.run_compiler([*flags, *linking, exported, "-o", str(libraries / name), *inputs, *earlier])
         earlier.append(str(libraries / name))

@@ -1,4 +1,4 @@
-"""The command ``poolproof emulator``: the emulated NPU for programs that look for a real one."""
+"""The command ``poolproof emulator``: the emulated NPU for programs that need a real one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poolproof.reports.terminal.command_line import give_up
 
 _HELP = """Build the emulated NPU and print its environment for a shell.
 
-torch_npu takes it for a card:
+torch_npu uses it as a card:
 
 \b
 eval "$(poolproof emulator env --product 950)"
@@ -27,7 +27,7 @@ _VERSION = re.compile(r"\d{1,2}\.\d{1,2}([.-][0-9A-Za-z]{1,16}){1,3}")
 
 def _checked(_context: click.Context, _parameter: click.Parameter, version: str | None) -> str | None:
     if version and not _VERSION.fullmatch(version):
-        raise click.BadParameter(f"{version!r} is no version such as 9.0.0 or 8.5.RC1")
+        raise click.BadParameter(f"{version!r} is not a version such as 9.0.0 or 8.5.RC1")
     return version
 
 

@@ -1,4 +1,4 @@
-"""Seeded defects as data, read from the table that the emulator is compiled from."""
+"""Seeded defects as data, read from the table that is compiled into the emulator."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|(\d+)')
 class Defect:
     """One fault that the emulator can have.
 
-    ``group`` is its class in words; ``clause`` the sentence that it breaks; ``trigger`` what exposes it;
-    ``difficulty`` goes from 1 (any case exposes it) to 5 (only a case aimed at it). It exists on ``products``, the
-    first of which is the typical one.
+    Attributes:
+        group: Its class, in words.
+        clause: The sentence that it breaks.
+        trigger: What exposes it.
+        difficulty: From 1 (any case exposes it) to 5 (only a case aimed at it).
+        products: Products that can have it, the typical one first.
     """
 
     id: str
@@ -35,7 +38,7 @@ class Defect:
 
 @cache
 def defects() -> dict[str, Defect]:
-    """Read every defect by its id, in the order of the table."""
+    """Return every defect by id, in the order of the table."""
     table = {}
     for match in _ROW.finditer(_TABLE.read_text()):
         group, clause, trigger, severity, difficulty, products = (

@@ -1,1 +1,1 @@
-"""Backends of frameworks with arrays of their own: a common base, and a small file for each."""
+"""Backends of frameworks with their own arrays: a common base, and a small file for each."""

@@ -1,8 +1,8 @@
-"""The base of backends for frameworks that take and return arrays: everything but the framework's own calls.
+"""The base of backends for frameworks with their own arrays: everything except the framework's own calls.
 
-A subclass declares what it lacks, and invokes the framework: about twenty lines. It gets batched contiguous arrays and
-attributes of full length, and returns arrays, which are copied into the call's tensors. What the framework raises is a
-refusal; what the adapter raises is the adapter's fault.
+A subclass declares its limits and calls the framework, in about twenty lines. It gets batched contiguous arrays and
+attributes of full length. It returns arrays, which are copied into the call's tensors. An exception of the framework is
+a refusal; an exception of the adapter is the adapter's fault.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ FLUSHED_SUMS = {
     "float16": NATIVE,
     "bfloat16": AccumulationModel("native", flushes_subnormals=True),
 }
-"""The models of JAX and TensorFlow, whose threads take subnormal numbers for zero, in comparisons and in sums (found by
-the probe); not in float16, whose arithmetic is emulated in a wider dtype."""
+"""Models of JAX and TensorFlow, as the probe found them: threads flush subnormal numbers in comparisons and sums.
+
+float16 does not flush, because its arithmetic is emulated in a wider dtype.
+"""
 
 
 VALUES_ALONE = "values alone asked for"
-"""The variant of a pool without its second output, which often is other code."""
+"""The variant of a pool without its second output, often different code."""
 
 
 class IndexBase(TextEnum):
     """What the indices of a framework count.
 
-    ``plane``: cells of one (n, c), as in the operator library. ``tensor``: elements of the whole tensor in (N, C, ...)
-    order. ``channels-last``: elements of one batch item in (..., C) order.
+    - ``plane``: cells of one (n, c), as in the operator library.
+    - ``tensor``: elements of the whole tensor in (N, C, ...) order.
+    - ``channels-last``: elements of one batch item in (..., C) order.
     """
 
     PLANE = "plane"
@@ -60,12 +63,14 @@ class IndexBase(TextEnum):
 
 @dataclass(frozen=True, eq=False)
 class ArrayCall:
-    """One call in arrays.
+    """One call in contiguous arrays; each list has one length per axis, or is empty for the other kind of windows.
 
-    Arrays are contiguous: ``values`` (self) of shape ``(N, C, *spatial)``, ``gradient`` (grad_output) and ``indices``
-    of shape ``(N, C, *windows)``, the last in the framework's `IndexBase`; a forward has neither, and returns indices
-    of ``index_dtype``. Each list has a length for every spatial axis; those of the other kind of windows are empty.
-    ``mode`` is one of `Backend.variants`, or empty.
+    Attributes:
+        values: self, of shape (N, C, *spatial).
+        gradient: grad_output, of shape (N, C, *windows); None for a forward.
+        indices: Of the same shape, in the framework's `IndexBase`; None for a forward.
+        index_dtype: The dtype of the indices that a forward returns.
+        mode: One of `Backend.variants`, or empty.
     """
 
     operator: Operator
@@ -83,7 +88,7 @@ class ArrayCall:
 
     @property
     def windows(self) -> tuple[Lengths, Lengths, Lengths, Lengths, bool]:
-        """List kernel_size, stride, padding, dilation and ceil_mode, in the order in which torch takes them."""
+        """kernel_size, stride, padding, dilation and ceil_mode, in torch's order."""
         return self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
 
 
@@ -95,10 +100,14 @@ R = TypeVar("R")
 
 
 class CopyingBackend(Backend):
-    """Override `unsupported`, and `forward`, `backward` or both.
+    """Subclasses override `unsupported`, and `forward`, `backward` or both.
 
-    ``without``: the abilities of every operator; layouts and tensors without a batch axis never reach the framework,
-    and are removed from them. ``packages``: the modules whose versions distinguish runs.
+    Attributes:
+        index_base: What the framework's indices count.
+        without: The abilities of every operator. Layouts and tensors without a batch axis are removed from them,
+            because
+            they never reach the framework.
+        packages: Modules with versions that distinguish runs.
     """
 
     index_base = IndexBase.PLANE
@@ -113,15 +122,15 @@ class CopyingBackend(Backend):
         return {package.__name__: package.__version__ for package in self.packages}
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        """Compute (maxima, indices), by `invoke`."""
+        """Return (maxima, indices), computed by `invoke`."""
         raise NotImplementedError
 
     def backward(self, call: ArrayCall) -> NDArray:
-        """Compute grad_input, by `invoke`."""
+        """Return grad_input, computed by `invoke`."""
         raise NotImplementedError
 
     def invoke(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function of the framework: its time counts, and what it raises is a refusal."""
+        """Call a function of the framework: count its time, and treat its exceptions as refusals."""
         started = time.perf_counter()
         try:
             return function(*args, **kwargs)
@@ -134,20 +143,20 @@ class CopyingBackend(Backend):
         given, self._seconds = replace(self._array_call(call), mode=mode), 0.0
         try:
             if call.operator.is_backward:
-                made: tuple[NDArray, ...] = (self.backward(given),)
+                arrays: tuple[NDArray, ...] = (self.backward(given),)
             else:
                 maxima, indices = self.forward(given)
-                made = maxima, self._to_plane(indices, given)
+                arrays = maxima, self._to_plane(indices, given)
         except Refused as error:
             return Outcome(Status.REFUSED, message=str(error), seconds=self._seconds)
         except Exception as error:
             _, *frames = traceback.extract_tb(error.__traceback__)
-            if len(frames) > 1:  # add_note came with Python 3.11
+            if len(frames) > 1:  # add_note needs Python 3.11
                 own = frames[0]
                 place = f"in line {own.lineno} of {Path(own.filename).name}"
                 error.__notes__ = [f"{own.name} called it outside of invoke, {place}"]
             raise
-        results = {name: _put(array, call.tensors[name]) for name, array in zip(call.operator.outputs, made)}
+        results = {name: _put(array, call.tensors[name]) for name, array in zip(call.operator.outputs, arrays)}
         return Outcome(Status.COMPLETED, seconds=self._seconds, results=results)
 
     def _array_call(self, call: Call) -> ArrayCall:
@@ -156,14 +165,14 @@ class CopyingBackend(Backend):
             is_batched = array.ndim == call.operator.spatial_rank + 2
             arrays[name] = np.ascontiguousarray(array if is_batched else array[np.newaxis])
         given = arrays["self"], arrays.get("grad_output"), None, call.index_dtype
-        made = ArrayCall(call.operator, *given, **full_length(call))
+        arranged = ArrayCall(call.operator, *given, **full_length(call))
         if "indices" not in arrays:
-            return made
-        scale, starts = self._places(made)
-        return replace(made, indices=(arrays["indices"] * scale + starts).astype(arrays["indices"].dtype))
+            return arranged
+        scale, starts = self._places(arranged)
+        return replace(arranged, indices=(arrays["indices"] * scale + starts).astype(arrays["indices"].dtype))
 
     def _to_plane(self, indices: NDArray, call: ArrayCall) -> NDArray:
-        """Convert indices to those of the plane; -1, which is no cell, stays."""
+        """Convert indices to those of the plane; keep -1, which is no cell."""
         scale, starts = self._places(call)
         return np.where(indices < 0, indices, (indices - starts) // scale).astype(indices.dtype)
 
@@ -181,7 +190,7 @@ class CopyingBackend(Backend):
 
 
 def _put(array: NDArray, tensor: Tensor) -> tuple[tuple[int, ...], str]:
-    """Copy a result into its tensor where it fits; return its shape, without an added batch axis, and its dtype."""
+    """Copy a result into its tensor if its shape fits; return its shape, without an added batch axis, and its dtype."""
     shape = array.shape if len(tensor.shape) == array.ndim else array.shape[1:]
     if shape == tensor.shape:
         tensor.array[...] = array.reshape(shape)

@@ -1,7 +1,7 @@
 """JAX on the CPU: the gradient of a maximum over windows, which finds the maxima itself.
 
-``reduce_window`` with ``max`` has no indices; its gradient selects and scatters (``select_and_scatter_add``). Each
-further shape is compiled anew.
+``reduce_window`` with ``max`` has no indices; its gradient selects and scatters (``select_and_scatter_add``). Each new
+shape is compiled.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Jax(CopyingBackend):
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
         if not (operator.is_backward and operator.windows is Windowed and operator.aten):
-            return "JAX has gradients of maxima over windows alone"
-        return None if index_dtype == "int64" else "no indices are given to JAX: one dtype of them is enough"
+            return "JAX has only gradients of maxima over windows"
+        return None if index_dtype == "int64" else "JAX gets no indices: one dtype of them is enough"
 
     def backward(self, call: ArrayCall) -> NDArray:
         padding = ((0, 0), (0, 0), *((before, before) for before in call.padding))
@@ -49,14 +49,14 @@ class Jax(CopyingBackend):
         return FLUSHED_SUMS[call.dtype]
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Declare that NaN yields: ``select_and_scatter`` keeps its selection while that is ``ge``, which no NaN is."""
+        """Return a rule in which NaN yields: ``select_and_scatter`` keeps a selection that is ``ge``, false for NaN."""
         return ForwardRule(nans=Nans.YIELDING, flushes_subnormals=call.dtype != "float16")
 
 
 @partial(jax.jit, static_argnums=2)
 def _gradient(values: jax.Array, gradient: jax.Array, windows: tuple[tuple[Any, ...], ...]) -> jax.Array:
-    """Differentiate the maxima; ``windows`` are sizes, strides and padding of `lax.reduce_window`."""
+    """Return the gradient of the maxima; ``windows`` are sizes, strides and padding of `lax.reduce_window`."""
     least = np.array(-np.inf, values.dtype)
     _, pull = jax.vjp(lambda given: lax.reduce_window(given, least, lax.max, *windows), values)
-    (made,) = pull(gradient)
-    return made
+    (derivative,) = pull(gradient)
+    return derivative

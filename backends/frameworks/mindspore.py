@@ -1,7 +1,7 @@
 """MindSpore on the CPU: all pools with indices, forward and backward.
 
-Indices count cells of the plane, in either dtype. It takes numpy below 2:
-name the Python that has both in POOLPROOF_MINDSPORE_PYTHON.
+Indices count cells of the plane, in either dtype. MindSpore needs numpy below 2: name a Python that has both in
+POOLPROOF_MINDSPORE_PYTHON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from poolproof.references.forward_rule import FAMILY_RULE, ForwardRule, Nans
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive
 
-os.environ.setdefault("GLOG_v", "3")  # its warnings are one for each call
+os.environ.setdefault("GLOG_v", "3")  # it warns at each call
 
 try:
     import mindspore
@@ -45,17 +45,17 @@ class MindSpore(CopyingBackend):
         if dtype not in ("float64", "float32", "float16"):
             return "MindSpore has no kernel for this dtype on the CPU"
         if operator.windows is Adaptive and not operator.is_backward:
-            made = "int64" if operator.spatial_rank == 2 else "int32"
-            return None if index_dtype == made else f"MindSpore gives {made} indices there"
+            required = "int64" if operator.spatial_rank == 2 else "int32"
+            return None if index_dtype == required else f"MindSpore gives {required} indices there"
         return None
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         maxima, indices = self.invoke(_results, _pool(call), call.values)
         is_plain = not (call.output_size or call.ceil_mode or any(call.padding)) and set(call.dilation) == {1}
-        if call.mode == VALUES_ALONE and is_plain:  # all others have the kernel that makes indices
+        if call.mode == VALUES_ALONE and is_plain:  # all others use the kernel with indices
             pool = ops.MaxPool if call.operator.spatial_rank == 2 else ops.MaxPool3D
-            alone = pool(call.kernel_size, call.stride, pad_mode="valid")
-            (maxima,) = self.invoke(_results, alone, call.values)
+            pool_only = pool(call.kernel_size, call.stride, pad_mode="valid")
+            (maxima,) = self.invoke(_results, pool_only, call.values)
         return maxima, indices
 
     def backward(self, call: ArrayCall) -> NDArray:
@@ -67,7 +67,7 @@ class MindSpore(CopyingBackend):
         return self.invoke(_results, pool(*call.windows), call.values, call.gradient, call.indices)[0]
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        """Declare what the probe found: its threads flush, but for float16, whose arithmetic is emulated."""
+        """Return what the probe found: threads flush, except for float16, which is emulated."""
         if call.dtype != "float16":
             return AccumulationModel("acc32", flushes_subnormals=True)
         is_wide = call.operator.windows is Adaptive and call.operator.spatial_rank == 3

@@ -1,4 +1,4 @@
-"""The reference evaluator of onnx: the operator MaxPool with its indices, forward alone, in Python.
+"""The reference evaluator of onnx: the operator MaxPool with its indices, forward only, in Python.
 
 ONNX counts indices over the whole tensor (onnx.ai/onnx/operators/onnx__MaxPool.html) and has no backward.
 """
@@ -26,7 +26,7 @@ class Onnx(CopyingBackend):
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:  # noqa: ARG002
         if operator.is_backward or operator.windows is not Windowed or not operator.aten:
             return "ONNX has no such operator"
-        return None if index_dtype == "int64" else "ONNX has int64 indices alone"
+        return None if index_dtype == "int64" else "ONNX has int64 indices only"
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         evaluator = self.invoke(ReferenceEvaluator, pool_node(*call.windows))
@@ -34,7 +34,7 @@ class Onnx(CopyingBackend):
         return maxima, indices
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Declare what was found: windows of stride 1 without dilation have a loop of their own, which ignores NaN."""
+        """Return what was observed: windows of stride 1 without dilation have separate code, which ignores NaN."""
         windows = full_length(call)
         is_plain = {*windows["stride"], *windows["dilation"]} == {1}
         return ForwardRule(nans=Nans.IGNORED if is_plain else Nans.LEADING)

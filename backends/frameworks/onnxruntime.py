@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU: the operator MaxPool with its indices, forward alone."""
+"""ONNX Runtime on the CPU: the operator MaxPool with its indices, forward only."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from poolproof.backends.frameworks.onnx import Onnx, pool_node
 from poolproof.references.forward_rule import ForwardRule, Nans
 from poolproof.references.operators import Operator
 
-_OPSET = 12  # the first with 8-bit integers; later ones add no dtype that is used here
+_OPSET = 12  # the first opset with 8-bit integers; later ones add no dtype that poolproof uses
 
 
 class OnnxRuntime(Onnx):
     packages = (onnxruntime, onnx)
     variants = (VALUES_ALONE,)
-    survives_fork = False  # it has threads of its own
+    survives_fork = False  # it has its own threads
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         lacks_kernel = "ONNX Runtime has no kernel for this dtype on the CPU" if dtype == "bfloat16" else None
@@ -37,7 +37,7 @@ class OnnxRuntime(Onnx):
         return maxima, indices
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Declare what the probe found: a running maximum that begins with the first cell (``pool_functors.h``)."""
+        """Return what the probe found: a running maximum that begins with the first cell (``pool_functors.h``)."""
         return ForwardRule(nans=Nans.LEADING, empty_is_lowest=call.dtype != "float16")
 
 

@@ -1,6 +1,6 @@
-"""OpenVINO on the CPU: pools with indices, windowed and adaptive, forward alone.
+"""OpenVINO on the CPU: pools with indices, windowed and adaptive, forward only.
 
-Indices count cells of the plane, as ``axis=2`` asks of MaxPool-14. Each further shape is compiled anew.
+Indices count cells of the plane (``axis=2`` of MaxPool-14). Each new shape is compiled.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import Operator
 from poolproof.references.windows import Adaptive, Lengths
 
-_ONE_THREAD = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 where a processor has it
+_ONE_THREAD = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 on processors that have it
 _CORE = openvino.Core()
 
 
 class OpenVino(CopyingBackend):
     packages = (openvino,)
-    survives_fork = False  # it has threads of its own
+    survives_fork = False  # it has its own threads
     without = Abilities(empty_batch=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -41,11 +41,11 @@ class OpenVino(CopyingBackend):
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         lists = *call.windows, call.output_size
         model = self.invoke(_model, call.values.shape, call.values.dtype, f"i{call.index_dtype[3:]}", *lists)
-        made = self.invoke(model, [call.values])
-        return made[0], made[1]
+        results = self.invoke(model, [call.values])
+        return results[0], results[1]
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Declare what the probe found: MaxPool begins with the lowest float32 (in float16: -inf) and index 0."""
+        """Return what the probe found: MaxPool begins with the lowest float32 (in float16: -inf) and index 0."""
         if isinstance(call.attributes, Adaptive):
             return ForwardRule(nans=Nans.LEADING)
         if call.dtype == "float16":

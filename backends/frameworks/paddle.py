@@ -1,7 +1,7 @@
 """PaddlePaddle on the CPU: windowed and adaptive pools, 2-D and 3-D, forward and backward.
 
-Indices count cells of the plane, in int32. Its ceil_mode has no clamp: a last window may begin in the padding behind
-the input, where the family has none, so that ceil_mode is not declared.
+Indices count cells of the plane, in int32. Its ceil_mode allows a last window that begins in the padding behind the
+input, unlike the family's. Therefore ceil_mode is not declared.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from poolproof.references.operators import Operator
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import paddle
 
-paddle.disable_signal_handler()  # it allocates: where a heap is corrupted it would hang instead of crashing
+paddle.disable_signal_handler()  # it allocates: with a corrupted heap it would hang instead of crashing
 
 
 class Paddle(CopyingBackend):
     packages = (paddle,)
     variants = (VALUES_ALONE,)
-    survives_fork = True  # with one thread, as the variable above has it
+    survives_fork = True  # with one thread, as set above
     without = Abilities(dilation=False, ceil_mode=False)
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -41,18 +41,18 @@ class Paddle(CopyingBackend):
         values = paddle.to_tensor(call.values)
         out, indices = self.invoke(pool, values, *_windows(call))
         if call.mode == VALUES_ALONE and not call.output_size:  # adaptive pools have one kernel
-            alone = getattr(paddle.nn.functional, f"max_pool{call.operator.spatial_rank}d")
-            out = self.invoke(alone, values, call.kernel_size, call.stride, call.padding)
+            pool_only = getattr(paddle.nn.functional, f"max_pool{call.operator.spatial_rank}d")
+            out = self.invoke(pool_only, values, call.kernel_size, call.stride, call.padding)
         return out.numpy(), indices.numpy()
 
     def backward(self, call: ArrayCall) -> NDArray:
         pool = _kernel(call, "max_pool{}d_with_index_grad")
         given = (call.values, call.indices, call.gradient)
-        made = self.invoke(pool, *map(paddle.to_tensor, given), *_windows(call))
-        return made.numpy()
+        result = self.invoke(pool, *map(paddle.to_tensor, given), *_windows(call))
+        return result.numpy()
 
     def forward_rule(self, call: Call) -> ForwardRule:  # noqa: ARG002
-        """Declare an initial maximum of the lowest number and no index, which NaN does not replace."""
+        """Return a rule with the lowest number and no index as initial maximum, which NaN does not replace."""
         return ForwardRule(nans=Nans.IGNORED, nothing=Nothing.LOWEST)
 
 
@@ -61,7 +61,7 @@ def _kernel(call: ArrayCall, name: str) -> Any:
 
 
 def _windows(call: ArrayCall) -> tuple[Any, ...]:
-    """List kernel_size, strides, paddings, global_pooling, adaptive, ceil_mode."""
+    """Return kernel_size, strides, paddings, global_pooling, adaptive, ceil_mode."""
     if call.output_size:
         zeros = [0] * call.operator.spatial_rank
         return list(call.output_size), [1] * len(zeros), zeros, False, True, False

@@ -1,7 +1,7 @@
-"""TensorFlow on the CPU: the 2-D pool with indices and its gradient, and the gradient of the 3-D pool, without padding.
+"""TensorFlow on the CPU: the 2-D pool with indices, its gradient, and the gradient of the 3-D pool, all unpadded.
 
-Indices count the elements of one batch item in (H, W, C) order; the 2-D gradient's kernel takes them in int64, the 3-D
-pool finds maxima itself. In a graph, which plain calls are of that pool, other kernels compute than eagerly.
+Indices count the elements of one batch item in (H, W, C) order. The 2-D gradient's kernel takes int64 indices; the 3-D
+pool finds maxima itself. In a graph, other kernels compute than eagerly. Plain calls of the 3-D pool use a graph.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class TensorFlow(CopyingBackend):
         if operator.windows is not Windowed or not operator.aten:
             return "TensorFlow has no such operator"
         if operator.spatial_rank == 3 and not operator.is_backward:
-            return "TensorFlow has a pool with indices in 2-D alone"
+            return "TensorFlow has a pool with indices in 2-D only"
         if operator.spatial_rank == 3 and dtype not in ("float32", "bfloat16"):
             return "TensorFlow has no kernel for this dtype on the CPU"
-        return None if index_dtype == "int64" else "the gradient has a kernel for int64 indices alone"
+        return None if index_dtype == "int64" else "the gradient has a kernel for int64 indices only"
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
         values, (size, strides) = tf.constant(_last(call.values)), _windows(call)
-        made = self.invoke(tf.nn.max_pool_with_argmax, values, size, strides, "VALID", output_dtype=tf.int64)
-        alone = call.mode == VALUES_ALONE
-        out = self.invoke(tf.nn.max_pool2d, values, size, strides, "VALID") if alone else made.output
-        return _first(out.numpy()), _first(made.argmax.numpy())
+        pooled = self.invoke(tf.nn.max_pool_with_argmax, values, size, strides, "VALID", output_dtype=tf.int64)
+        values_only = call.mode == VALUES_ALONE
+        out = self.invoke(tf.nn.max_pool2d, values, size, strides, "VALID") if values_only else pooled.output
+        return _first(out.numpy()), _first(pooled.argmax.numpy())
 
     def backward(self, call: ArrayCall) -> NDArray:
         if call.operator.spatial_rank == 3:
@@ -62,8 +62,8 @@ class TensorFlow(CopyingBackend):
         given = [tf.constant(_last(array)) for array in (call.values, call.gradient, call.indices)]
         windows = dict(zip(("ksize", "strides"), _windows(call)))
         names = dict(zip(("input", "grad", "argmax"), given))
-        made = self.invoke(tf.raw_ops.MaxPoolGradWithArgmax, **names, **windows, padding="VALID")
-        return _first(made.numpy())
+        result = self.invoke(tf.raw_ops.MaxPoolGradWithArgmax, **names, **windows, padding="VALID")
+        return _first(result.numpy())
 
     def accumulation(self, call: Call) -> AccumulationModel:
         return FLUSHED_SUMS[call.dtype]

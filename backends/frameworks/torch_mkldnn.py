@@ -1,7 +1,7 @@
-"""Torch's oneDNN pools: oneDNN computes the gradient for tensors in the layout of `Tensor.to_mkldnn`.
+"""Torch's oneDNN pools: oneDNN computes the gradient of tensors in the layout of `Tensor.to_mkldnn`.
 
-It neither returns nor takes indices: the backward finds the maxima again. float16 and float64 have no such pool, and
-adaptive pools fall back to the pool without oneDNN.
+It neither returns nor takes indices: the backward finds the maxima again. float16 and float64 have no such pool.
+Adaptive pools fall back to the pool without oneDNN.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from poolproof.references.windows import Windowed
 
 
 class TorchMkldnn(TorchRoute):
-    """`BackendUnavailable` when torch, or its oneDNN, is missing."""
+    """Raises `BackendUnavailable` if torch, or its oneDNN, is missing."""
 
     survives_fork = True
     without = Abilities(dilation=False, indices=False)
@@ -33,13 +33,13 @@ class TorchMkldnn(TorchRoute):
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
         if not (operator.is_backward and operator.windows is Windowed and operator.aten):
-            return "oneDNN has gradients of maxima over windows alone"
+            return "oneDNN has only gradients of maxima over windows"
         if dtype not in ("float32", "bfloat16"):
             return "torch has no pool of oneDNN for this dtype"
         is_narrow = dtype == "bfloat16"
         if is_narrow and not self.torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001  (torch asks so itself)
             return "oneDNN's bfloat16 needs AVX512 (bw, vl, dq), which this processor does not have"
-        return None if index_dtype == "int64" else "no indices are given to oneDNN: one dtype of them is enough"
+        return None if index_dtype == "int64" else "oneDNN gets no indices: one dtype of them is enough"
 
     def backward(self, call: ArrayCall) -> NDArray:
         values = self.tensor(call.values, call).requires_grad_()
@@ -49,11 +49,11 @@ class TorchMkldnn(TorchRoute):
         return self.array(values.grad)
 
     def accumulation(self, call: Call) -> AccumulationModel:
-        """Declare what the probe found on a processor that converts to bfloat16, where it flushes."""
+        """Return what the probe found on a processor that converts to bfloat16: there it flushes."""
         return AccumulationModel("acc32", flushes_subnormals=call.dtype == "bfloat16")
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Declare an initial maximum of the lowest number and the first cell, which NaN does not replace."""
+        """Return a rule with the lowest number and the first cell as initial maximum, which NaN does not replace."""
         return ForwardRule(nans=Nans.IGNORED, flushes_subnormals=call.dtype == "bfloat16" and self._flushes)
 
     @cached_property

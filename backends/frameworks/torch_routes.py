@@ -1,7 +1,7 @@
-"""Torch by its users' routes: the gradient of autograd, and both directions compiled by Inductor.
+"""Torch as its users call it: the gradient of autograd, and both directions compiled by Inductor.
 
-`torch_eager` calls the operators themselves, in the caller's memory. Here they are behind `torch.nn.functional`, and
-tensors are torch's own; memory formats and the second output, which a user can choose, are variants.
+`torch_eager` calls the operators directly, in the caller's memory. Here calls go through `torch.nn.functional`, with
+torch's own tensors. Memory formats and the second output, which a user can choose, are variants.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHANNELS_LAST = "channels-last tensors"
 
 
 class TorchRoute(CopyingBackend):
-    """One route on one torch device. BackendUnavailable when torch or the device is missing."""
+    """One route on one torch device; raises BackendUnavailable if torch or the device is missing."""
 
     def __init__(self, device: str) -> None:
         self._eager = on_device(device)
@@ -56,7 +56,7 @@ class TorchRoute(CopyingBackend):
         return self._eager.environment()
 
     def pool(self, call: ArrayCall, return_indices: bool) -> Callable[..., Any]:
-        """Return the pool of `torch.nn.functional`, which takes values."""
+        """Return the pool of `torch.nn.functional` as a function of values."""
         functional, rank = self.torch.nn.functional, call.operator.spatial_rank
         if call.output_size:
             pool = partial(getattr(functional, f"adaptive_max_pool{rank}d"), output_size=call.output_size)
@@ -66,7 +66,7 @@ class TorchRoute(CopyingBackend):
         return partial(pool, return_indices=return_indices)
 
     def forward(self, call: ArrayCall) -> tuple[NDArray, NDArray]:
-        """Pool; with `VALUES_ALONE` the indices are those of a second call, which has to agree with the first."""
+        """Pool; with `VALUES_ALONE` the indices come from another call, which must agree with it."""
         values = self.tensor(call.values, call)
         out, indices = self.invoke(self.pool(call, return_indices=True), values)
         if call.mode == VALUES_ALONE:
@@ -74,10 +74,10 @@ class TorchRoute(CopyingBackend):
         return self.array(out), self.array(indices)
 
     def tensor(self, array: NDArray | None, call: ArrayCall) -> torch.Tensor:
-        """Copy to the device, in the memory format that the mode names."""
+        """Copy to the device, in the memory format of the mode."""
         assert array is not None
-        made = self._eager.from_numpy(array.copy())
-        return made.to(self._eager.device).to(memory_format=self.memory_format(call))
+        tensor = self._eager.from_numpy(array.copy())
+        return tensor.to(self._eager.device).to(memory_format=self.memory_format(call))
 
     def memory_format(self, call: ArrayCall) -> torch.memory_format:
         if call.mode != CHANNELS_LAST:
@@ -86,14 +86,14 @@ class TorchRoute(CopyingBackend):
 
     def array(self, tensor: torch.Tensor) -> NDArray:
         """Copy to a contiguous array on the host, of shape (N, C, *spatial)."""
-        made = tensor.detach().cpu().contiguous()
-        if made.dtype == self.torch.bfloat16:
-            return made.view(self.torch.int16).numpy().view("bfloat16")
-        return made.numpy()
+        copied = tensor.detach().cpu().contiguous()
+        if copied.dtype == self.torch.bfloat16:
+            return copied.view(self.torch.int16).numpy().view("bfloat16")
+        return copied.numpy()
 
 
 class TorchAutograd(TorchRoute):
-    """`torch.nn.functional` and its gradient, whose saved indices are those of the call."""
+    """`torch.nn.functional` and its gradient; the call's indices replace those that autograd saves."""
 
     survives_fork = True
     variants = (CHANNELS_LAST, VALUES_ALONE)
@@ -110,7 +110,7 @@ class TorchAutograd(TorchRoute):
 
 
 class TorchCompile(TorchRoute):
-    """Both directions compiled by Inductor, anew for each shape.
+    """Both directions compiled by Inductor, for each shape separately.
 
     Compiled functions are reset before torch reaches its limit of recompilations, beyond which it runs eagerly.
     """
@@ -137,7 +137,7 @@ class TorchCompile(TorchRoute):
         return self.array(self.invoke(self._compiled(call, "backward", backward), *given))
 
     def forward_rule(self, call: Call) -> ForwardRule:
-        """Declare that the first of several NaN is taken, where the uncompiled operator takes the last.
+        """Return a rule in which the first of several NaN wins; with the uncompiled operator it is the last.
 
         Inductor's own rules decide whether adaptive windows of several lengths are compiled or left to that operator.
         """
@@ -164,7 +164,7 @@ class TorchCompile(TorchRoute):
 
 
 _MAX_CACHED = 6
-"""Compiled functions in the cache: fewer than torch compiles of one source (``recompile_limit``, 8)."""
+"""Most compiled functions in the cache: less than torch's limit for one source (``recompile_limit``, 8)."""
 
 
 def _unless_indices(indices: torch.Tensor, saved: torch.Tensor) -> torch.Tensor:

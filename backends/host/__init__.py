@@ -1,5 +1,4 @@
-"""The process that an implementation lives in: a program that makes calls in shared memory when it is asked to.
+"""The process of an implementation: a program that makes requested calls in shared memory.
 
-It knows backends and calls, and nothing of cases, expected values or reports. docs/reference/host.md describes the
-frames.
+It knows backends and calls, but no cases, expected values or reports. docs/reference/host.md describes the frames.
 """

@@ -1,4 +1,4 @@
-"""What a call leaves behind in its process, besides results: seen, named and put right as far as that can be done."""
+"""Changes of the process by a call, other than results: found, named and undone as far as possible."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FLOATING: dict[str, dict[str, tuple[int, int, tuple[str, ...]]]] = {
         "trapped exceptions": (8, 8, ()),
     },
 }
-"""By machine: the parts of fenv_t (its first bit, number of bits, names of its values); MXCSR begins at bit 224."""
+"""Machine -> part of fenv_t -> (first bit, number of bits, names of its values); MXCSR begins at bit 224."""
 
 _PARTS = _FLOATING.get(platform.machine(), {})
 _MASK = sum(((1 << bits) - 1) << first for first, bits, _ in _PARTS.values())
@@ -47,12 +47,12 @@ _MASK = sum(((1 << bits) - 1) << first for first, bits, _ in _PARTS.values())
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 _LIBRARY_SIGNALS = (32, 33)
-"""Those that the C library keeps for its threads, and handles from the first time on that it needs them."""
+"""Signals that the C library keeps for its threads. It handles them from its first need on."""
 
 _SIGNALS = ("signal mask", "ignored signals", "signal handlers")
 
 _SETTLE_SECONDS = 0.005
-"""How long a thread may take to end after the call that it worked for."""
+"""Time for a thread to end after its call."""
 
 
 class _MallocInfo(ctypes.Structure):
@@ -60,22 +60,22 @@ class _MallocInfo(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_size_t) for name in _NAMES.split())
 
 
-_MALLOC_INFO = getattr(_LIBC, "mallinfo2", None)  # of glibc, from 2.33 on
+_MALLOC_INFO = getattr(_LIBC, "mallinfo2", None)  # glibc has it since 2.33
 if _MALLOC_INFO is not None:
     _MALLOC_INFO.restype = _MallocInfo
 
 
 def allocated_bytes() -> int | None:
-    """Count the bytes that the C library has given out in this process and not got back; None where it does not say."""
+    """Return the bytes that the C library has allocated in this process; None if it does not report them."""
     if _MALLOC_INFO is None:
         return None
     gc.collect()
-    said = _MALLOC_INFO()
-    return int(said.uordblks + said.hblkhd)
+    information = _MALLOC_INFO()
+    return int(information.uordblks + information.hblkhd)
 
 
 class ProcessState:
-    """The state of this process, as the last call left it and `changes` put it right."""
+    """The state of this process after the last call and after `changes` restored it."""
 
     def __init__(self) -> None:
         self._status, self._limits = (os.open(f"/proc/self/{name}", os.O_RDONLY) for name in ("status", "limits"))
@@ -102,7 +102,7 @@ class ProcessState:
         return [StateChange(what, before[what], after[what], settled[what] == before[what]) for what in changed]
 
     def computes_otherwise(self) -> bool:
-        """Tell whether the next call would compute in another mode than the last began in."""
+        """Tell whether the next call would compute in another floating-point mode than the last one began in."""
         return self._look_at_floating() != self._state[0]
 
     def _look_at_floating(self) -> int:
@@ -110,7 +110,7 @@ class ProcessState:
         return int.from_bytes(self._floating.raw, "little") & _MASK
 
     def _look(self) -> tuple[Any, ...]:
-        """Everything that is compared, as it comes."""
+        """Read everything that is compared, unformatted."""
         floating = self._look_at_floating()
         status = os.pread(self._status, 4096, 0)
         umask, threads, signals = (status.find(name) for name in (b"Umask:", b"Threads:", b"SigBlk:"))
@@ -138,7 +138,7 @@ class ProcessState:
         self._set_limits = {number: resource.getrlimit(number) for number in _LIMITS}
 
     def _restore(self, changed: Sequence[str]) -> None:
-        """Put right what can be; the rest is told as not restored."""
+        """Restore everything possible; the rest is reported as not restored."""
         _LIBM.fesetenv(self._kept_floating)
         for number, handler in self._handlers.items() if {*_SIGNALS}.intersection(changed) else ():
             _LIBC.sigaction(number, handler, None)
@@ -153,11 +153,11 @@ class ProcessState:
 
 
 _GROWING = {"threads": -2, "children": -1}
-"""What may belong to a pool, and where a state has its number."""
+"""Count -> its place in a state. Only growth is a change, because threads and children may belong to a pool."""
 
 
 def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
-    """By what can change: what it is; no working folder where somebody else has removed that."""
+    """Describe a state: name of each part -> its value. The working folder is left out if it was removed."""
     floating, folder, signals, umask, locale_, limits, threads, children = state
     words = {}
     for what, (first, bits, names) in _PARTS.items():
@@ -173,7 +173,7 @@ def _in_words(state: tuple[Any, ...]) -> dict[str, str]:
 
 
 def _handler(number: int) -> ctypes.Array[ctypes.c_char]:
-    """Return the result of sigaction(2), whose layout is the library's own."""
+    """Return the result of sigaction(2) in the library's own layout."""
     handler = ctypes.create_string_buffer(256)
     _LIBC.sigaction(number, None, handler)
     return handler
@@ -186,6 +186,6 @@ def _signal_names(mask: bytes) -> str:
 
 
 def child_processes() -> set[int]:
-    """Their ids; none where the system does not list them."""
+    """Return the ids of child processes; none if the system does not list them."""
     lists = (path.read_text().split() for path in Path("/proc/self/task").glob("*/children"))
     return {int(pid) for pids in lists for pid in pids}

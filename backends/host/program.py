@@ -1,7 +1,7 @@
-"""The program of a host: ``program.py CONTROL ARENA ARENA_SIZE PACKAGE_DIRS``, run as a script by Python 3.9 or newer.
+"""The program of a host: ``program.py CONTROL ARENA ARENA_SIZE PACKAGE_DIRS``, a script for Python 3.9 or newer.
 
-CONTROL and ARENA are inherited descriptors; PACKAGE_DIRS is a JSON object of the folders of the packages that a host
-imports, so that a Python that has nothing but numpy, ml_dtypes and the framework can run it.
+CONTROL and ARENA are inherited descriptors. PACKAGE_DIRS is a JSON object: package -> its folder. A host imports them
+from there, so its Python needs only numpy, ml_dtypes and the framework.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 
 class PackageFinder:
-    """Finds the packages of some folders there, whatever else is installed under their names."""
+    """Finds packages in given folders, even if others are installed under their names."""
 
     def __init__(self, folders: Mapping[str, str]) -> None:
         self._folders = folders
@@ -50,7 +50,7 @@ def main() -> None:
     serve(int(control), int(arena), int(size))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # taking apart what a framework has loaded takes half a second, and is the system's at once
+    os._exit(0)  # unloading a framework takes half a second; the system does it at once
 
 
 if __name__ == "__main__":

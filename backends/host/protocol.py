@@ -1,9 +1,9 @@
-"""What a host and its judge say to each other: frames of JSON about calls whose tensors lie in shared memory.
+"""Messages between a host and its judge: frames of JSON about calls with tensors in shared memory.
 
 A frame is four bytes, the little-endian number of bytes that follow, and one JSON object in UTF-8; see
-docs/reference/host.md. Both sides import this module, and a host may run Python 3.9 with numpy 1.22. What
-``read_...`` is given comes from the other side and may be anything: `ProtocolError` says that it is none of the
-protocol's. Fields that are missing have their defaults.
+docs/reference/host.md. Both sides import this module, and a host may run Python 3.9 with numpy 1.22. The arguments of
+``read_...`` come from the other side and may be anything: `ProtocolError` reports what is not of the protocol. Missing
+fields have their defaults.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from poolproof.references.products import Product
 from poolproof.references.windows import Windows
 
 MAX_FRAME = 1 << 24
-"""Bytes of the longest JSON object that may be sent."""
+"""Most bytes of one JSON object."""
 
 _HEADER = 4
 _CHUNK = 1 << 16
@@ -39,11 +39,11 @@ _MAX_DESCRIPTORS = socket.CMSG_SPACE(4)
 
 
 class ProtocolError(Exception):
-    """What came is no frame, or no message of the protocol: the peer cannot be trusted any further."""
+    """An invalid frame or message: the other side cannot be trusted any more."""
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
@@ -59,7 +59,7 @@ def _encode(message: Any) -> bytes:
 
 
 def to_frame(message: Mapping[str, Any], encode: Callable[[Any], bytes] = _encode) -> bytes:
-    """Encode a frame; `ProtocolError` if it would be too long."""
+    """Encode a frame; raise `ProtocolError` if it is too long."""
     text = encode(message)
     if len(text) > MAX_FRAME:
         raise ProtocolError(f"a message of {len(text)} bytes is longer than {MAX_FRAME}")
@@ -67,10 +67,14 @@ def to_frame(message: Mapping[str, Any], encode: Callable[[Any], bytes] = _encod
 
 
 class Channel:
-    """One end of a socket pair on which frames go both ways.
+    """One end of a socket pair, with frames in both directions.
 
-    ``encode`` and ``decode`` may be of a faster library than a host's Python has. ``descriptors`` are those that came
-    along with frames, for whoever takes them out.
+    Args:
+        connection: The socket.
+        encode: May use a faster library than the host's Python has.
+        decode: The same.
+
+    ``descriptors`` lists those that came with frames; a caller takes them out.
     """
 
     def __init__(
@@ -94,14 +98,14 @@ class Channel:
         self.connection.sendall(to_frame(message, self._encode))
 
     def receive(self) -> dict[str, Any]:
-        """Receive the next message, without a time limit; EOFError if the peer hung up, `ProtocolError` for garbage."""
+        """Receive the next message, without a time limit; raise EOFError at the end, `ProtocolError` for garbage."""
         message = self.take()
         while message is None:
             message = self.advance()
         return message
 
     def advance(self) -> dict[str, Any] | None:
-        """Receive once, which waits until something is there; the next message if it is complete then."""
+        """Wait for data and receive once; return the next message if it is then complete."""
         received, ancillary, _, _ = self.connection.recvmsg(_CHUNK, _MAX_DESCRIPTORS)
         for _, _, data in ancillary:
             self.descriptors.append(int.from_bytes(data[:4], "little"))
@@ -111,7 +115,7 @@ class Channel:
         return self.take()
 
     def take(self) -> dict[str, Any] | None:
-        """Return the next message if all of it has been received."""
+        """Return the next message if it is complete."""
         received = self._received
         if len(received) < _HEADER:
             return None
@@ -124,9 +128,9 @@ class Channel:
         try:
             message = self._decode(received[_HEADER:end])
         except (ValueError, RecursionError) as error:
-            raise ProtocolError(f"a frame is no JSON: {error}") from None
+            raise ProtocolError(f"a frame is not JSON: {error}") from None
         if not isinstance(message, dict):
-            raise ProtocolError("a frame is no JSON object")
+            raise ProtocolError("a frame is not a JSON object")
         return message
 
 
@@ -137,11 +141,11 @@ _DTYPES = {name: form.dtype for name, form in FORMATS.items()} | {name: np.dtype
 
 
 def write_call(call: Call, place: Callable[[NDArray[np.uint8]], tuple[int, int]]) -> dict[str, Any]:
-    """``place`` gives of a tensor's buffer where in the shared memory it begins, and the bytes fenced in behind it."""
+    """Write a call; ``place`` returns a buffer's offset in shared memory and the bytes of the fence behind it."""
     tensors = {}
     for name, tensor in call.tensors.items():
         (at, fence), array = place(tensor.buffer), tensor.array
-        tensors[name] = told = {
+        tensors[name] = written = {
             "at": at,
             "bytes": tensor.buffer.nbytes,
             "guard": tensor.guard,
@@ -150,11 +154,11 @@ def write_call(call: Call, place: Callable[[NDArray[np.uint8]], tuple[int, int]]
             "strides": tensor.strides,
         }
         if tensor.offset:
-            told["offset"] = tensor.offset
+            written["offset"] = tensor.offset
         if tensor.tag:
-            told["tag"] = tensor.tag
+            written["tag"] = tensor.tag
         if fence:
-            told["fence"] = fence
+            written["fence"] = fence
     record = {"operator": call.operator.name, "windows": _windows_record(call.attributes), "tensors": tensors}
     return {**record, "deterministic": True} if call.deterministic else record
 
@@ -165,18 +169,23 @@ def _windows_record(windows: Windows) -> dict[str, Any]:
 
 
 def read_call(record: Mapping[str, Any], memory: NDArray[np.uint8]) -> tuple[Call, list[tuple[int, int]]]:
-    """Read a call on tensors in ``memory``, and the (first byte, bytes) that must not be touched meanwhile."""
+    """Read a call on tensors in ``memory``; also return its fences, as (first byte, bytes)."""
     operator = OPERATORS[record["operator"]]
     tensors, fences = {}, []
-    for name, told in record["tensors"].items():
-        at, size, guard, offset = told["at"], told["bytes"], told["guard"], told.get("offset", 0)
-        dtype, strides = _DTYPES[told["dtype"]], tuple(told["strides"])
+    for name, given_tensor in record["tensors"].items():
+        at, size, guard, offset = (
+            given_tensor["at"],
+            given_tensor["bytes"],
+            given_tensor["guard"],
+            given_tensor.get("offset", 0),
+        )
+        dtype, strides = _DTYPES[given_tensor["dtype"]], tuple(given_tensor["strides"])
         buffer, width = memory[at : at + size], dtype.itemsize
         byte_strides = [width * stride for stride in strides]
-        array: NDArray = np.ndarray(told["shape"], dtype, buffer, guard + offset * width, byte_strides)
-        tensors[name] = Tensor(buffer, guard, array, strides, offset, told.get("tag", ""))
-        if "fence" in told:
-            fences.append((at + size, told["fence"]))
+        array: NDArray = np.ndarray(given_tensor["shape"], dtype, buffer, guard + offset * width, byte_strides)
+        tensors[name] = Tensor(buffer, guard, array, strides, offset, given_tensor.get("tag", ""))
+        if "fence" in given_tensor:
+            fences.append((at + size, given_tensor["fence"]))
     given = [(name, tuple(value) if isinstance(value, list) else value) for name, value in record["windows"].items()]
     windows = _windows(operator.windows, tuple(given))
     return Call(operator, windows, tensors, record.get("deterministic", False)), fences
@@ -187,16 +196,16 @@ def _windows(kind: type[Windows], attributes: tuple[tuple[str, Any], ...]) -> Wi
     return kind(**dict(attributes))
 
 
-# What comes of them, and what a backend says of itself
+# Results of calls, and declarations of a backend
 
 
 class NotAllowed(Exception):
-    """An adapter gave what it may not: the text goes on after its name."""
+    """An adapter broke a rule; the text continues after the adapter's name."""
 
 
 @dataclass(frozen=True)
 class StateChange:
-    """Something of the host's process that a call left otherwise than it was, and whether the host put it right."""
+    """A part of the host's process that a call changed, and whether the host restored it."""
 
     what: str
     before: str
@@ -206,7 +215,7 @@ class StateChange:
 
 @dataclass(frozen=True)
 class Raised:
-    """What an adapter raised and where, or, where ``type`` is empty, what it did that it may not."""
+    """An exception of an adapter and its place; an empty ``type`` stands for a broken rule."""
 
     type: str
     text: str
@@ -221,7 +230,7 @@ class Raised:
             text = "; ".join([str(error), *getattr(error, "__notes__", ())])
             whole = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         except Exception:
-            text = whole = "an exception that cannot be told in words"
+            text = whole = "an exception without a readable text"
         if isinstance(error, NotAllowed):
             return cls("", text[:_LONGEST_TEXT])
         *_, last = [traceback.FrameSummary("", 0, ""), *traceback.extract_tb(error.__traceback__)]
@@ -234,11 +243,13 @@ _LONGEST_TEXT = 1 << 16
 
 @dataclass(frozen=True)
 class Description:
-    """What a backend says of itself once it is loaded; fields of `Backend` are as they are there.
+    """What a backend declares after loading; the fields of `Backend` have the same meaning here.
 
-    ``unsupported`` has an entry for (operator, dtype, index dtype), each that an operator can have. ``path`` is the
-    host's ``sys.path``, ``import_folders`` those of its own and of PYTHONPATH from which modules were imported.
-    ``libraries`` are the paths of the shared libraries that loading it brought into the process.
+    Attributes:
+        unsupported: (operator, dtype, index dtype) -> the backend's answer, for all that an operator can have.
+        libraries: Paths of the shared libraries that loading the backend brought into the process.
+        import_folders: Its own folder and those of PYTHONPATH, if modules were imported from there.
+        path: The host's ``sys.path``.
     """
 
     product: Product | None = None
@@ -264,7 +275,7 @@ def _product_record(product: Product) -> dict[str, Any]:
 
 
 def write_text(text: str) -> str:
-    """Cut a text, without half a character, which JSON has no word for."""
+    """Shorten a text. JSON cannot hold half a surrogate pair, so replace it."""
     return text[:_LONGEST_TEXT].encode(errors="replace").decode()
 
 
@@ -279,12 +290,12 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "Mapping[str, Abilities]": lambda value: {name: abilities.to_record() for name, abilities in value.items()},
     "Mapping[tuple[str, str, str], str | None]": lambda value: [[*key, reason] for key, reason in value.items()],
 }
-"""By the type of a field: JSON from it, where that is not itself."""
+"""Type of a field -> function that makes JSON, if its value is not JSON itself."""
 
 
 @lru_cache
 def _fields(kind: Any) -> list[tuple[str, str, Any]]:
-    """Name, type and default of each field; MISSING where it has none."""
+    """Return name, type and default of each field; MISSING if it has none."""
     defaults: list[Any] = [{} if each.default_factory is not MISSING else each.default for each in fields(kind)]
     return [(each.name, str(each.type), default) for each, default in zip(fields(kind), defaults)]
 
@@ -300,7 +311,7 @@ def write_flat(value: Any) -> dict[str, Any]:
 
 
 def checked(value: Any, kind: Any, method: str) -> Any:
-    """Return what a method of an adapter returned; `NotAllowed` where it is not of that class."""
+    """Return what an adapter's method returned; raise `NotAllowed` if it has another class."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise NotAllowed(f"returned {value!r:.80} from {method}, not {article} {kind.__name__}")
@@ -308,10 +319,10 @@ def checked(value: Any, kind: Any, method: str) -> Any:
 
 
 def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
-    """Write what `Backend.run` returned, without results and strides that are as they were given."""
+    """Write what `Backend.run` returned, without results and strides that match the call's."""
     record = write_flat(checked(outcome, Outcome, "run"))
     given = [(name, call.tensors[name]) for name in call.operator.outputs]
-    shapes, strides = {name: (told.shape, dtype_name(told.dtype)) for name, told in given}, dict(given)
+    shapes, strides = {name: (tensor.shape, dtype_name(tensor.dtype)) for name, tensor in given}, dict(given)
     if all(shapes.get(name) == result for name, result in outcome.results.items()):
         record.pop("results", None)
     if all(name in strides and strides[name].strides == each for name, each in outcome.strides.items()):
@@ -320,7 +331,7 @@ def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
 
 
 FIRST_CALL = ("threads", "children", "ignored signals", "signal handlers")
-"""Changes that the first call of a right framework may make: MindSpore handles SIGINT from then on."""
+"""Changes that the first call of a correct framework may make: MindSpore handles SIGINT from then on."""
 
 DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}
-"""Methods of `Backend` that are told of a call, and what they return."""
+"""Method of `Backend` that takes a call -> type of what it returns."""

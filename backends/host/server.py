@@ -1,4 +1,4 @@
-"""The loop of a host: requests about one backend, answered in order; forks of itself answer the same requests."""
+"""The loop of a host: it answers requests about one backend in order; its forks answer the same requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from poolproof.references.sequences import Action
 Record = dict[str, Any]
 
 _GARBAGE = 5000
-"""After how many new objects cycles of garbage are looked for: a call makes dozens, and next to no cycles."""
+"""New objects between searches for garbage cycles: a call makes dozens, and hardly any cycles."""
 
 _PR_SET_PDEATHSIG, _WALL = 1, 0x40000000
 _PROT_NONE, _PROT_READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
@@ -47,7 +47,7 @@ def serve(control: int, arena: int, size: int) -> None:
 
 
 class RequestServer:
-    """One backend, which `describe` makes, and the state of the process that it is in."""
+    """One backend, created by `describe`, and the state of its process."""
 
     backend: Backend
     state: ProcessState
@@ -77,7 +77,7 @@ class RequestServer:
                 return
             try:
                 frame = protocol.to_frame(self.answer(request))
-            except Exception as error:  # an adapter gave what is no JSON, or too much of it
+            except Exception as error:  # an adapter returned something that is not JSON, or too much of it
                 frame = protocol.to_frame({"raised": protocol.write_flat(Raised.of(error))})
             self.channel.connection.sendall(frame)
 
@@ -92,7 +92,7 @@ class RequestServer:
             return {"raised": protocol.write_flat(Raised.of(error))}
 
     def describe(self, request: Record) -> Record:
-        """Load the backend; describe it, unless it is to be opened in a fork, where `open` describes it."""
+        """Load the backend and describe it. If it must be opened in a fork, `open` describes it there."""
         self.name, self.libraries = request["backend"], mapped_libraries()
         self.backend = create(self.name)
         gc.set_threshold(_GARBAGE)
@@ -100,7 +100,7 @@ class RequestServer:
             record = self.open(request)
         else:
             record = protocol.write_flat(Description(survives_fork=True, opens_late=True))
-        gc.freeze()  # the garbage collector then leaves the pages that forks share alone
+        gc.freeze()  # the garbage collector then does not touch pages that forks share
         return record
 
     def open(self, _: Record) -> Record:
@@ -124,15 +124,15 @@ class RequestServer:
         return self.with_state(done)
 
     def declared(self, call: Call) -> Record:
-        """By declaration what is said, or how it could not be."""
-        told: Record = {}
+        """Return each declaration for ``call``, or the error that it raised."""
+        declared: Record = {}
         for name, kind in protocol.DECLARATIONS.items():
             try:
                 value = protocol.checked(getattr(self.backend, name)(call), kind, name)
-                told[name] = value if kind is bool else protocol.write_text(str(value))
+                declared[name] = value if kind is bool else protocol.write_text(str(value))
             except Exception as error:
-                told[name] = {"raised": protocol.write_flat(Raised.of(error))}
-        return told
+                declared[name] = {"raised": protocol.write_flat(Raised.of(error))}
+        return declared
 
     def attempt(self, request: Record) -> Record:
         call = ContractCall.from_record(request["call"])
@@ -140,15 +140,15 @@ class RequestServer:
         return self.with_state({"attempt": protocol.write_flat(protocol.checked(attempt, Attempt, "attempt"))})
 
     def sequence(self, request: Record) -> Record:
-        found = [protocol.read_call(record, self.memory) for record in request["calls"]]
-        calls, fences = [call for call, _ in found], [fence for _, more in found for fence in more]
+        placed = [protocol.read_call(record, self.memory) for record in request["calls"]]
+        calls, fences = [call for call, _ in placed], [fence for _, more in placed for fence in more]
         actions = tuple(Action(**action) for action in request["actions"])
         result = self.fenced(fences, lambda: self.backend.run_sequence(actions, calls))
-        told = protocol.checked(result, SequenceResult, "run_sequence")
-        return self.with_state({"sequence": protocol.write_flat(told)})
+        checked = protocol.checked(result, SequenceResult, "run_sequence")
+        return self.with_state({"sequence": protocol.write_flat(checked)})
 
     def memory_in_use(self, request: Record) -> Record:
-        """Count what is in use, once a call was made, or refused, so many times."""
+        """Return the memory in use, after making a call, or having it refused, ``count`` times."""
         if "call" in request:
             call, fences = protocol.read_call(request["call"], self.memory)
             self.fenced(fences, partial(self.backend.run_often, call, request["count"], request["refused"]))
@@ -185,9 +185,9 @@ class RequestServer:
             os._exit(status)
 
     def end(self, request: Record) -> Record:
-        """How a fork ended; its group is killed where it does not end by itself in so many seconds.
+        """Return the exit status of a fork; kill its group if it does not end within ``seconds``.
 
-        Children of this process that it did not fork itself are a fork's, made by CLONE_PARENT: they go with it.
+        Also kill children of this process that it did not fork itself: a fork made them by CLONE_PARENT.
         """
         pid, deadline = request["pid"], time.monotonic() + request["seconds"]
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -206,7 +206,7 @@ class RequestServer:
         return {"status": os.waitstatus_to_exitcode(status)}
 
     def fenced(self, fences: list[tuple[int, int]], work: Callable[[], Any]) -> Any:
-        """Do ``work`` while the pages behind some buffers can be neither read nor written."""
+        """Run ``work`` while the pages behind some buffers can be neither read nor written."""
         if not fences:
             return work()
         try:
@@ -219,10 +219,10 @@ class RequestServer:
         for first, size in fences:
             start, length = _whole_pages(first), _whole_pages(size)
             if _LIBC.mprotect(ctypes.c_void_p(self.start + start), ctypes.c_size_t(length), access):
-                raise OSError(ctypes.get_errno(), "mprotect puts no fence behind memory")
+                raise OSError(ctypes.get_errno(), "mprotect cannot fence the memory")
 
     def with_state(self, done: Record) -> Record:
-        """``done``, and what calls have done to this process, if anything."""
+        """Add the changes that calls made to this process, if any, to ``done``."""
         changes = self.state.changes()
         if changes:
             done["changed"] = list(map(protocol.write_flat, changes))
@@ -236,14 +236,14 @@ def _whole_pages(size: int) -> int:
 
 
 def describe(name: str, backend: Backend, libraries: frozenset[str]) -> Description:
-    """Describe a backend; `UnknownBackend` for an invalid declaration."""
+    """Describe a backend; raise `UnknownBackend` for an invalid declaration."""
     unsupported = {}
     for operator in OPERATORS.values():
         for key in ((operator.name, dtype, stored) for stored in operator.indices.dtypes for dtype in FORMATS):
             unsupported[key] = reason = backend.unsupported(operator, *key[1:])
             if not (reason is None or isinstance(reason, str)):
-                said = f"gives {reason!r:.80} from unsupported: it must be a reason, or None"
-                raise UnknownBackend(f"backend {name!r} {said}")
+                problem = f"gives {reason!r:.80} from unsupported: it must be a reason, or None"
+                raise UnknownBackend(f"backend {name!r} {problem}")
     abilities = {operator.name: backend.abilities(operator) for operator in OPERATORS.values()}
     for given in abilities.values():
         if not isinstance(given, Abilities):
@@ -267,7 +267,7 @@ def mapped_libraries() -> frozenset[str]:
     Paths are as in proc_pid_maps(5): a newline is written "\012", and the path of a file that was removed or replaced
     after it was mapped ends in " (deleted)".
     """
-    pythons = get_path("stdlib")  # "platstdlib" is the folder of a virtual environment where there is one
+    pythons = get_path("stdlib")  # in a virtual environment, "platstdlib" may be its folder
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -278,9 +278,9 @@ def mapped_libraries() -> frozenset[str]:
 
 
 def import_folders() -> list[str]:
-    """Return the folders that only this session imports from, its own and those of PYTHONPATH, if they hold a module.
+    """Return the folders that only this session imports from: its own and those of PYTHONPATH, if they hold a module.
 
-    This project's own modules are wherever it is installed, and whoever replays has it.
+    poolproof's own modules are left out: they are available wherever poolproof is installed.
     """
     named = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     ours = list(dict.fromkeys(str(Path(folder).absolute()) for folder in (".", *named)))

@@ -114,7 +114,7 @@ def test_a_call_that_the_model_has_no_memory_for_is_not_run(kernel: Path) -> Non
     backend = create("ascendc:scatter.toml")
     row = judged(backend)
     assert row["verdict"] == Verdict.NOT_RUN
-    assert row["reason"] == "the model has no memory for what it keeps of so many operations"
+    assert row["reason"] == "the model has too little memory for its records of all operations"
     assert judged(backend)["verdict"] == Verdict.CONFORMS
 
 
@@ -157,7 +157,7 @@ def test_repeated_calls_and_modes_run_cores_in_other_orders(kernel: Path) -> Non
 def test_a_backend_says_what_it_has(kernel: Path) -> None:
     backend = create("ascendc:scatter.toml")
     windowed, adaptive = find_operator(BACKWARD), find_operator("AdaptiveMaxPool2dBackward")
-    entry = "max_pool_backward_scatter is no kernel of this operator"
+    entry = "max_pool_backward_scatter is not a kernel of this operator"
     assert backend.unsupported(windowed, "float32", "int32") is None
     assert backend.unsupported(windowed, "float16", "int32") == f"{entry} in these dtypes"
     assert backend.unsupported(adaptive, "float32", "int32") == entry
@@ -266,7 +266,7 @@ SAID: Mapping[str, tuple[tuple[str, str], str]] = {
     "no TOML": (("product =", "product"), "no manifest of a kernel"),
     "an unknown field": (("product =", "size = 5\nproduct ="), "unknown field `size`"),
     "a missing field": (('entry = "max_pool_backward_scatter"\n', ""), "missing required field `entry`"),
-    "another product": (('"A2"', '"A5"'), "product is 'A5', and has to be one of A2, A3, 950"),
+    "another product": (('"A2"', '"A5"'), "product is 'A5', not one of A2, A3, 950"),
     "an unknown operator": (("MaxPool3d", "MinPool3d"), "MinPool3dWithArgmaxBackward"),
     "an unknown tensor": (('"grad_input"', '"dx"'), "Invalid enum value 'dx'"),
     "an unknown ability": (("[tiling]", 'without = ["wings"]\n[tiling]'), "wings"),
