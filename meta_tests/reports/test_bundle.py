@@ -395,5 +395,5 @@ def test_a_run_without_a_single_row_can_be_packaged(tmp_path: Path) -> None:
     package(make_run(tmp_path / "run", Recipe(cases=0)), tmp_path / "bundle.zip")
     problems = [problem for step in verify(tmp_path / "bundle.zip").steps for problem in step.problems]
     problems = [problem for problem in problems if "in the future" not in problem]  # until the day that was made up
-    assert problems == ["its cases cannot be drawn again: the run does not say what was asked of it"]
+    assert problems == ["its cases cannot be drawn again: the run has no record of its selection"]
     assert not read_rows(tmp_path / "run").num_rows

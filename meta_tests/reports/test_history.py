@@ -69,7 +69,7 @@ def test_an_entry_is_a_run_of_its_own_and_made_once(tmp_path: Path, runs: list[P
     assert add(history, runs[0]) == place
     assert (place / ENTRY).stat().st_mtime_ns == before
     write_run(runs[0], read_run(runs[0]) | {"finished": 1.9e9})
-    with pytest.raises(HistoryError, match="holds another state of this run"):
+    with pytest.raises(HistoryError, match="contains another state of this run"):
         add(history, runs[0])
 
 
@@ -83,7 +83,7 @@ def test_half_written_runs_are_passed_over_with_a_warning(tmp_path: Path, runs: 
     entries = read_entries(history)
     assert list(entries.paths.values()) == [whole]
     assert len(entries.warnings) == 3
-    assert "rows/rows.parquet is not whole, passed over" in "\n".join(entries.warnings)
+    assert "rows/rows.parquet is incomplete, skipped" in "\n".join(entries.warnings)
     assert query(entries, EVERY_ROW_ONCE).values.tolist() == [[72, 72]]
 
 
@@ -113,7 +113,7 @@ def test_bad_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (["query", "full", "SELECT verdict::INT FROM runs"], "onvert"),
         (["query", "full", "SELECT * FROM read_text('run/run.json')"], "disabled by configuration"),
         (["query", "full", "COPY runs TO 'runs.csv'"], "disabled by configuration"),
-        (["query", "full", ENDLESS, "--timeout", "0.5"], "no answer within 0.5 s: ask for less, or allow more by --t"),
+        (["query", "full", ENDLESS, "--timeout", "0.5"], "no answer within 0.5 s: simplify the query, or raise"),
     ):
         result = poolproof("history", *arguments)
         assert (result.exit_code, "Traceback" in result.output) == (Overall.COULD_NOT_RUN, False)

@@ -94,7 +94,7 @@ EXPORT -o a-loop                                 | a-loop is there and is no reg
 EXPORT -o a-file/out                             | cannot write a-file/out: File exists
 EXPORT -o LONG                                   | cannot write xxx
 coverage missing                                 | case list missing: No such file or directory
-coverage a-file                                  | case list a-file is of none of the formats atk, ttk, json
+coverage a-file                                  | case list a-file has none of the formats atk, ttk, json
 coverage a-loop                                  | case list a-loop: Too many levels of symbolic links
 coverage a-folder                                | a-folder is no run: it has no run.json
 coverage a-pipe                                  | case list a-pipe
@@ -203,7 +203,7 @@ SESSIONS = r"""
 3 | SESSION --report=run --resume --seed=1         | run holds a run whose selection cases is 6, and now it would be 2
 3 | SESSION --resume                               | nothing to resume
 3 | SESSION --case={                               | this is not JSON
-3 | SESSION --case-list=a-file                     | a-file is of none of the formats
+3 | SESSION --case-list=a-file                     | a-file has none of the formats
 3 | SESSION --operator=MaxPool9d                   | MaxPool9d
 3 | SESSION --waivers=a-file                       | a-file
 3 | SESSION --case-timeout=nan                     | --case-timeout
@@ -400,9 +400,9 @@ LINES = {
     windowed(output_size=[1, 1]): "has no field 'output_size'",
     windowed(kernelSize=[2, 2]): "has no field 'kernelSize'",
     windowed(literals={"grad_output": [1e300] * 4}): "literal 1e+300 of 'grad_output' overflows float16",
-    windowed(literals={"grad_output": [1.0]}): "need to be 4 values of an input",
-    windowed(literals={"indices": [16, 0, 0, 0]}): "index 16 of the literals is no integer in [0, 16)",
-    windowed(layouts={"grad_output": "nhwc"}): "a layout with a format tag is that of all tensors or of none",
+    windowed(literals={"grad_output": [1.0]}): "must be 4 values of an input",
+    windowed(literals={"indices": [16, 0, 0, 0]}): "index 16 of the literals is not an integer in [0, 16)",
+    windowed(layouts={"grad_output": "nhwc"}): "all tensors must have the same format tag",
     windowed(layouts={}, shape=[1, 1, 10**9, 10**9]): "are more than fit an axis here",
     windowed(layouts={}, shape=[1, 1, 1, 2**62]): "has no window",
     windowed(layouts={}, shape=[1, 1, 10**30, 1]): "are more than fit an axis here",

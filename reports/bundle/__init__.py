@@ -1,1 +1,1 @@
-"""Acceptance bundles: a run packed for the other party, and what that party can find out about it."""
+"""Acceptance bundles: a run packed for another party, and what that party can find out about it."""

@@ -1,6 +1,6 @@
 """Account of a run: what was judged, what was left out and why.
 
-The verification of a bundle ends in it, and whoever signs a bundle signs it.
+The verification of a bundle ends with it. The signature of a bundle covers it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poolproof.reports.rows.text import count_of
 from poolproof.reports.waivers import to_record
 
 _MOST = 6
-"""Names that a line lists."""
+"""Most names in a line."""
 
 
 def account(digest: Digest) -> dict[str, Any]:
@@ -43,16 +43,16 @@ _ASKED = ("operator", "dtype", "aspect")
 
 
 def _backend(digest: Digest, name: str) -> dict[str, Any]:
-    said: Mapping[str, Any] = digest.run.get("selection", {}).get("backends", {}).get(name, {})
-    subjects = said.get("subjects", [])
+    declared: Mapping[str, Any] = digest.run.get("selection", {}).get("backends", {}).get(name, {})
+    subjects = declared.get("subjects", [])
     own = digest.models[digest.models["backend"] == name]
     models = {model: sorted(set(rows["operator"] + " " + rows["dtype"])) for model, rows in own.groupby("model")}
     return {
-        "product": said.get("product", ""),
+        "product": declared.get("product", ""),
         "soc": digest.run["backends"][name].get("soc", ""),
         "library": library_of(digest.run["backends"][name]),
         "given": digest.given.get(name, []),
-        "abilities": {operator: lacks for operator, lacks in said.get("abilities", {}).items() if lacks},
+        "abilities": {operator: lacks for operator, lacks in declared.get("abilities", {}).items() if lacks},
         "models": models,
         "pairs of dtypes": len(subjects),
         "not supported": dict(Counter(reason for *_, reason, _ in subjects if reason is not None)),
@@ -60,13 +60,13 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
 
 
 def judged_line(digest: Digest) -> str:
-    told = account(digest)
-    cases = f"{told['cases']['asked']:,} of {count_of(told['cases']['whole plan'], 'case')}"
-    return "; ".join([cases, *(_listed(told[f"{name}s"], name) for name in _ASKED), identity(digest)])
+    facts = account(digest)
+    cases = f"{facts['cases']['asked']:,} of {count_of(facts['cases']['whole plan'], 'case')}"
+    return "; ".join([cases, *(_listed(facts[f"{name}s"], name) for name in _ASKED), identity(digest)])
 
 
 def identity(digest: Digest) -> str:
-    """Name backends with product, chip, library and what they were given, plan, seed, host and day of a run."""
+    """Return a run's backends with product, chip, library and given options; also plan, seed, host and day."""
     run, day = digest.run, datetime.fromtimestamp(digest.run["started"], UTC).date()
     host = ", ".join(filter(None, map(run["host"].get, ("cpu", "system"))))
     return "; ".join([*digest.judged, f"plan {run['plan']}, seed {run['seed']}", f"on {host}", str(day)])
@@ -76,10 +76,12 @@ _ISOLATED = re.compile(r"Landlock ([6-9]|[1-9]\d+)")
 
 
 def unmet(digest: Digest, requirement: str) -> str:
-    """Say in what a run misses a requirement.
+    """Return how a run misses a requirement; empty if it meets it.
 
-    ``conforms`` and ``plan=NAME`` are of a whole plan; ``conforms-in-part`` of what was asked; ``no-waivers``; or
-    ``isolated``: every host was behind Landlock 6 or newer, and no folder was opened to it.
+    - ``conforms`` and ``plan=NAME`` need a whole plan.
+    - ``conforms-in-part`` needs only the selected part.
+    - ``no-waivers`` needs a run without waivers in use.
+    - ``isolated`` needs every host behind Landlock 6 or newer, without further folders.
     """
     word, left = verdict_word(digest), digest.conclusion.narrowed
     left = left if is_narrowed(left) else ""
@@ -90,7 +92,9 @@ def unmet(digest: Digest, requirement: str) -> str:
         used = ", ".join(review.waiver.id for review in digest.used_waivers)
         return used and f"its waivers in use are {used}"
     if requirement == "isolated":
-        walls = {name: environment.get("isolation", "not said") for name, environment in digest.run["backends"].items()}
+        walls = {
+            name: environment.get("isolation", "not recorded") for name, environment in digest.run["backends"].items()
+        }
         open_ones = [f"{name} ({wall})" for name, wall in walls.items() if not _ISOLATED.fullmatch(wall)]
         return ", ".join(open_ones) and f"its hosts without a wall are {', '.join(open_ones)}"
     if digest.run["plan"] != requirement.removeprefix("plan="):
@@ -99,10 +103,10 @@ def unmet(digest: Digest, requirement: str) -> str:
 
 
 def left_out_line(digest: Digest) -> str:
-    """Say what was left out and why: cases, what is not supported, declared inabilities, and what was waived."""
-    told, totals = account(digest), digest.conclusion.totals
-    parts = [told["narrowed"]] if told["narrowed"] else []
-    for name, backend in told["backends"].items():
+    """Describe what was left out and why: cases, unsupported dtypes, declared limits, and waived cases."""
+    facts, totals = account(digest), digest.conclusion.totals
+    parts = [facts["narrowed"]] if facts["narrowed"] else []
+    for name, backend in facts["backends"].items():
         whole, chosen = f"of {backend['pairs of dtypes']} pairs of dtypes of {name}", _by_choice(backend)
         parts += [f"{pairs} {whole}: {reason}" for reason, pairs in list(chosen.items())[:_MOST]]
         if forbidden := sum(backend["not supported"].values()) - sum(chosen.values()):
@@ -125,7 +129,7 @@ def _is_forward(operator_and_dtype: str) -> bool:
 
 
 def _by_choice(backend: Mapping[str, Any]) -> dict[str, int]:
-    """Return what a backend does not support by its own account alone, with the number of pairs of dtypes."""
+    """Return what a backend does not support by its own choice: reason -> number of pairs of dtypes."""
     forbidden = f"{backend['product']}: "
     return {reason: pairs for reason, pairs in backend["not supported"].items() if not reason.startswith(forbidden)}
 
@@ -136,7 +140,7 @@ def _listed(names: list[str], thing: str) -> str:
 
 
 def verdict_word(digest: Digest) -> str:
-    """Name the overall verdict; one of a part, or of what a backend chooses to support, does not stand alone."""
+    """Return the overall verdict; add words if it only covers a part, or what a backend chose to support."""
     word, _ = digest.conclusion.shown
     if word != "conforms":
         return word

@@ -1,10 +1,10 @@
-"""Zip files from the other party, checked before anything of them is unpacked, and what was unpacked before it is read.
+"""Zip files of another party, checked before they are unpacked, and their content, checked before it is read.
 
-Whoever hands over a bundle may have made it to harm: to fill a disk, to write elsewhere, to keep a reader busy, or to
-show one person another file than the next. Whatever the file does, the reader gets one sentence and `NotABundle`.
+A bundle may be made to harm: to fill a disk, to write elsewhere, to keep a reader busy, or to show readers different
+files. Whatever is in the file, the reader gets one sentence and `NotABundle`.
 
-What is small as a file may be large once it is decoded: a dictionary of one text of a mebibyte, named by each of 20,000
-rows, takes gibibytes as a table, and so does an array of zeros. Sizes are taken from headers.
+A small file may be large after decoding. A dictionary of one text of 1 MiB, named by each of 20,000 rows, takes
+gibibytes as a table. So does an array of zeros. Therefore sizes are taken from headers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from poolproof.reports.rows.store import ROWS_PER_PART
 from poolproof.reports.rows.verdicts import BadInput
 
 MAX_MEMBERS = 100_000
-"""Files in one bundle. A run keeps some hundreds of evidence files, and three small ones for each."""
+"""Most files in one bundle. A run keeps some hundreds of evidence files, with three small files each."""
 
 MAX_BYTES = 16 << 30
-"""Size of all files unpacked: a million rows take less than one GiB."""
+"""Largest size of all files unpacked: a million rows take less than one GiB."""
 
 _MAX_DIRECTORY = 256 * MAX_MEMBERS
-"""Bytes of the list of members, which is read into memory as a whole."""
+"""Most bytes of the list of members, which is read into memory completely."""
 
 _END, _END_SIZE = b"PK\x05\x06", 22
 _LONGEST_COMMENT = 1 << 16
@@ -51,27 +51,34 @@ _IS_ENCRYPTED = 0x1
 _NAME = re.compile(r"[A-Za-z0-9_.,@+-]+(/[A-Za-z0-9_.,@+-]+)*")
 
 _MAX_ROWS = 20_000_000
-_FEW_ROWS = 10_000
-"""Rows that may be so alike that they take less than a byte each: every case has a hash of its own."""
+"""Most rows of a run."""
 
-_TEXT, _TEXT_PER_BYTE = 32 << 20, 64
-"""Bytes of all texts of all rows, for a start and for each byte of their files: runs have up to twelve of them."""
+_FEW_ROWS = 10_000
+"""Rows that may be so similar that each takes less than a byte. Usually every case has its own hash."""
+
+_TEXT = 32 << 20
+"""Bytes that all texts of all rows may take in any case."""
+
+_TEXT_PER_BYTE = 64
+"""Further bytes of texts per byte of the files of rows; real runs have up to twelve."""
 
 _JOURNAL = 32 << 20
+"""Most bytes of one journal."""
+
 _EVIDENCE = 4 << 30
-"""Bytes of one journal, and of all arrays of all evidence."""
+"""Most bytes of all arrays of all evidence."""
 
 UNREADABLE = (BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error, zlib.error)
-"""Exceptions of reading a damaged or unusual zip file."""
+"""Exceptions from reading a damaged or unusual zip file."""
 
 
 class NotABundle(BadInput):
-    """The file is no bundle, or none that can be opened safely; the text says why."""
+    """The file is not a bundle, or cannot be opened safely; the text says why."""
 
 
 @contextmanager
 def opened(bundle: Path) -> Iterator[ZipFile]:
-    """Open the archive, once nothing in it can harm; `NotABundle` says what is wrong with it."""
+    """Open the archive after checking that it is harmless; `NotABundle` says what is wrong with it."""
     with _regular_file(bundle) as file:
         _check_directory_size(bundle, file)
         try:
@@ -85,7 +92,7 @@ def opened(bundle: Path) -> Iterator[ZipFile]:
 
 
 def unpack(archive: ZipFile, member: str, target: Path) -> None:
-    """Write one member to a new file: `NotABundle` where its content is damaged, `CannotWrite` where it has no room."""
+    """Write one member to a new file; raise `NotABundle` for damaged content, `CannotWrite` for a full disk."""
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -96,7 +103,7 @@ def unpack(archive: ZipFile, member: str, target: Path) -> None:
 
 
 def _regular_file(bundle: Path) -> BinaryIO:
-    """Open the file without waiting: a FIFO would keep the reader for ever."""
+    """Open the file without waiting: a FIFO would block the reader forever."""
     try:
         descriptor = os.open(bundle, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -110,7 +117,7 @@ def _regular_file(bundle: Path) -> BinaryIO:
 
 
 def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
-    """Refuse an archive whose list of members is too long, before reading that."""
+    """Reject an archive with a too long list of members before reading that list."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _END_SIZE - _LONGEST_COMMENT))
     tail = file.read()
@@ -127,7 +134,7 @@ def _check_directory_size(bundle: Path, file: BinaryIO) -> None:
 
 
 def _objections(members: list[ZipInfo]) -> Iterator[str]:
-    """Yield what is wrong with a list of members."""
+    """Yield the faults of a list of members."""
     if len(members) > MAX_MEMBERS:
         yield f"it has {len(members):,} members, a bundle at most {MAX_MEMBERS:,}"
     if (unpacked := sum(member.file_size for member in members)) > MAX_BYTES:
@@ -135,20 +142,20 @@ def _objections(members: list[ZipInfo]) -> Iterator[str]:
     for member in members:
         if reason := _objection_to_member(member):
             yield f"{member.filename!r} {reason}"
-    spelled = {member.filename.lower() for member in members}  # as some file systems do
+    spelled = {member.filename.lower() for member in members}  # some file systems ignore case
     if len(spelled) < len(members):
         yield "two members have the same name"
     folders = {str(parent) for name in spelled for parent in PurePosixPath(name).parents}
     yield from (f"{name!r} is both a file and a folder" for name in sorted(folders & spelled))
     end = 0
     for member in sorted(members, key=lambda member: member.header_offset):
-        if member.header_offset < end:  # members that share bytes make a small file unpack to any size
+        if member.header_offset < end:  # members that share bytes let a small file unpack to any size
             yield f"{member.filename!r} shares its bytes with another member"
         end = member.header_offset + _LOCAL_HEADER + len(member.filename.encode()) + member.compress_size
 
 
 def _stowaway(file: BinaryIO, archive: ZipFile) -> str:
-    """Return where the file holds bytes that are no member's: another reader may make another file of them."""
+    """Return where the file has bytes outside its members; another reader might find another file in them."""
     end = 0
     for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
         if member.header_offset != end:
@@ -174,7 +181,7 @@ def _stowaway(file: BinaryIO, archive: ZipFile) -> str:
 
 
 def _objection_to_member(member: ZipInfo) -> str:
-    """Return what is wrong with one member; empty if nothing is."""
+    """Return the fault of one member; empty if there is none."""
     kind = stat.S_IFMT(member.external_attr >> 16)
     parts = PurePosixPath(member.filename).parts
     if not _NAME.fullmatch(member.filename) or {".", ".."} & set(parts) or len(member.filename) > 255:
@@ -197,7 +204,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def check_decoded_sizes(folder: Path) -> None:
-    """Raise `NotABundle` where a run, unpacked into a folder, would take more memory than a run takes."""
+    """Raise `NotABundle` if a run, unpacked into a folder, would take more memory than any real run."""
     parts = sorted((folder / "rows").glob("*.parquet"))
     rows, texts = 0, _TEXT + _TEXT_PER_BYTE * sum(part.stat().st_size for part in parts)
     for part in parts:
@@ -227,7 +234,7 @@ def _check_rows(part: Path) -> int:
 
 
 def _check_texts(part: Path, allowed: int) -> int:
-    """Return the bytes of all texts of a part, of which so many are allowed."""
+    """Return the bytes of all texts of a part; raise `NotABundle` above ``allowed``."""
     metadata = pq.read_metadata(part)
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     stored = sum(group.column(each).total_uncompressed_size for group in groups for each in range(group.num_columns))
@@ -240,10 +247,10 @@ def _check_texts(part: Path, allowed: int) -> int:
 
 
 def _decoded_texts(part: Path) -> int:
-    """Count the bytes of all texts of a part as a table has them; what is read are dictionaries and places in them."""
+    """Return the bytes of all texts of a part as a table; read only its dictionaries and the indices into them."""
     leaves = [column.path for column in pq.ParquetFile(part).schema if column.physical_type == "BYTE_ARRAY"]
     file, total = pq.ParquetFile(part, read_dictionary=leaves), 0
-    for group, leaf in product(range(file.num_row_groups), leaves):  # dictionaries of several groups Arrow cannot join
+    for group, leaf in product(range(file.num_row_groups), leaves):  # Arrow cannot join dictionaries of several groups
         for batch in file.iter_batches(row_groups=[group], columns=[leaf]):
             words = batch.column(0)
             words = words.flatten() if pa.types.is_list(words.type) else words
@@ -254,7 +261,7 @@ def _decoded_texts(part: Path) -> int:
 
 
 def _array_bytes(path: Path) -> int:
-    """Sum up the arrays of a file of evidence; nothing for one that cannot be read, which is said where it is."""
+    """Return the bytes of all arrays in a file of evidence; 0 if it is unreadable, which is reported elsewhere."""
     try:
         with ZipFile(path) as archive:
             return sum(member.file_size for member in archive.infolist())

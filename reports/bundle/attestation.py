@@ -1,8 +1,8 @@
 """Signed statements about bundles: in-toto attestations of a test result, in DSSE envelopes.
 
-A statement says by whom, and of which files: the bundle, and every library that was judged. Statement and envelope are
-the formats of in-toto (Statement v1, predicate https://in-toto.io/attestation/test-result/v0.1) and of DSSE, so that
-other tools read them; keys are Ed25519, ECDSA or RSA, as OpenSSH or PEM files. Needs the extra ``attest``.
+A statement names its signer and the files: the bundle, and every judged library. The formats are in-toto (Statement v1,
+predicate https://in-toto.io/attestation/test-result/v0.1) and DSSE, so other tools can read them. Keys are Ed25519,
+ECDSA or RSA, as OpenSSH or PEM files. This needs the extra ``attest``.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class AttestationError(BadInput):
 
 
 def attestation_path(bundle: Path) -> Path:
-    """Return where the attestation of a bundle lies: beside it, under the bundle's name."""
+    """Return the path of a bundle's attestation: next to it, with its name."""
     return bundle.with_name(bundle.name + ".intoto.json")
 
 
 def sign(bundle: Path, digest: Digest, key: Path) -> Path:
-    """Write the attestation of a bundle that was made of a run; `AttestationError` if the key cannot sign."""
+    """Write the attestation of a run's bundle; raise `AttestationError` if the key cannot sign."""
     path = attestation_path(bundle)
     check_replaceable(path)
     dsse = _library().dsse
@@ -50,19 +50,19 @@ def sign(bundle: Path, digest: Digest, key: Path) -> Path:
 
 
 def problems(bundle: Path, digest: Digest, attestation: Path, public_key: Path) -> Iterator[str]:
-    """Yield what an attestation does not vouch for of a bundle and its run; `AttestationError` if it is unreadable."""
+    """Yield differences between an attestation and its bundle and run; raise `AttestationError` if unreadable."""
     statement = _signed_statement(attestation, public_key)
     if statement is None:
         yield f"no signature of {attestation.name} was made with the key of {public_key.name}"
         return
-    signed, made = _digests(statement), _digests(_statement(bundle, digest))
-    for name, value in made.items():
+    signed, current = _digests(statement), _digests(_statement(bundle, digest))
+    for name, value in current.items():
         if signed.get(name) != value:
             yield f"it was signed for {name} {signed.get(name, 'of no content')[:12]}, and here it is {value[:12]}"
-    for name in signed.keys() - made.keys():
-        yield f"it was signed for {name}, which the run does not name"
+    for name in signed.keys() - current.keys():
+        yield f"it was signed for {name}, which the run does not have"
     if statement.get("predicate") != _predicate(digest):
-        yield "it was signed for another result than the rows have"
+        yield "it was signed for a result that the rows do not give"
 
 
 def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _statement(bundle: Path, digest: Digest) -> dict[str, Any]:
 
 
 def _predicate(digest: Digest) -> dict[str, Any]:
-    """Return the result and its configuration: suite and plan, with the account of what was judged and left out."""
+    """Return the result and its configuration: poolproof, plan, and the account of what was judged and left out."""
     run = digest.run
     suite = {"name": f"poolproof {run['suite']['version']}", "digest": {"sha256": run["suite"]["content_hash"]}}
     part = f"; {digest.conclusion.narrowed}" if digest.conclusion.narrowed else ""
@@ -95,7 +95,7 @@ def _digests(statement: Mapping[str, Any]) -> dict[str, str]:
     try:
         return {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]}
     except (KeyError, TypeError) as error:
-        raise AttestationError(f"the attestation names its subjects otherwise: {error!r}") from error
+        raise AttestationError(f"the attestation's subjects cannot be read: {error!r}") from error
 
 
 def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | None:
@@ -117,7 +117,7 @@ def _signed_statement(attestation: Path, public_key: Path) -> dict[str, Any] | N
 
 
 def _key(path: Path, *, signs: bool = False) -> Any:
-    """Make securesystemslib's key of a public key, or the signer of a private one."""
+    """Return securesystemslib's key for a public key, or its signer for a private one."""
     from cryptography.hazmat.primitives import serialization as keys
 
     if path.exists() and not path.is_file():
@@ -137,7 +137,7 @@ def _key(path: Path, *, signs: bool = False) -> Any:
 
 
 def _library() -> Any:
-    """Import securesystemslib with its parts; `AttestationError` says how to get it."""
+    """Import securesystemslib with its parts; `AttestationError` says how to install it."""
     try:
         import cryptography  # noqa: F401
         import securesystemslib.dsse

@@ -16,10 +16,10 @@ from poolproof.reports.terminal.command_line import PATH
 @click.option("-o", "--output", type=PATH, required=True, help="The zip file to write.")
 @click.option("--sign", "key", type=PATH, help="Private key (OpenSSH or PEM) to sign the bundle with.")
 def package(run: Path, output: Path, key: Path | None) -> None:
-    """Put the RUN and all that its verdict rests on into one archive.
+    """Put the RUN and everything that its verdict needs into one archive.
 
-    Prints the bundle's fingerprint: whoever gets the file can compare it (poolproof verify --fingerprint). A signature
-    lies beside the archive, as OUTPUT.intoto.json.
+    Prints the bundle's fingerprint: the receiver can compare it (poolproof verify --fingerprint). A signature is
+    written next to the archive, as OUTPUT.intoto.json.
     """
     fingerprint = packing.package(run, output)
     if key:

@@ -1,7 +1,7 @@
-"""Comparisons of what a run says with what it says elsewhere: times, counts, parts, libraries and waivers.
+"""Comparisons of a run's records with each other: times, counts, parts, libraries and waivers.
 
-Each is small and stands in a table, `COMPARISONS`: the sentence that holds if nothing contradicts it, and what yields
-the contradictions. Who changed one column, one entry or one day has to change all that it is held against.
+Each is small and has an entry in the table `COMPARISONS`: the sentence that holds without contradictions, and a
+function that yields contradictions. A forger must change everything that one entry is compared with.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from poolproof.reports.rows.store import read_rows
 from poolproof.reports.waivers import WaiverError, check_terms, load, shipped
 
 DAY = 86_400.0
-"""How far clocks may be apart, and time zones: who judges on several machines is no forger."""
+"""Tolerance for clocks and time zones of several machines."""
 
 MOST_TIME = 2.5e11
 """A time before the year 9999."""
@@ -36,7 +36,7 @@ MOST_TIME = 2.5e11
 _COUNTS = ("n_single_valued", "n_reject", "n_bitexact", "n_inexact", *ULP_CLASSES, "ulp_nonfinite")
 _NEVER_NEGATIVE = ("seconds", "call_seconds", "max_abs_err", "mean_abs_err", "max_ulp", "mere", "mare", "repeat_n")
 _ROUNDING = 1 + 1e-9
-"""By how much a mean may exceed the largest of what it is the mean of."""
+"""Factor by which a mean may exceed the largest of its values, from rounding."""
 
 _NOTED = (
     *("case_id", "backend", "aspect", "elements", "n", *_COUNTS, *_NEVER_NEGATIVE, "bias_ulp"),
@@ -45,12 +45,12 @@ _NOTED = (
 
 
 def _column_rules() -> Iterator[tuple[str, pc.Expression]]:
-    """Yield sentences about a row, each with what selects the rows that it is true of."""
+    """Yield sentences about a row, each with a filter for the rows that it is true of."""
     of, n = pc.field, pc.field("n")
     for name in _COUNTS:
         yield f"counts in {name} what is not between 0 and its n", (of(name) < 0) | (of(name) > n)
     for name in _NEVER_NEGATIVE:
-        yield f"has a {name} that is no number from 0", ~(of(name) >= 0)
+        yield f"has a {name} that is not a number from 0", ~(of(name) >= 0)
     in_classes = [of(name) for name in ULP_CLASSES]
     finite = reduce(add, in_classes)
     yield "has another n than its call has elements", n != of("elements")
@@ -66,9 +66,9 @@ def _column_rules() -> Iterator[tuple[str, pc.Expression]]:
     yield "errs more in the mean than at most", of("mean_abs_err") > of("max_abs_err") * _ROUNDING
     yield "errs more in the mean than at most, relatively", of("mere") > of("mare") * _ROUNDING
     yield "errs more outwards than at most", pc.abs(of("bias_ulp")) > of("max_ulp") * _ROUNDING
-    erring = finite - of("ulp_0")  # an error far below an ulp is one of 0 ulp, and still no 0
+    erring = finite - of("ulp_0")  # an error far below an ulp counts as 0 ulp, but is not 0
     yield "errs in some cells, and nowhere", ~(of("max_abs_err") > 0) & (erring > 0)
-    yield "failed more often than it was asked again", of("failed_again") > of("asked_again")
+    yield "failed more often than it was repeated", of("failed_again") > of("asked_again")
 
 
 def _columns(_digest: Digest, rows: pa.Table) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _columns(_digest: Digest, rows: pa.Table) -> Iterator[str]:
 
 
 def _times(digest: Digest, rows: pa.Table) -> Iterator[str]:
-    """Hold the times of a run against those of its rows, and what a worker judged against the time that there was."""
+    """Compare the times of a run with those of its rows, and each worker's time with the time available."""
     run, at = digest.run, pc.field("judged_at")
     end = _end(run, rows)
     if end < run["started"] - DAY:
@@ -90,28 +90,28 @@ def _times(digest: Digest, rows: pa.Table) -> Iterator[str]:
         yield f"case {row['case_id']} on {row['backend']} was judged outside the time of the run"
     parts = max(1, len(run.get("merged", ())))
     budget = run.get("budget")
-    there_was = parts * (end - run["started"] + DAY)
+    available = parts * (end - run["started"] + DAY)
     if budget and run["finished"] is not None:
-        there_was = min(there_was, budget["took"] * 1.1 + 600.0 * parts)  # a case may be begun as the time ends
-        if budget["took"] > there_was:
+        available = min(available, budget["took"] * 1.1 + 600.0 * parts)  # a case may begin as the time ends
+        if budget["took"] > available:
             yield "the budget took more time than there was from start to end"
     timed = rows.select(["aspect", "worker", "seconds"])
     spent = timed.filter(COUNTED_CASES).group_by("worker").aggregate([("seconds", "sum")])
     for worker, seconds in zip(spent["worker"].to_pylist(), spent["seconds_sum"].to_pylist(), strict=True):
         if seconds == 0.0:
             yield f"worker {worker} judged in no time"
-        if seconds is not None and seconds > there_was:
-            yield f"worker {worker} judged for {seconds:,.0f} s, and had {there_was:,.0f} s"
+        if seconds is not None and seconds > available:
+            yield f"worker {worker} judged for {seconds:,.0f} s, and had {available:,.0f} s"
 
 
 def _end(run: Mapping[str, Any], rows: pa.Table) -> float:
-    """Return when a run finished, or when its last row was judged."""
+    """Return the time when a run finished, or when its last row was judged."""
     last = pc.max(rows["judged_at"]).as_py()
     return float(run["finished"] or max(run["started"], min(last or 0.0, MOST_TIME)))
 
 
 def _days(digest: Digest, rows: pa.Table) -> Iterator[str]:
-    """Hold the day that waivers were looked at on against the times of the run, and against how long waivers last."""
+    """Compare the day of waivers with the times of the run, and with the terms of waivers."""
     run, day = digest.run, judging_day(digest.run)
     first, last = (datetime.fromtimestamp(at, UTC).date() for at in (run["started"], _end(run, rows)))
     if not first - timedelta(1) <= day <= last + timedelta(1):
@@ -125,12 +125,12 @@ def _days(digest: Digest, rows: pa.Table) -> Iterator[str]:
 def _waiver_texts(digest: Digest, _rows: pa.Table) -> Iterator[str]:
     ours = {waiver.id.casefold(): waiver for waiver in shipped()}
     for waiver in waivers_of(digest.run):
-        if waiver != ours.get(waiver.id.casefold(), waiver):  # ids differ by more than the case of letters
-            yield f"waiver {waiver.id} comes with the suite, and says there something else"
+        if waiver != ours.get(waiver.id.casefold(), waiver):  # ids differ by more than case
+            yield f"waiver {waiver.id} differs from the one in poolproof"
 
 
 def disagreed(digest: Digest, agreed: Sequence[Path]) -> Iterator[str]:
-    """Yield the waivers of a run that neither come with the suite nor stand in the files of those agreed on."""
+    """Yield the waivers of a run that neither poolproof nor the ``agreed`` files contain."""
     known = [*shipped(), *(waiver for path in agreed for waiver in load(path))]
     for waiver in waivers_of(digest.run):
         if waiver not in known:
@@ -138,7 +138,7 @@ def disagreed(digest: Digest, agreed: Sequence[Path]) -> Iterator[str]:
 
 
 def _merged(digest: Digest, rows: pa.Table) -> Iterator[str]:
-    """Hold a merged run against the sums of its parts."""
+    """Compare a merged run with the sums of its parts."""
     run, parts = digest.run, digest.run["merged"]
     if (number := sum(part["rows"] for part in parts)) != rows.num_rows:
         yield f"its parts have {number:,} rows together, and it has {rows.num_rows:,}"
@@ -159,38 +159,38 @@ _LIBRARY = re.compile(r"sha256:[0-9a-f]{64}, .*", re.DOTALL)
 
 
 def _libraries(digest: Digest, _rows: pa.Table) -> Iterator[str]:
-    """Hold what identifies a library against what the backend says of it: file names, hashes and versions."""
+    """Compare the identity of libraries with the backend's record: file names, hashes and versions."""
     for backend, environment in digest.run["backends"].items():
         hashed = library_contents(environment)
         for name, text in environment.items():
             if name.startswith("library ") and not (name in hashed and _LIBRARY.fullmatch(text)):
                 yield f"{backend} has a {name} without a hash"
             elif name in hashed and Path(name.removeprefix("library ")).name != Path(text.partition(", ")[2]).name:
-                yield f"{backend} has a {name} that lies in {text.partition(', ')[2]}"
+                yield f"{backend} has a {name} in {text.partition(', ')[2]}"
         for name in filter(None, environment.get("libraries", "").split(", ")):
-            if not any(Path(other.removeprefix("library ")).name == name for other in hashed):
-                yield f"{backend} loaded {name}, of which there is no hash"
+            if not any(Path(library.removeprefix("library ")).name == name for library in hashed):
+                yield f"{backend} loaded {name}, which has no hash"
         for name, text in environment.items():
             package, version = name.removeprefix("wheel "), text.partition(",")[0]
-            said = environment.get(package, version) if name.startswith("wheel ") else version
-            if said.partition("+")[0] != version.partition("+")[0]:
-                yield f"{backend} is {package} {said}, of a wheel of {version}"
+            installed = environment.get(package, version) if name.startswith("wheel ") else version
+            if installed.partition("+")[0] != version.partition("+")[0]:
+                yield f"{backend} is {package} {installed}, of a wheel of {version}"
 
 
 Comparison = tuple[str, Callable[[Digest, pa.Table], Iterator[str]]]
 
 COMPARISONS: tuple[Comparison, ...] = (
     ("the columns of each row agree with each other", _columns),
-    ("rows were judged while the run went on, and in the time that there was", _times),
+    ("rows were judged during the run, within the available time", _times),
     ("waivers were in force on the days of the run", _days),
-    ("waivers that come with the suite say what they say there", _waiver_texts),
+    ("waivers of poolproof are unchanged", _waiver_texts),
     ("libraries are identified as the backend names them", _libraries),
     ("a merged run is the sum of its parts", _merged),
 )
 
 
 def contradictions(digest: Digest) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield each comparison's sentence with what contradicts it."""
+    """Yield each comparison's sentence with its contradictions."""
     rows = read_rows(digest.folder, _NOTED)
     for sentence, compare in COMPARISONS if "merged" in digest.run else COMPARISONS[:-1]:
         yield sentence, compare(digest, rows)

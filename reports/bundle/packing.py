@@ -38,7 +38,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def package(run: Path, output: Path) -> str:
-    """Write the bundle of a run; return its fingerprint. `NotARun` if the folder is none."""
+    """Write the bundle of a run; return its fingerprint. Raise `NotARun` if the folder is not a run."""
     check_replaceable(output)
     digest = read_digest(run)
     with replacing(output) as aside, ZipFile(aside, "w") as archive, tempfile.TemporaryDirectory() as scratch:
@@ -51,7 +51,7 @@ def package(run: Path, output: Path) -> str:
 
 
 def derived_files(digest: Digest, scratch: Path) -> dict[str, Path]:
-    """Write all that follows from what was recorded below ``scratch``: a verifier derives it again."""
+    """Write everything that follows from the record below ``scratch``; a verifier derives it again."""
     texts = _tables(digest) | _case_texts(digest)
     return {name: _text_file(scratch, name, text) for name, text in texts.items()}
 
@@ -77,7 +77,7 @@ def _tables(digest: Digest) -> dict[str, str]:
 
 
 def _failure_list(digest: Digest) -> pd.DataFrame:
-    """Return the failed rows with their replay lines; of very many the first by backend, aspect and case id."""
+    """Return the failed rows with their replay lines; of very many, the first by backend, aspect and case id."""
     order = ["backend", "aspect", "case_id"]
     first = load(digest.folder, order, HAS_FAILED).sort_values(order).head(10_000)
     chosen = having("case_id", first["case_id"])
@@ -91,7 +91,7 @@ def _failure_list(digest: Digest) -> pd.DataFrame:
 
 
 def _case_texts(digest: Digest) -> dict[str, str]:
-    """Return the files of failing cases: the smallest of each kind, and all that left evidence."""
+    """Return the files of failing cases: the smallest of each kind, and all with evidence."""
     texts = {f"evidence/{name}": text for name, text in programs().items()}
     for row in _chosen_rows(digest):
         folder = f"failures/{case_name(row['case_id'], row['backend'])}"
@@ -113,9 +113,9 @@ def _chosen_rows(digest: Digest) -> list[Record]:
 
 
 def _shell_script(run: Path, row: Record) -> str:
-    """Write how to rerun a case, and what was seen when it was judged."""
+    """Write how to rerun a case, and its original result."""
     lines = ["#!/bin/sh", *(f"# {line}" for line in message(row).splitlines())]
-    given = None if row["given"] is None else list(row["given"])  # of a frame it is an array
+    given = None if row["given"] is None else list(row["given"])  # in a data frame it is an array
     if without := program_lines_of(run, row | {"given": given}):
         lines.append("# without poolproof, in the folder that the bundle is unpacked to:")
         lines += [f"#   {line}" for line in without]
@@ -131,7 +131,7 @@ def _text_file(scratch: Path, name: str, content: str) -> Path:
 
 
 def _add(archive: ZipFile, name: str, path: Path) -> str:
-    """Add a file; return its SHA-256. Nothing of the machine or the day gets into the archive."""
+    """Add a file and return its SHA-256; add nothing about the machine or the day."""
     entry = ZipInfo(name, _EPOCH)
     entry.compress_type = ZIP_STORED if path.suffix in (".parquet", ".npz") else ZIP_DEFLATED
     entry.external_attr = (0o755 if path.suffix == ".sh" else 0o644) << 16

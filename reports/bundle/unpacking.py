@@ -1,4 +1,4 @@
-"""The run in a bundle: its files held against their hashes, and what it recorded, unpacked and read."""
+"""The run in a bundle: its files compared with their hashes, and its record, unpacked and read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from poolproof.reports.rows.store import write_anew
 from poolproof.reports.rows.verdicts import BadInput
 
 _MAX_TEXT = 64 << 20
-"""Bytes of run.json and of the sums, which are read as a whole."""
+"""Most bytes of run.json and of the sums, which are read completely."""
 
 RECORDED = re.compile(r"run\.json|rows/[^/]+\.(parquet|jsonl)|evidence/(shrunk/)?[^/]+\.npz")
 """Members that a run recorded; everything else in a bundle follows from them."""
@@ -28,7 +28,7 @@ RECORDED = re.compile(r"run\.json|rows/[^/]+\.(parquet|jsonl)|evidence/(shrunk/)
 
 @contextmanager
 def unpacked(bundle: Path) -> Iterator[Digest]:
-    """Unpack what a bundle's run recorded into a temporary folder; `BadInput` says what is damaged or unreadable."""
+    """Unpack the record of a bundle's run into a temporary folder; `BadInput` says what is damaged or unreadable."""
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         _, problems = hash_problems(archive, read_small(archive, SUMS) if SUMS in archive.namelist() else b"")
         if problems:
@@ -56,7 +56,7 @@ def unpacked_run(archive: ZipFile, folder: Path, bundle: Path) -> Digest:
 
 
 def hash_problems(archive: ZipFile, sums: bytes) -> tuple[int, list[str]]:
-    """Return (files that ``sums`` lists, those that are removed, added or changed, as sentences)."""
+    """Return (number of files in ``sums``, sentences about removed, added and changed files)."""
     lines = sums.decode("utf-8", errors="replace").splitlines()
     expected = {name: value for value, _, name in (line.partition("  ") for line in lines)}
     present = set(archive.namelist()) - {SUMS}
@@ -77,7 +77,7 @@ def read_small(archive: ZipFile, member: str) -> bytes:
 
 
 def file_hash(archive: ZipFile, name: str) -> str:
-    """Hash a file by SHA-256; empty when the archive itself finds it damaged."""
+    """Hash a file by SHA-256; return an empty text if the archive finds it damaged."""
     try:
         with archive.open(name) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""Histories of runs: kept in a folder, asked by SQL, drawn as pages. Optional."""
+"""Histories of runs: kept in a folder, queried by SQL, drawn as pages. Optional."""

@@ -25,21 +25,21 @@ from poolproof.reports.terminal.painting import STYLES, console
 
 @click.group(cls=CommandGroup)
 def history() -> None:
-    """Keep finished runs in a folder that several machines may add to, and ask questions about them."""
+    """Keep finished runs in a folder that several machines may add to, and query them."""
 
 
 @history.command("add")
 @click.argument("folder", metavar="HISTORY", type=PATH)
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 def history_add(folder: Path, runs: tuple[Path, ...]) -> None:
-    """Add finished RUNS to the HISTORY, which is made when there is none; a run is added once."""
+    """Add finished RUNS to the HISTORY, which is created if it does not exist; a run is added once."""
     for run in runs:
         click.echo(histories.add(folder, run))
 
 
 @history.command("list")
 @click.argument("folder", metavar="HISTORY", type=PATH)
-@click.option("--all", "every", is_flag=True, help="All runs, not the latest 20 alone.")
+@click.option("--all", "every", is_flag=True, help="All runs, not only the latest 20.")
 def history_list(folder: Path, every: bool) -> None:
     """List the runs of a HISTORY, the latest last."""
     entries = _entries(folder)
@@ -47,17 +47,17 @@ def history_list(folder: Path, every: bool) -> None:
     show_runs(runs, len(entries.runs), console())
 
 
-_QUERY = """Answer a question in SQL (DuckDB's) about a HISTORY.
+_QUERY = """Query a HISTORY in SQL (DuckDB).
 
 \b
 Views:
   runs   one line per run: run, started, plan, asked, verdict, narrowed, counts of cases, suite, backends, host
   cells  one line per run and group of its matrix: counts, precision, times
   rows   one line per run and case, with all columns of the report
-  libraries  one line per run and backend: which library it judged
+  libraries  one line per run and backend: the library that it judged
 
 \b
-Example: which operators got slower?
+Example: did operators get slower?
   SELECT operator, dtype, run, median(call_seconds) FROM cells GROUP BY ALL ORDER BY ALL
 """
 
@@ -74,7 +74,7 @@ Example: which operators got slower?
     help="Form of the answer.",
 )
 @click.option(
-    "--timeout", type=SECONDS, default=histories.QUERY_SECONDS, show_default=True, help="Seconds it may take."
+    "--timeout", type=SECONDS, default=histories.QUERY_SECONDS, show_default=True, help="Time limit in seconds."
 )
 def history_query(folder: Path, sql: str, form: str, timeout: float) -> None:
     answer = histories.query(_entries(folder), sql, timeout)
@@ -91,12 +91,12 @@ def history_query(folder: Path, sql: str, form: str, timeout: float) -> None:
 @click.argument("folder", metavar="HISTORY", type=PATH)
 @click.option("-o", "--output", "site", type=PATH, required=True, help="Folder to write the pages into.")
 def dashboard(folder: Path, site: Path) -> None:
-    """Draw how a HISTORY stands and went, as pages that open from disk."""
+    """Draw the state and the trends of a HISTORY, as pages that open from disk."""
     click.echo(write_dashboard(_entries(folder), site))
 
 
 def _entries(folder: Path) -> histories.Entries:
-    """Read the complete runs; print a warning for each one passed over."""
+    """Read the complete runs; print a warning for each skipped one."""
     entries = histories.read_entries(folder)
     for warning in entries.warnings:
         click.echo(safe(f"poolproof: warning: {warning}"), err=True)
@@ -104,9 +104,9 @@ def _entries(folder: Path) -> histories.Entries:
 
 
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
-    """Print the lines of the view ``runs``; ``total`` is how many the history has."""
+    """Print the lines of the view ``runs``; ``total`` is the number of runs in the history."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("started (UTC), run", no_wrap=True)  # a name is broken where it has a hyphen
+    table.add_column("started (UTC), run", no_wrap=True)  # a name breaks at a hyphen
     for heading in ("plan", "backends", "verdict"):
         table.add_column(heading, overflow="fold")
     for heading in ("judged", "violated", "waived", "refused", "not judged"):

@@ -1,11 +1,11 @@
 """The dashboard: a folder of pages over a history, from a matrix of all squares down to single failing cases.
 
-    index.html      how things stand, what changed, trends
+    index.html      current state, changes, trends
     squares/        a page per backend, product, operator and dtype
-    cases/          a page per kind of failure that is there now, with its reproducer and a picture
+    cases/          a page per kind of current failure, with its reproducer and a picture
     assets/         a file that marks the folder as a dashboard
 
-It opens from disk: nothing is fetched, and data lies in the pages that show it.
+It opens from disk: nothing is fetched, and each page contains its data.
 """
 
 from __future__ import annotations
@@ -39,13 +39,16 @@ from poolproof.reports.rows.text import figure
 from poolproof.reports.rows.verdicts import BadInput, Overall, gravest
 
 MAX_CASES = 12
-"""Failing cases of one square that get a page, one per kind, the commonest kinds first."""
+"""Failing cases of one square that get a page, one per kind, most frequent kinds first."""
 
 MAX_RUNS = 20
 """Runs that the first page lists."""
 
-_LARGE_PICTURE, _MAX_TEXTS = 32, 14
-"""Rows and columns of a plane on a page of its own, and columns up to which cells show their numbers."""
+_LARGE_PICTURE = 32
+"""Rows and columns of a plane on a page of its own."""
+
+_MAX_TEXTS = 14
+"""Most columns of such a plane with numbers in cells."""
 
 TRENDS = (
     Trend("passed", "judged cases without a deviation, %", least_span=2.0, most=100.0),
@@ -64,9 +67,9 @@ def write_dashboard(entries: Entries, site: Path) -> Path:
     """Write the pages into the folder ``site`` and return the first; replace an older dashboard there."""
     entries.check_any()
     _prepare(site)
-    # first, for it marks the folder as ours, should what follows be cut short
+    # first, because it marks the folder as ours if a later step is interrupted
     (site / "assets" / _MARK).write_text(
-        "A dashboard made by poolproof; it is replaced as a whole.\n", encoding="utf-8"
+        "A dashboard made by poolproof; poolproof replaces it completely.\n", encoding="utf-8"
     )
     trends = Trends(entries)
     cases = _failing_cases(entries, trends)
@@ -99,32 +102,32 @@ def page_name(*parts: str) -> str:
 
 
 def _prepare(site: Path) -> None:
-    """Empty the folder; delete nothing but a dashboard of ours."""
+    """Empty the folder; delete only one of our dashboards."""
     if site.is_dir() and any(site.iterdir()):
         if not (site / "assets" / _MARK).exists():
-            raise BadInput(f"{site} is not empty, and no dashboard: name another folder")
+            raise BadInput(f"{site} is not empty and not a dashboard: name another folder")
         shutil.rmtree(site)
     for folder in ("squares", "cases", "assets"):
         (site / folder).mkdir(parents=True, exist_ok=True)
 
 
 def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell, list[Record]]) -> list[Record]:
-    """Describe each backend on a product, with one library, by its content (``digest``, empty where no run tells).
+    """Describe each backend on a product, with one library, by its content (``digest``, empty if unrecorded).
 
-    ``squares`` are by operator and dtype the counts of a square with its page and its paint, ``totals`` their sums;
-    ``changes`` is what its newest run changed, None where no earlier run was asked alike; ``case_pages`` are
-    the pages of its failing cases, by case id; ``narrowed`` says what narrowed runs have left of their plans.
+    ``squares`` are counts by operator and dtype, with page and colour; ``totals`` are their sums. ``changes`` is the
+    comparison with the last earlier run of the same selection, or None. ``case_pages`` are the pages of its failing
+    cases, by case id. ``narrowed`` says what narrowed runs left of their plans.
     """
-    found: dict[MatrixCell, Record] = {}
+    described: dict[MatrixCell, Record] = {}
     changes = _changes(entries, trends.last_two)
     for line in records(trends.current):
         square, key = _square_of(line), _implementation_of(line)
         about = dict(zip(("backend", "product", "digest"), key, strict=True)) | {"label": label_of(*key)}
-        one = found.setdefault(key, about | {"squares": {}, "changes": changes[key], "case_pages": {}})
+        one = described.setdefault(key, about | {"squares": {}, "changes": changes[key], "case_pages": {}})
         painted = line | {"page": f"squares/{page_name(*square)}", "kind": _paint(line)}
         one["squares"].setdefault(line["operator"], {})[line["dtype"]] = painted
         one["case_pages"].update({row["case_id"]: row["page"] for row in cases[square][:MAX_CASES]})
-    for one in found.values():
+    for one in described.values():
         lines = [square for by_dtype in one["squares"].values() for square in by_dtype.values()]
         one["dtypes"] = sorted({square["dtype"] for square in lines})
         one["totals"] = tables.total(lines, ("judged", "violates", "waived", "refused", "undocumented", "missing"))
@@ -132,17 +135,17 @@ def _implementations(entries: Entries, trends: Trends, cases: Mapping[MatrixCell
         overall = gravest(causes)
         one["narrowed"] = "; ".join(dict.fromkeys(line["narrowed"] for line in lines if line["narrowed"]))
         one["word"], one["overall"] = in_part(overall.word, overall, one["narrowed"])
-    return list(found.values())
+    return list(described.values())
 
 
 def _paint(line: Record) -> str:
-    """Choose the colour of a square: what is good in a narrowed run is so in part."""
+    """Choose the colour of a square; a good one in a narrowed run only counts as incomplete."""
     kind = paint(line)
     return "incomplete" if kind == "good" and is_narrowed(line["narrowed"]) else kind
 
 
 def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Comparison | None]:
-    """Compare per implementation the newest run with the one before it; None where none was asked alike."""
+    """Compare the newest run of each implementation with the previous one; None if none has the same selection."""
     compared = cache(compare)
     changes: dict[MatrixCell, Comparison | None] = {}
     for pair in records(last_two):
@@ -152,7 +155,7 @@ def _changes(entries: Entries, last_two: pd.DataFrame) -> dict[MatrixCell, Compa
 
 
 def _failing_cases(entries: Entries, trends: Trends) -> dict[MatrixCell, list[Record]]:
-    """Return per square one failing case of each kind, with the run it is from and its page."""
+    """Return per square one failing case of each kind, with its run and its page."""
     current = records(trends.current)
     failing_runs = sorted({line["run"] for line in current if line["violates"]})
     failed = {run: records(tables.failures(entries.paths[run], (*KIND, "dtype"))) for run in failing_runs}
@@ -229,8 +232,8 @@ def _of_square(frame: pd.DataFrame, square: MatrixCell) -> pd.DataFrame:
 def _points(points: pd.DataFrame) -> list[Record]:
     """Return points of trends for the charts.
 
-    Each library has a colour, and one for narrowed runs, while there are enough; then those of a backend and product
-    share one. Lines of runs that were not asked alike are apart, whatever their colour.
+    Each library has a colour, and another one for narrowed runs, as long as colours last. Otherwise the libraries of a
+    backend and product share one. Runs of different selections have separate lines, whatever their colour.
     """
     lines, measured = [], records(points)
     are_alike = len({point["asked"] for point in measured}) == 1

@@ -1,13 +1,13 @@
 """A history: a folder of finished runs that several machines may write to at the same time.
 
-    run=ID/entry.json      what `runs` says about the run; written last
-    run=ID/run.json        as the run's folder has it, so that an entry is a run's folder itself
+    run=ID/entry.json      the run's line in `runs`; written last
+    run=ID/run.json        as in the run's folder, so that an entry is itself a run's folder
     run=ID/rows/           all rows in one Parquet file
     run=ID/evidence/       evidence of failing cases
     run=ID/cells.parquet   the run per group (`schema.GROUP`): counts, precision, times
 
-There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which either happens
-or does not; a folder that was left half-written is passed over with a warning. DuckDB reads the rest.
+There is no index to lock or to lose. A writer fills a folder of its own and renames it into place, which is atomic. A
+half-written folder is skipped with a warning. DuckDB reads the rest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ENTRIES = ("run", "started", "verdict", "content", "sizes")
 """Keys that every entry needs."""
 
 QUERY_SECONDS = 20.0
-"""Time limit for the answer to a query: one that never ends is typed easily."""
+"""Time limit of a query, because an endless one is easily typed."""
 
 _PREFIX, _UNFINISHED = "run=", ".incoming-"
 
@@ -60,7 +60,7 @@ class HistoryError(BadInput):
 
 @dataclass(frozen=True)
 class Entries:
-    """Runs of a history, oldest first, and what was passed over and why. ``folder`` is where the history lies."""
+    """Runs of a history, oldest first, and warnings about skipped ones; ``folder`` is the history's."""
 
     folder: Path
     paths: Mapping[str, Path]
@@ -76,7 +76,7 @@ def add(history: Path, run: Path) -> Path:
     """Add a finished run and return its place; adding the same run again changes nothing."""
     digest = read_digest(run)
     if not digest.run["finished"]:
-        raise HistoryError(f"{run} has not finished: go on with it by --resume, then add it")
+        raise HistoryError(f"{run} has not finished: continue it with --resume, then add it")
     place = history / f"{_PREFIX}{_entry_id(digest.run)}"
     if not place.exists():
         incoming = history / f"{_UNFINISHED}{uuid4().hex}"
@@ -90,23 +90,23 @@ def add(history: Path, run: Path) -> Path:
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
     if _read_entry(place)["content"] != content_hash(run):
-        raise HistoryError(f"{place} holds another state of this run: remove it to add this one")
+        raise HistoryError(f"{place} contains another state of this run: remove it to add this one")
     return place
 
 
 def read_entries(history: Path) -> Entries:
-    """Read the runs that are complete; `HistoryError` if there is no such folder."""
+    """Read the complete runs; raise `HistoryError` if there is no such folder."""
     if not history.is_dir():
         raise HistoryError(f"there is no history {history}")
     paths, lines, warnings = {}, [], []
     for folder in sorted(history.iterdir()):
         if folder.name.startswith(_UNFINISHED):
-            warnings.append(f"{folder} is a half-written run, passed over: remove it unless it is being written now")
+            warnings.append(f"{folder} is a half-written run, skipped: remove it unless it is being written now")
         elif folder.name.startswith(_PREFIX):
             try:
                 entry = _checked_entry(folder)
             except HistoryError as error:
-                warnings.append(f"{error}, passed over")
+                warnings.append(f"{error}, skipped")
             else:
                 paths[entry["run"]] = folder
                 lines.append(entry)
@@ -117,7 +117,7 @@ def read_entries(history: Path) -> Entries:
 def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
     """Connect DuckDB, with the views ``runs``, ``libraries``, ``cells`` and ``rows``; each has a column ``run``.
 
-    It reaches nothing else: no file, no network, no setting.
+    It can access nothing else: no file, no network, no setting.
     """
     connection = _duckdb().connect()
     for setting in ("TimeZone = 'UTC'", "enable_external_access = false", "lock_configuration = true"):
@@ -132,7 +132,7 @@ def connect(entries: Entries) -> duckdb.DuckDBPyConnection:
 
 
 def _read_lazily(files: Sequence[str]) -> ds.Dataset:
-    """Open Parquet files of any columns, with that of the folder's name, for those parts of them that are asked for."""
+    """Open Parquet files with different columns lazily, with a column ``run`` from the folder's name."""
     run = pa.schema([("run", pa.string())])
     try:
         schema = pa.unify_schemas([*(pq.read_schema(file) for file in files), run])
@@ -142,21 +142,21 @@ def _read_lazily(files: Sequence[str]) -> ds.Dataset:
 
 
 def query(entries: Entries, sql: str, seconds: float = QUERY_SECONDS) -> pd.DataFrame:
-    """Answer a query in SQL; `HistoryError` with DuckDB's complaint when it is wrong, or takes longer than that."""
+    """Answer a query in SQL; raise `HistoryError` if it is wrong, with DuckDB's message, or takes too long."""
     duckdb = _duckdb()
     if not sql.strip():
-        raise HistoryError("there is no SQL in an empty text: ask something like SELECT run, verdict FROM runs")
+        raise HistoryError("there is no SQL in an empty text: try SELECT run, verdict FROM runs")
     entries.check_any()
-    connection = connect(entries)  # kept until the answer is read: DuckDB below 2 closes what nobody holds
+    connection = connect(entries)  # keep it until the answer is read: DuckDB below 2 closes unreferenced connections
     limit = Timer(seconds, connection.interrupt)
     limit.start()
     try:
         relation = connection.sql(sql)
         return relation.df() if relation is not None else pd.DataFrame()
     except duckdb.InterruptException:
-        raise HistoryError(f"no answer within {seconds:g} s: ask for less, or allow more by --timeout") from None
+        raise HistoryError(f"no answer within {seconds:g} s: simplify the query, or raise --timeout") from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise HistoryError("\n".join(str(error).splitlines()[:4])) from error  # of a function, every type follows
+        raise HistoryError("\n".join(str(error).splitlines()[:4])) from error  # long lists of types follow
     finally:
         limit.cancel()
 
@@ -193,7 +193,7 @@ def _merge_rows(run: Path, target: Path) -> int:
 
 
 def _groups(digest: Digest) -> pd.DataFrame:
-    """Return the run per group: counts, what was planned, precision of what conforms, and times in seconds."""
+    """Return the run per group: counts, planned cases, precision of conforming cases, and times in seconds."""
     rows = read_rows(digest.folder, [*GROUP, *tables.PRECISION, "call_seconds", "seconds"])
     measured = rows.group_by(list(GROUP), use_threads=False)
     times = measured.aggregate([("call_seconds", "approximate_median"), ("seconds", "sum")]).to_pandas()
@@ -233,7 +233,7 @@ def _entry(digest: Digest, rows: int) -> dict[str, Any]:
 
 
 def _entry_id(run: Mapping[str, Any]) -> str:
-    """Return an id that sorts by time: the run's start, and the id it drew then."""
+    """Return an id that sorts by time: the run's start, and its random id."""
     started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{started}-{re.sub(r'[^A-Za-z0-9-]', '-', run['id'])}"
 
@@ -243,9 +243,9 @@ def _read_entry(folder: Path) -> dict[str, Any]:
 
 
 def _checked_entry(folder: Path) -> dict[str, Any]:
-    """Read an entry without its sizes, once all files are there as large as they were written."""
+    """Read an entry without its sizes, after checking that all files have their recorded sizes."""
     entry = _read_entry(folder)
-    entry.setdefault("narrowed", "")  # of an earlier suite
+    entry.setdefault("narrowed", "")  # an earlier version wrote none
     entry.setdefault("asked", f"{entry.get('plan', '')} {entry['narrowed']}".strip())
     sizes = entry.pop("sizes")
     if not (isinstance(sizes, dict) and isinstance(entry["run"], str) and isinstance(entry["started"], int | float)):
@@ -253,7 +253,7 @@ def _checked_entry(folder: Path) -> dict[str, Any]:
     for name, size in sizes.items():
         path = folder / name
         if not path.exists() or path.stat().st_size != size:
-            raise HistoryError(f"{folder} is half-written: {name} is not whole")
+            raise HistoryError(f"{folder} is half-written: {name} is incomplete")
     return entry
 
 

@@ -1,4 +1,4 @@
-"""Trends of a history: how things stand now, how they went run by run, and since when each condition fails."""
+"""Trends of a history: the current state, its course run by run, and since when each condition fails."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from poolproof.reports.history.entries import Entries, connect
 from poolproof.reports.rows.store import NotARun
 
 IMPLEMENTATION = ("backend", "product", "library")
-"""Columns of what is accepted or refused as a whole; a library by its content, empty where a run does not say."""
+"""Columns of what is accepted or refused as a whole; a library by its content, empty if a run did not record it."""
 
 MATRIX_CELL = (*IMPLEMENTATION, "operator", "dtype")
 """Columns of one square of the dashboard's matrix."""
 
 MAX_POINTS = 150
-"""Points of a chart's line; where there are more runs, neighbours share a point that shows the worst of them."""
+"""Most points of a chart's line; with more runs, neighbours share a point, which shows the worst of them."""
 
 MAX_LIBRARIES = 3
-"""Newest libraries of a backend and product that are shown as they stand; older ones have their trends alone."""
+"""Newest libraries of a backend and product with a current state; older ones only have trends."""
 
 _COUNTS = (
     *("judged", "conforms", "violates", "crashed", "waived", "refused", "undocumented", "skipped"),
@@ -92,15 +92,18 @@ GROUP BY ALL ORDER BY ALL
 
 
 class Trends:
-    """A history of at least one run in tables.
+    """A history of at least one run, in tables.
 
-    ``current`` has the counts of the newest run that asked a `MATRIX_CELL`, summed over its aspects and index dtypes,
-    of the newest `MAX_LIBRARIES` alone; ``current_by_aspect`` the same per index dtype and aspect. ``overall`` and
-    ``squares`` are points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact`` (correctly
-    rounded) in percent, ``margin`` (least margin), ``microseconds`` (typical time of a call), ``runs`` behind the
-    point; a line joins runs that were ``asked`` alike, and a square's does whatever other squares were asked.
-    ``last_two`` has per `IMPLEMENTATION` the newest run and the one before it that was asked alike, whatever its
-    library; empty where there is none.
+    Attributes:
+        current: Counts of the newest run of each `MATRIX_CELL`, for the newest `MAX_LIBRARIES` only. They are summed
+            over aspects and index dtypes.
+        current_by_aspect: The same per index dtype and aspect.
+        overall, squares: Points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact``
+            (correctly rounded) in percent, ``margin`` (least margin), ``microseconds`` (typical time of a call),
+            ``runs`` behind the point. A line joins runs of the same selection; for a square, other squares' selection
+            does not matter.
+        last_two: Per `IMPLEMENTATION`, the newest run and the last earlier one with the same selection, of any library;
+            empty if there is none.
     """
 
     def __init__(self, entries: Entries) -> None:
@@ -119,20 +122,24 @@ class Trends:
 
 
 MAX_RUNS = 60
-"""Newest violating runs whose rows are searched for conditions."""
+"""Newest violating runs with rows that are searched for conditions."""
 
 Condition = tuple[str, ...]
-"""Features of the terms of a cluster: its thresholds may differ from run to run."""
+"""Features of the terms of a cluster, without thresholds, which may differ from run to run."""
 
 
 @dataclass
 class IssueHistory:
-    """A condition of a backend over its runs, the oldest first.
+    """A condition of a backend over its runs, oldest first.
 
-    ``sentence`` is that of the newest run that has it; ``since`` and ``last`` are the Unix times of the first and the
-    newest of them; ``gone`` that of the first later run of the same plan, whole or narrowed alike, that does not have
-    it, None while there is none; ``is_unseen`` where one that was narrowed otherwise does not. ``products`` are those
-    it was seen on, empty where the backend has none; ``plans`` those that showed it, with how they were narrowed.
+    Attributes:
+        sentence: From the newest run that has the condition.
+        since, last: Unix times of the first and the newest of these runs.
+        gone: Unix time of the first later run without it, of the same plan, whole or narrowed alike; None if there is
+            none.
+        is_unseen: A run that was narrowed differently does not have it.
+        products: Products on which it was seen; empty if the backend has none.
+        plans: Plans that showed it, with how they were narrowed.
     """
 
     backend: str
@@ -148,15 +155,15 @@ class IssueHistory:
 
 
 def issue_histories(entries: Entries) -> list[IssueHistory]:
-    """Return what is wrong now, then what is gone, the newest first."""
+    """Return current conditions, then those that are gone, newest first."""
     issues: dict[tuple[str, Condition], IssueHistory] = {}
     violating = [run["run"] for run in records(entries.runs) if run["verdict"] == "violates"][-MAX_RUNS:]
     for run in records(entries.runs):
-        found: tuple[FailureCluster, ...] = ()
+        clusters: tuple[FailureCluster, ...] = ()
         if run["run"] in violating:
             with suppress(NotARun):  # its rows cannot be read
-                found = clusters_of(entries.paths[run["run"]])
-        claimed = [cluster for cluster in found if cluster.has_condition]
+                clusters = clusters_of(entries.paths[run["run"]])
+        claimed = [cluster for cluster in clusters if cluster.has_condition]
         keys = [(cluster.backend, tuple(sorted(set(cluster.features)))) for cluster in claimed]
         for key, issue in issues.items():
             judged = issue.backend in json.loads(run["backends"]) and run["plan"] in dict(issue.plans)

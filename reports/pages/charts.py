@@ -1,6 +1,6 @@
-"""Charts as SVG in the page itself: what they are made of, and lines over time.
+"""Charts as SVG in the page itself: their parts, and lines over time.
 
-Colours are variables of the style sheet, so that charts follow a dark screen without a script.
+Colours are variables of the style sheet, so that charts follow a dark theme without a script.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from markupsafe import Markup, escape
 
 COLOURS = 6
-"""Series that the style sheet has a colour for."""
+"""Series for which the style sheet has a colour."""
 
 Point = Mapping[str, Any]
 """A point of a trend: ``time`` (Unix seconds), ``series``, ``implementation``, ``library``, ``asked``, ``runs``, and
-the values that it has, by column."""
+its values by column."""
 
 
 def drawing(kind: str, title: str, width: float, height: float, parts: Sequence[str]) -> Markup:
@@ -39,8 +39,8 @@ def text(x: float, y: float, words: str, anchor: str = "middle") -> str:
 class Trend:
     """A line over time of one column of a table of points.
 
-    ``least_span`` is what the axis shows at least: movements that are small beside it shall look small. Without it the
-    axis begins at zero.
+    ``least_span`` is the least range of the axis, so that small movements look small. If it is 0, the axis begins at
+    zero.
     """
 
     column: str
@@ -58,7 +58,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Chart:
-    """A trend as it is drawn, with the number of the colour of each series, where there are several."""
+    """A drawn trend, with series -> number of its colour, if there are several."""
 
     title: str
     picture: Markup
@@ -66,7 +66,7 @@ class Chart:
 
 
 def trend_charts(trends: Sequence[Trend], points: Sequence[Point]) -> list[Chart]:
-    """Draw each trend that any point has: forwards have no sums, and a crash no time."""
+    """Draw each trend that some point has: forwards have no sums, and crashes no time."""
     series = sorted({point["series"] for point in points})
     colours = {name: number % COLOURS + 1 for number, name in enumerate(series)}
     legend = colours if len(series) > 1 else {}
@@ -106,12 +106,12 @@ def _lines(trend: Trend, points: Sequence[Point], colours: Mapping[str, int]) ->
         parts.append(f'<g style="--series: var(--series-{colours[line[0][2]["series"]]})">')
         parts.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y, _ in line)}"/>')
         for x, y, point in line:
-            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2"><title>{_said(trend, point)}</title></circle>')
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2"><title>{_tooltip(trend, point)}</title></circle>')
         parts.append("</g>")
     return drawing("drawing trend", trend.title, _WIDTH, _HEIGHT, parts)
 
 
-def _said(trend: Trend, point: Point) -> Markup:
+def _tooltip(trend: Trend, point: Point) -> Markup:
     at = datetime.fromtimestamp(point["time"], UTC).strftime("%Y-%m-%d %H:%M")
     runs = f", {point['runs']} runs" if point["runs"] > 1 else ""
     return escape(f"{point['implementation']}, {point['asked']}, {at}: {point[trend.column]:.4g}{runs}")
@@ -123,7 +123,7 @@ def _moment(time: float, span: float) -> str:
 
 
 def _marks(low: float, high: float) -> list[float]:
-    """Return round numbers from ``low`` to ``high``, three to six, evenly apart."""
+    """Return three to six round numbers from ``low`` to ``high``, evenly spaced."""
     rough = (high - low or 1.0) / 4
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)

@@ -1,6 +1,6 @@
-"""Pictures of a failing plane as SVG: expected, got, their difference, and the windows that send to the worst cell.
+"""Pictures of a failing plane as SVG: expected, actual, difference, and the windows that send to the worst cell.
 
-They lie in the page itself, are read without a script, in light and dark; the style sheet paints the classes.
+They are part of the page and need no script, in light and dark themes; the style sheet paints the classes.
 """
 
 from __future__ import annotations
@@ -21,44 +21,51 @@ from poolproof.reports.rows.rejudge import number as spelled
 from poolproof.reports.rows.text import count_of
 
 MAX_CELLS = 12
-"""Rows and columns that are drawn at most; around the worst cell."""
+"""Most rows and columns in a drawing, around the worst cell."""
 
 MAX_PLANES = 256
-_PLANE, _ROW, _OUTSIDE = 9.0, 16, 2
-"""A small square's size, how many lie in a row, and what ``written`` has for a byte that was written outside."""
+
+_PLANE = 9.0
+"""Size of a small square."""
+
+_ROW = 16
+"""Small squares in a row."""
+
+_OUTSIDE = 2
+"""Code in ``written`` of a byte that was written outside of elements."""
 
 _CELL = 22.0
 _MAX_ARROWS = 24
 _LONGEST_TEXT = 5
 _DIGITS = 4
 _MAX_TEXTS = 6
-"""Columns up to which a cell has room for its number."""
+"""Most columns with room for a cell's number."""
 
 _DIFFERENCE, _SENDERS = "got \N{MINUS SIGN} ", "windows that send there"
 
 _EXACT = "exact sum"
-"""What the picture of a backward shows: of the values that are expected of a cell there may be many."""
+"""What the picture of a backward shows: a cell may have many admissible values."""
 
 Place = tuple[int, int]
-"""Row and column of what is drawn of a plane."""
+"""Row and column in the drawn part of a plane."""
 
 Point = tuple[float, float]
-"""In a drawing, x and y."""
+"""(x, y) in a drawing."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Titles and ``drawings`` in the order they are read; ``caption`` says which part of which tensor they show."""
+    """Titles and ``drawings`` in reading order; ``caption`` says which part of which tensor they show."""
 
     caption: str
     drawings: Sequence[tuple[str, Markup]]
 
 
 class _Crop:
-    """The part of a plane that is drawn, with the worst element as near to the middle as the edges allow.
+    """The drawn part of a plane, with the worst element as near to the middle as the edges allow.
 
-    The plane is at ``leading`` in the arrays, of which ``first`` and ``size`` are the first row and column that are
-    drawn, and how many of each. Places are counted from there, as that of the worst element, ``worst``, is.
+    ``leading`` are the plane's indices in the arrays. ``first`` is the first drawn row and column, ``size`` the number
+    of both. Places, such as that of the ``worst`` element, count from there.
     """
 
     def __init__(self, evidence: Evidence, most_cells: int) -> None:
@@ -71,7 +78,7 @@ class _Crop:
         self.first, self.worst = (row, column), (self.element[-2] - row, self.element[-1] - column)
 
     def place_of(self, element: tuple[int, ...]) -> Place | None:
-        """Return where an element is drawn, if it is."""
+        """Return where an element is drawn; None if it is not."""
         held = self.evidence.held(element)
         if held is None or held[:-2] != self.leading:
             return None
@@ -87,9 +94,9 @@ class _Crop:
 
 
 def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _MAX_TEXTS) -> Picture | None:
-    """Draw the plane around the worst element, at most ``most_cells`` rows and columns; None where there is no plane.
+    """Draw the plane around the worst element, at most ``most_cells`` rows and columns; None if there is no plane.
 
-    A cell shows its number where there are no more than ``most_texts`` columns.
+    Cells show their numbers if there are at most ``most_texts`` columns.
     """
     arrays = evidence.arrays
     if arrays["got"].ndim < 2 or not arrays["got"].size:
@@ -110,7 +117,7 @@ def picture(evidence: Evidence, most_cells: int = MAX_CELLS, most_texts: int = _
 
 
 def worst_element(evidence: Evidence) -> tuple[int, ...]:
-    """Return where in ``got`` the element lies that the writer names, else that farthest outside, else the first."""
+    """Return the index in ``got`` of the recorded element, else of the farthest outside, else of the first."""
     shape = evidence.arrays["got"].shape
     if named := evidence.held(evidence.meta.get("element")):
         return named
@@ -125,14 +132,14 @@ def worst_element(evidence: Evidence) -> tuple[int, ...]:
 
 
 def _numbers(crop: _Crop, most_texts: int) -> Iterator[tuple[str, Markup]]:
-    """Draw what was expected, what came, and their difference, with arrows to where gradients went astray."""
+    """Draw expected values, actual values and their difference, with arrows for misrouted gradients."""
     arrays, rejected = crop.evidence.arrays, crop.part(crop.evidence.rejected)
     low, high, got = (crop.part(arrays[name]) for name in ("low", "high", "got"))
     named = _EXACT if "exact" in arrays and crop.evidence.meta.get("tensor") == "grad_input" else "expected"
     with np.errstate(invalid="ignore", over="ignore"):
         right = crop.part(arrays["exact"]) if "exact" in arrays else np.where(low <= high, (low + high) / 2, np.nan)
         difference = got - right
-    said = _sentences(crop, right if named == _EXACT else None, difference)
+    sentences = _sentences(crop, right if named == _EXACT else None, difference)
     frames = {at: _frame(at, "wrong") for at in zip(*np.nonzero(rejected), strict=True)}
     if crop.worst in frames:
         frames[crop.worst] = _frame(crop.worst, "worst")
@@ -142,25 +149,25 @@ def _numbers(crop: _Crop, most_texts: int) -> Iterator[tuple[str, Markup]]:
         for at, value in np.ndenumerate(numbers):
             square = _inked(at, value, reach) + frames.get(at, "")
             text = _text(_centre(at), _short(value)) if crop.size[1] <= most_texts else ""
-            marks.append(f"<g><title>{escape(said[at])}</title>{square}{text}</g>")
+            marks.append(f"<g><title>{escape(sentences[at])}</title>{square}{text}</g>")
         if numbers is difference:
             marks += list(islice(_misrouted(crop), _MAX_ARROWS)) or _moved(crop, difference, rejected)
         yield title, crop.svg(title, marks)
 
 
 def _sentences(crop: _Crop, exact: NDArray[Any] | None, difference: NDArray[Any]) -> dict[Place, str]:
-    """Say of each cell what was expected and what came."""
-    arrays, said = crop.evidence.arrays, {}
+    """Describe each cell: expected and actual value."""
+    arrays, sentences = crop.evidence.arrays, {}
     for at in np.ndindex(crop.size):
         held = (*crop.leading, crop.first[0] + at[0], crop.first[1] + at[1])
         sum_of_it = "" if exact is None else f", {_EXACT} {spelled(exact[at])}"
         values = f"expected {expected(arrays, held)}, got {spelled(arrays['got'][held])}{sum_of_it}"
-        said[at] = f"{[*held]}: {values}, difference {difference[at]:.{_DIGITS}g}"
-    return said
+        sentences[at] = f"{[*held]}: {values}, difference {difference[at]:.{_DIGITS}g}"
+    return sentences
 
 
 def _reach(values: NDArray[Any]) -> float:
-    """Return the largest finite magnitude; 1 where there are only zeros."""
+    """Return the largest finite magnitude; 1 if there are only zeros."""
     return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
 
 
@@ -173,7 +180,7 @@ def _centre(place: Sequence[int]) -> Point:
 
 
 def _inked(place: Place, value: float, reach: float) -> str:
-    """Draw a square whose ink grows with the magnitude."""
+    """Draw a square with ink by magnitude."""
     if not math.isfinite(value):
         return _rect("special", *_corner(place), _CELL, _CELL, ink=0.0)
     return _rect("low" if value < 0.0 else "high", *_corner(place), _CELL, _CELL, ink=0.75 * abs(value) / reach)
@@ -186,7 +193,7 @@ def _rect(kind: str, x: float, y: float, width: float, height: float, title: str
 
 
 def _frame(place: Place, kind: str) -> str:
-    """Draw the frame of a wrong cell; that of the worst is a double one."""
+    """Draw the frame of a wrong cell; the worst one gets a double frame."""
     x, y = _corner(place)
     return _rect(f"frame {kind}", x + 1, y + 1, _CELL - 2, _CELL - 2)
 
@@ -204,7 +211,7 @@ def _misrouted(crop: _Crop) -> Iterator[str]:
 
 
 def _moved(crop: _Crop, difference: NDArray[Any], rejected: NDArray[Any]) -> Iterator[str]:
-    """Without the decoder: draw an arrow from the worst cell to the one that has what it lacks, where just one has."""
+    """Without decoded windows: draw an arrow from the worst cell to the only cell with what it lacks, if any."""
     more = difference[crop.worst]
     takers = np.argwhere(rejected & (difference == -more))
     if math.isfinite(more) and more and len(takers) == 1:
@@ -213,7 +220,7 @@ def _moved(crop: _Crop, difference: NDArray[Any], rejected: NDArray[Any]) -> Ite
 
 
 def _windows(crop: _Crop) -> list[str]:
-    """Draw the windows whose index is the worst cell, with their gradients and an arrow from the middle of each."""
+    """Draw the windows with the worst cell's index, with their gradients and an arrow from the middle of each."""
     arrays = crop.evidence.arrays
     if not {"indices", "window_first", "window_last"}.issubset(arrays):
         return []
@@ -243,7 +250,7 @@ def _windows(crop: _Crop) -> list[str]:
 
 
 def _planes(wrong: NDArray[np.int64]) -> Markup:
-    """Draw a square for each plane in their order, or for as many side by side; the darker, the more is wrong."""
+    """Draw a square for each plane, or each group of planes, in order; darker squares have more wrong cells."""
     together = -(-len(wrong) // MAX_PLANES)
     groups = np.array_split(wrong, np.arange(together, len(wrong), together))
     most = max(int(group.sum()) for group in groups) or 1
@@ -257,9 +264,9 @@ def _planes(wrong: NDArray[np.int64]) -> Markup:
 
 
 def _memory(kinds: NDArray[np.uint8], title: str) -> Markup:
-    """Draw a square for each byte from the first to the last that is an element or was written, or for as many as fit.
+    """Draw a square per byte, or per group of bytes, from the first to the last that is an element or was written.
 
-    Rows are read from left to right; squares of bytes that are untouched, before and behind, are blank.
+    Rows are read from left to right. Squares of untouched bytes are blank.
     """
     touched = np.flatnonzero(kinds)
     first, last = max(int(touched[0]) // _ROW - 1, 0) * _ROW, min((int(touched[-1]) // _ROW + 2) * _ROW, len(kinds))
@@ -275,7 +282,7 @@ def _memory(kinds: NDArray[np.uint8], title: str) -> Markup:
 
 
 _SmallSquare = tuple[str, str, float | None]
-"""Its class in the style sheet, its title and its ink."""
+"""(class in the style sheet, title, ink)."""
 
 
 def _small_squares(title: str, squares: Sequence[_SmallSquare], across: int) -> Markup:
@@ -287,7 +294,7 @@ def _small_squares(title: str, squares: Sequence[_SmallSquare], across: int) -> 
 
 
 def _arrow(start: Point, end: Point, title: str) -> str:
-    """Draw a line with a head, without a marker: an id would have to be its page's own."""
+    """Draw a line with a head, without an SVG marker, which would need a unique id on its page."""
     (x1, y1), (x2, y2) = start, end
     angle = math.atan2(y2 - y1, x2 - x1)
     sides = [(x2 - 6 * math.cos(angle + turn), y2 - 6 * math.sin(angle + turn)) for turn in (0.45, -0.45)]
@@ -297,7 +304,7 @@ def _arrow(start: Point, end: Point, title: str) -> str:
 
 
 def _drawing(title: str, width: float, height: float, marks: Sequence[str]) -> Markup:
-    """Draw at most 1.6 times its size on a wide screen, and as wide as there is room on a narrow one."""
+    """Draw at most 1.6 times its size on a wide screen, and at full width on a narrow one."""
     view = f"-1 -1 {width + 2:g} {height + 2:g}"
     size = f"max-width:{max(width * 1.6, 60):g}px"
     return Markup(

@@ -1,4 +1,4 @@
-"""Page of precision: errors per operator and dtype, the standards of others, and backend beside backend."""
+"""Page of precision: errors per operator and dtype, standards of other projects, and backends side by side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from poolproof.reports.rows.text import percent, raised
 
 
 def write_precision_page(digest: Digest, path: Path) -> Path:
-    """Write the page of a run in which some backward ran; returns its path."""
+    """Write the page of a run with at least one backward; return its path."""
     agreed = agreements(digest.folder)
     backends: dict[str, dict[str, list[Record]]] = {}
     for precision in digest.precision_details:
@@ -60,7 +60,7 @@ def _card(precision: Record) -> Record:
 
 
 _ALWAYS = ("ulp_0", "ulp_le05")
-"""Classes of the histogram that are shown empty, too."""
+"""Classes that the histogram also shows if empty."""
 
 
 def _standards(lines: Sequence[Record]) -> Record:
@@ -87,7 +87,7 @@ _MAX_LABELS = 7
 
 
 def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Markup:
-    """Draw largest errors as bars and largest bounds as lines above them, per number of gradients; logarithmic."""
+    """Draw largest errors as bars, and largest bounds as lines above them, per number of gradients; logarithmic."""
     if not any(one.error > 0.0 or one.bound > 0.0 for one in classes):
         return Markup('<p class="faint">No sum has an error, nor room for one.</p>')
     marks = _marks([value for one in classes for value in (one.error, one.bound)])
@@ -112,7 +112,7 @@ def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Mark
         middle = _LEFT + (number + 0.5) * step
         parts.append(_column(one, middle, width, height))
         if number % labelled == 0:
-            label = one.label if one.most <= 2 else f"≤{one.most}"  # where the bound of a class is largest
+            label = one.label if one.most <= 2 else f"≤{one.most}"  # the bound of a class is largest at its end
             parts.append(text(middle, HEIGHT - _BOTTOM + 12, label))
     parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
     parts.append(text((WIDTH + _LEFT) / 2, HEIGHT - 4, "gradients that meet in a cell"))
@@ -121,15 +121,17 @@ def error_over_multiplicity(classes: Sequence[Multiplicity], title: str) -> Mark
 
 def _column(one: Multiplicity, middle: float, width: float, height: Callable[[float], float]) -> str:
     left, top, ground = middle - width / 2, height(one.error), height(0.0)
-    said = f"k = {one.label}: {one.cells:,} cells, largest error {one.error:.3g} ulp, largest bound {one.bound:.3g} ulp"
+    title = (
+        f"k = {one.label}: {one.cells:,} cells, largest error {one.error:.3g} ulp, largest bound {one.bound:.3g} ulp"
+    )
     bar = f'<rect class="bar" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{ground - top:.1f}"/>'
     at = f'y1="{height(one.bound):.1f}" y2="{height(one.bound):.1f}"'
     line = f'<line class="bound" x1="{left - 3:.1f}" x2="{left + width + 3:.1f}" {at}/>' if one.bound > 0.0 else ""
-    return f"<g><title>{escape(said)}</title>{bar}{line}</g>"
+    return f"<g><title>{escape(title)}</title>{bar}{line}</g>"
 
 
 def _marks(values: Sequence[float]) -> list[float]:
-    """Return powers of two around the positive values, at most seven, evenly apart."""
+    """Return powers of two around the positive values, at most seven, evenly spaced."""
     positive = [value for value in values if 0.0 < value < math.inf] or [1.0]
     high = math.ceil(math.log2(max(positive)))
     low = max(math.floor(math.log2(min(positive))), high - 24)
@@ -146,5 +148,5 @@ def _power(value: float) -> str:
 
 
 def logarithmic_width(share: float) -> float:
-    """Return the per cent of the full width for a share: 100 for all, 0 for none, a bit for one in ten million."""
+    """Return the per cent of the full width for a share: 100 for all, 0 for none, a little for one in ten million."""
     return max(100.0 * (1.0 + math.log10(share) / 7.0), 1.5) if share > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Files that people and CI read about one run, in its folder; none depends on another being there."""
+"""Files about one run for people and CI, in its folder; none depends on another."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PAGES: Mapping[str, Callable[[Digest, Path], Path]] = {
     "precision.html": write_precision_page,
     "summary.md": write_run_summary,
 }
-"""What writes each file. Only a run in which some backward ran has a page of precision."""
+"""File -> function that writes it. Only a run with at least one backward has a page of precision."""
 
 
 def publish(digest: Digest, folder: Path) -> dict[str, Path]:
     """Write the pages of a run into a folder; return their paths by name.
 
-    `CannotWrite` names the first that cannot be written, once all others are.
+    `CannotWrite` names the first page that could not be written, after all others are.
     """
     written: dict[str, Path] = {}
     first: CannotWrite | None = None

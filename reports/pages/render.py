@@ -30,7 +30,7 @@ _SQUARE_CLASSES = (
     *(("violates", "bad"), ("missing", "incomplete"), ("undocumented", "incomplete")),
     *(("waived", "waived"), ("judged", "good")),
 )
-"""Style sheet classes of squares of a verdict matrix, by the first of these counts that is not zero."""
+"""Style sheet class of a square of a verdict matrix: that of the first of these counts that is not zero."""
 
 
 def paint(counts: Record) -> str:
@@ -45,21 +45,21 @@ def write_page(path: Path, template: str, **values: Any) -> Path:
 
 
 def read_template(name: str) -> Template:
-    """Read a template whose values are, wherever they come from, text alone in HTML or in Markdown."""
+    """Read a template that treats all values as plain text in HTML or Markdown."""
     return _environment(_markdown if name.endswith(".md.j2") else _plain).get_template(name)
 
 
 def _plain(value: object) -> object:
-    """Make a value of a page visible, which is then escaped for HTML; markup of ours stays as it is."""
+    """Make a value visible before it is escaped for HTML; keep our own markup."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 _MARKDOWN = {ord(each): f"\\{each}" for each in "\\`*|"} | {ord(each): str(escape(each)) for each in "&<>"}
-_MARKDOWN |= {ord("@"): "@<!-- -->"}  # in front of a name it would call somebody
+_MARKDOWN |= {ord("@"): "@<!-- -->"}  # a name after it would be mentioned
 
 
 def _markdown(value: object) -> object:
-    """Make a value of a page a text in Markdown that is neither HTML, nor markup, nor the end of a line."""
+    """Turn a value into Markdown text without HTML, markup or line ends."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return Markup(" ".join(visible(value).splitlines()).translate(_MARKDOWN).replace("](", "]\\("))
@@ -94,12 +94,12 @@ def _environment(finalize: Callable[[object], object]) -> Environment:
         "asides": asides,
         "describe": describe,
         "anchor": lambda names: "-".join(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names),
-        # from 0 for nothing to 1 for most, logarithmically: a single case is to be seen
+        # logarithmic, from 0 for nothing to 1 for most: a single case must be visible
         "shade": lambda count, most: 0.15 + 0.85 * math.log1p(count) / math.log1p(most) if count else 0.0,
     }
     return environment
 
 
 def _breakable(name: str) -> Markup:
-    """Let a name break before its capitals and after its dots on a narrow screen."""
+    """Let a name break before capitals and after dots on a narrow screen."""
     return Markup(re.sub(r"(?<=\.)(?=.)|(?<=[a-z])(?=[A-Z])", "<wbr>", str(escape(visible(name)))))

@@ -1,6 +1,6 @@
-"""Page and Markdown summary of one run: its verdict, where it was reached, what failed, how to rerun it.
+"""Page and Markdown summary of one run: verdict, coverage, failures, and how to rerun them.
 
-The page has a card for each root cause: a sentence, a picture of the smallest case, and where it shows.
+The page has a card for each root cause: a sentence, a picture of the smallest case, and where it occurs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ MatrixCell = tuple[str, ...]
 class Card:
     """One root cause.
 
-    ``picture`` shows the case ``drawn``; None where no case left evidence of a plane. ``evidence`` is the path of that
-    in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
-    cases by the squares of the matrix.
+    Attributes:
+        squares: Square of the matrix -> number of its cases there.
+        drawn: Id of the case with evidence.
+        picture: Its picture; None if no case left evidence of a plane.
+        evidence: Path of its evidence in the folder of the run.
+        programs: Commands there that repeat its call and judge it.
     """
 
     number: int
@@ -53,16 +56,16 @@ class Card:
 
 
 def cards(digest: Digest) -> list[Card]:
-    """Make a card for each root cause, in the order of the terminal."""
-    folder, clusters, made = digest.folder, digest.root_causes, []
+    """Return a card for each root cause, in the order of the terminal."""
+    folder, clusters, drawn_cards = digest.folder, digest.root_causes, []
     for number, (cluster, squares) in enumerate(zip(clusters, _squares(folder, clusters), strict=True), 1):
         card = Card(number, cluster, squares)
         if case_id := _with_evidence(folder, cluster):
             own = evidence_path(folder, case_id, cluster.backend).relative_to(folder).as_posix()
             programs = program_lines(folder, case_id, cluster.backend)
             card = Card(number, cluster, squares, case_id, _picture(folder, case_id, cluster.backend), own, programs)
-        made.append(card)
-    return made
+        drawn_cards.append(card)
+    return drawn_cards
 
 
 def _picture(folder: Path, case_id: str, backend: str) -> Picture | None:
@@ -74,14 +77,14 @@ def _picture(folder: Path, case_id: str, backend: str) -> Picture | None:
 
 
 def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
-    """Return the smallest of its cases that left evidence; empty where none did."""
+    """Return the smallest of its cases with evidence; empty if there is none."""
     left = {path.name for path in (folder / "evidence").glob("*.npz")}
     own = [row for row in cluster.members if evidence_path(folder, row["case_id"], cluster.backend).name in left]
     return str(min(own, key=lambda row: (size_of(row), row["case_id"]))["case_id"]) if own else ""
 
 
 def _squares(folder: Path, clusters: Sequence[FailureCluster]) -> list[Counter[MatrixCell]]:
-    """Count for each cluster the cases in each square; further cases lie in none."""
+    """Count for each cluster the cases in each square; further cases are in none."""
     rows = read_rows(folder, [*GROUP, "case_id"], HAS_FAILED & COUNTED_CASES).to_pylist() if clusters else []
     cases = [(row["backend"], row["case_id"], tuple(str(row[name]) for name in GROUP)) for row in rows]
     return [
@@ -103,7 +106,7 @@ _NOTHING = dict.fromkeys(("judged", "violates", "waived", "refused", "undocument
 
 
 def write_run_page(digest: Digest, path: Path) -> Path:
-    """Write the page, whose links to evidence hold in the run's folder; return its path."""
+    """Write the page, with links to evidence that work in the run's folder; return its path."""
     aspects, shown = aspects_in_order(digest.supported_counts), cards(digest)
     return write_page(
         path,
@@ -167,20 +170,20 @@ def _common(digest: Digest) -> dict[str, Any]:
 
 def _errors(digest: Digest) -> dict[str, list[tuple[str, Markup]]]:
     """Return for each backend a title and a drawing per dtype: largest errors and bounds."""
-    found = errors_by_dtype(digest.precision_details) if digest.has_statistics else {}
+    by_backend = errors_by_dtype(digest.precision_details) if digest.has_statistics else {}
     return {
         backend: [
             (f"{dtype}, {model}", error_over_multiplicity(classes, f"largest errors and bounds of {dtype}"))
             for dtype, model, classes in drawn
         ]
-        for backend, drawn in found.items()
+        for backend, drawn in by_backend.items()
     }
 
 
 def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[str, list[Record]]:
     """Return per backend one line for each operator and pair of dtypes, with a square for each aspect.
 
-    A square names the cards that show in it.
+    A square names the cards that it contributes to.
     """
     numbers: dict[MatrixCell, list[int]] = {}
     for card in shown:
@@ -198,7 +201,7 @@ def _matrix(digest: Digest, aspects: list[str], shown: Sequence[Card]) -> dict[s
 
 
 def _contract(digest: Digest) -> list[Record]:
-    """Return per backend its totals, and its ``lines``: a clause each, with what the library ``follows``."""
+    """Return per backend its totals, and its ``lines``: one clause each, with what the library ``follows``."""
     lines = [line | {"follows": follows(line)} for line in records(digest.clauses)]
     return [
         total | {"lines": [line for line in lines if line["backend"] == total["backend"]]}

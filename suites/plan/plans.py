@@ -1,7 +1,8 @@
-"""Plans: how many cases each aspect of each operator gets, and the blocks that the work is cut into.
+"""Plans: how many cases each aspect of each operator gets, and the blocks of the work.
 
-An aspect says what is drawn and claimed; a plan only says how much, a survey for whom. Blocks depend on the run's seed
-and their own name alone: a smaller plan draws a prefix of a larger one; order and number of workers do not matter.
+An aspect defines draws and claims; a plan only defines their number; a survey lists the subjects. Blocks depend only on
+the run's seed and their own name. So a smaller plan draws a prefix of a larger one, and order and number of workers do
+not matter.
 """
 
 from __future__ import annotations
@@ -34,27 +35,29 @@ class Plan:
 
 
 _PLANS = (
-    Plan("smoke", 40, "a few minutes: every aspect of every operator and dtype, for each change"),
-    Plan("acceptance", 1000, "the evidence to accept or refuse a library on"),
+    Plan("smoke", 40, "a few minutes, for each change: every aspect of every operator and dtype"),
+    Plan("acceptance", 1000, "evidence to accept or refuse a library"),
     Plan("soak", 16000, "a night: rare geometries and orders"),
 )
 PLANS = {plan.name: plan for plan in _PLANS}
 
 MOST_CASES = 100_000
-"""Six times what a night judges; all blocks of a plan are made before the first is judged."""
+"""Six times the cases of a night; all blocks of a plan are made before the first is judged."""
 
 Group = tuple[tuple[str, str], ...]
-"""Columns with the values that identify a group of rows."""
+"""(Column, value) pairs that identify a group of rows."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One operator in one pair of dtypes on one backend; ``unsupported`` says why it cannot be judged, if it cannot.
+    """One operator in one pair of dtypes on one backend; without dtypes, the operator as a whole.
 
-    Without dtypes it is the operator as a whole: questions about it choose their own. ``tags``, ``product``,
-    ``actions`` and ``abilities`` are those of `Backend`. ``makes_indices``: of a backward, whether the backend has a
-    forward that makes indices for it. ``index_dtypes`` are all that the backend has for the operator in this dtype, and
-    ``dtypes`` with these indices; if empty, its own.
+    Attributes:
+        unsupported: Why it cannot be judged, if it cannot.
+        tags, product, actions, abilities: Those of `Backend`.
+        makes_indices: For a backward, whether the backend has a forward that makes its indices.
+        index_dtypes: All that the backend has for the operator in this dtype; if empty, only its own.
+        dtypes: All that the backend has for the operator with these indices; if empty, only its own.
     """
 
     backend: str
@@ -85,7 +88,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a backend declares: its environment, what it supports, and `Backend.product`."""
+    """A backend's declaration: its environment, what it supports, and `Backend.product`."""
 
     environment: dict[str, str]
     subjects: list[Subject]
@@ -96,7 +99,7 @@ class Survey:
         return self.product.name if self.product else ""
 
     def to_record(self) -> dict[str, Any]:
-        """Convert what the questions follow from to JSON."""
+        """Return everything that determines the questions, for JSON."""
         first = self.subjects[0]
         return {
             "product": self.product_name,
@@ -111,20 +114,20 @@ class Survey:
 
     @classmethod
     def from_record(cls, name: str, record: Mapping[str, Any]) -> Self:
-        """Read the survey of the backend of that ``name``; KeyError, TypeError or ValueError if it is none."""
+        """Read the survey of the backend ``name``; raise KeyError, TypeError or ValueError if it is invalid."""
         product = PRODUCTS[record["product"]] if record["product"] else None
         device = tuple(record["tags"]), product, tuple(record["actions"])
-        able = {operator: Abilities.from_record(said) for operator, said in record["abilities"].items()}
-        found = [
-            Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, *device, made, able[operator])
-            for operator, dtype, index_dtype, unsupported, made in record["subjects"]
+        able = {operator: Abilities.from_record(declared) for operator, declared in record["abilities"].items()}
+        listed = [
+            Subject(name, OPERATORS[operator], dtype, index_dtype, unsupported, *device, makes_indices, able[operator])
+            for operator, dtype, index_dtype, unsupported, makes_indices in record["subjects"]
         ]
-        return cls({}, _with_others(found), product)
+        return cls({}, _with_others(listed), product)
 
 
 def subjects(name: str, backend: Backend) -> list[Subject]:
-    """List every operator in every pair of dtypes of its interface, with what a backend, called ``name``, declares."""
-    found = []
+    """List every operator in every pair of dtypes of its interface, as the backend, called ``name``, declares it."""
+    listed = []
     device = (backend.tags, backend.product, backend.actions)
     for operator in OPERATORS.values():
         abilities = backend.abilities(operator)
@@ -133,15 +136,15 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
                 reason = unsupported(backend, operator, dtype, index_dtype)
                 producer = OPERATORS.get(operator.producer or "", operator)
                 missing = (unsupported(backend, producer, dtype, stored) for stored in producer.indices.dtypes)
-                made = reason is None and None in missing
-                found.append(Subject(name, operator, dtype, index_dtype, reason, *device, made, abilities))
-    return _with_others(found)
+                makes_indices = reason is None and None in missing
+                listed.append(Subject(name, operator, dtype, index_dtype, reason, *device, makes_indices, abilities))
+    return _with_others(listed)
 
 
-def _with_others(found: Iterable[Subject]) -> list[Subject]:
-    """Tell each subject in which other dtypes its operator is supported."""
+def _with_others(listed: Iterable[Subject]) -> list[Subject]:
+    """Add to each subject the other dtypes in which its operator is supported."""
     having = defaultdict[tuple[str, str], list[str]](list)
-    for subject in (found := list(found)):
+    for subject in (listed := list(listed)):
         if subject.unsupported is None:
             having[subject.operator.name, subject.dtype].append(subject.index_dtype)
             having[subject.operator.name, subject.index_dtype].append(subject.dtype)
@@ -151,7 +154,7 @@ def _with_others(found: Iterable[Subject]) -> list[Subject]:
             index_dtypes=tuple(having[each.operator.name, each.dtype]),
             dtypes=tuple(having[each.operator.name, each.index_dtype]),
         )
-        for each in found
+        for each in listed
     ]
 
 
@@ -177,7 +180,7 @@ class PlannedAspect(Protocol[B_co]):
 
 
 def blocks(chosen: Sequence[Subject], aspects: Iterable[PlannedAspect[B_co]], plan: Plan, seed: int) -> Iterator[B_co]:
-    """Yield the blocks of a plan: those of every pair of dtypes, then those of the operators as a whole."""
+    """Yield the blocks of a plan: first those of every pair of dtypes, then those of whole operators."""
     aspects = list(aspects)
     wholes = (
         Subject(each.backend, each.operator, tags=each.tags, product=each.product, actions=each.actions)

@@ -1,7 +1,7 @@
-"""The selection of a run: a part of a plan on some backends, or single cases, and what of it has to be judged.
+"""The selection of a run: a part of a plan on some backends, or single cases.
 
-It is recorded in ``run.json``, and read from there on any machine: no backend is loaded, for what the backends declared
-is part of the record. Of pytest, it knows the ids of tests and nothing else.
+``run.json`` records it. It can be read on any machine without a backend, because the record has the backends'
+declarations. Of pytest, this module knows only the ids of tests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from poolproof.suites.plan.lines import SingleBlock, line_question
 from poolproof.suites.plan.plans import MOST_CASES, PLANS, Group, Plan, Subject, Survey, blocks, not_supported
 
 _PLANNED = re.compile(r"::(?:test_conformance|test_case)\[(.+?)(?:@\d+)?\]?\Z", re.DOTALL)
-"""The tests that judge what is planned, each under the id of a block, of a part of it, or of a question."""
+"""Tests of planned work: by the id of a block, of a part of it, or of a question."""
 
 _SEEDED = re.compile(FURTHER_SEED)
 """The end of the name of a block of a further seed."""
@@ -40,15 +40,15 @@ T = TypeVar("T")
 
 def tested_block(node_id: str) -> str:
     """Return the id of the block or question that a test judges; empty for other tests."""
-    found = _PLANNED.search(node_id)
-    return found[1] if found else ""
+    match = _PLANNED.search(node_id)
+    return match[1] if match else ""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The ``number``-th of ``of`` parts of a plan, counted from 1, for sessions that know nothing of each other.
+    """The ``number``-th of ``of`` parts of a plan, counted from 1, for independent sessions.
 
-    Its part follows from the plan, the backends and these numbers alone, and takes about as long as any other.
+    It depends only on the plan, the backends and these numbers. All shards take about the same time.
     """
 
     number: int
@@ -56,25 +56,25 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Parse a text such as ``2/4``; `BadInput` for anything else."""
-        found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
-        shard = cls(*map(int, found.groups())) if found else None
+        """Parse a text such as ``2/4``; raise `BadInput` for anything else."""
+        match = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
+        shard = cls(*map(int, match.groups())) if match else None
         if shard is None or not 1 <= shard.number <= shard.of <= MOST_SHARDS:
-            raise BadInput(f"--shard {text}: a shard is I/N, the I-th of N parts, from 1/N to N/N: 2/4")
+            raise BadInput(f"--shard {text}: a shard is I/N, the I-th of N parts, such as 2/4")
         return shard
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
     def names(self, costs: Mapping[str, float]) -> frozenset[str]:
-        """Choose this shard's names, by the costs of all; `BadInput` if some shard would get none."""
+        """Choose this shard's names, from the costs of all; raise `BadInput` if some shard would get none."""
         if len(costs) < self.of:
-            raise BadInput(f"--shard {self}: the options leave {len(costs):,} parts to deal out: take fewer shards")
+            raise BadInput(f"--shard {self}: the options select only {len(costs):,} parts: use fewer shards")
         return balance(costs, self.of)[self.number - 1]
 
 
 def balance(costs: Mapping[str, float], parts: int) -> list[frozenset[str]]:
-    """Divide names into parts of about the same cost: the costly first, each to the cheapest part so far.
+    """Divide names into parts of about the same cost: the most costly first, each to the cheapest part so far.
 
     No part costs more than 4/3 of the optimum's largest (Graham, 1969: longest processing time first).
     """
@@ -89,10 +89,12 @@ def balance(costs: Mapping[str, float], parts: int) -> list[frozenset[str]]:
 
 @dataclass(frozen=True)
 class Selection:
-    """A part of a plan: its ``aspects``, ``operators`` and ``dtypes``; of the last two, none stands for all.
+    """A part of a plan; no ``operators`` or ``dtypes`` stand for all of them.
 
-    If ``lines`` name single cases, nothing else is planned. A ``shard`` has its part of what is left, of which ``only``
-    some blocks and single questions may be selected by id.
+    Attributes:
+        lines: Single cases; if there are any, nothing else is planned.
+        shard: Selects its part of the rest.
+        only: Ids of the selected blocks and single questions; None for all.
     """
 
     surveys: Mapping[str, Survey]
@@ -121,7 +123,7 @@ class Selection:
 
     @property
     def options(self) -> list[str]:
-        """Return the options that leave less of the plan."""
+        """Return the options that reduce the plan."""
         chosen = {"operator": self.operators, "dtype": self.dtypes}
         chosen |= {"aspect": self.aspects} if {*self.aspects} < {*ASPECTS} else {}
         is_less = self.plan.cases < PLANS.get(self.plan.name, self.plan).cases
@@ -133,7 +135,7 @@ class Selection:
         """Read a selection; `BadInput` says what is wrong with its record."""
         try:
             selection = cls(
-                {name: Survey.from_record(name, said) for name, said in record["backends"].items()},
+                {name: Survey.from_record(name, survey) for name, survey in record["backends"].items()},
                 replace(PLANS[record["plan"]], cases=_number_of_cases(record["cases"])),
                 int(record["seed"]),
                 tuple(record["aspects"]),
@@ -143,17 +145,17 @@ class Selection:
                 Shard.parse(record["shard"]) if "shard" in record else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadInput(f"what was asked is not recorded as this suite does: {error!r}") from error
+            raise BadInput(f"the recorded selection cannot be read: {error!r}") from error
         unknown = [*(set(selection.aspects) - set(ASPECTS)), *(set(selection.operators) - set(OPERATORS))]
         if unknown:
-            raise BadInput(f"what was asked names {unknown[0]!r}, which this suite does not have")
+            raise BadInput(f"the recorded selection names {unknown[0]!r}, which this poolproof does not have")
         return selection
 
     @classmethod
     def of_run(cls, run: Mapping[str, Any]) -> Self:
-        """Read what a run had to judge, as a selection of tests left it; `BadInput` if it does not say."""
+        """Read the selection of a run, with its selection of tests; raise `BadInput` if it has no record."""
         if "selection" not in run:
-            raise BadInput("the run does not say what was asked of it")
+            raise BadInput("the run has no record of its selection")
         tests = run.get("narrowed", {}).get("tests")
         return replace(cls.from_record(run["selection"]), only=None if tests is None else frozenset(tests))
 
@@ -172,7 +174,7 @@ class Selection:
         ]
 
     def unsupported(self) -> list[Subject]:
-        """Return the unsupported subjects, which the first of several shards reports."""
+        """Return the unsupported subjects; of several shards, only the first reports them."""
         is_first = self.shard is None or self.shard.number == 1
         return [subject for subject in self.subjects() if subject.unsupported is not None and is_first]
 
@@ -181,11 +183,11 @@ class Selection:
         return self._blocks
 
     def selected(self) -> list[Block]:
-        """Return those of the blocks that a selection of tests has left."""
+        """Return the blocks that the selection of tests left."""
         return [block for block in self._blocks if self.only is None or block.id in self.only]
 
     def further(self, seed: int) -> list[Block]:
-        """Return the drawn blocks of a further seed, which no plan counts; their names end with it."""
+        """Return the drawn blocks of a further seed, which no plan counts; their names end with the seed."""
         drawn = (each for each in replace(self, seed=seed).selected() if isinstance(each, DrawnBlock | ContractBlock))
         return [replace(block, suffix=f"+{seed}") for block in drawn if block.is_drawn]
 
@@ -197,11 +199,11 @@ class Selection:
             for line in self.lines
         )
         planned = blocks(self.subjects(), [ASPECTS[name] for name in self.aspects], self.plan, self.seed)
-        found: list[Block] = [*{single.id: single for single in singles}.values(), *planned]
+        available: list[Block] = [*{single.id: single for single in singles}.values(), *planned]
         if self.shard is None:
-            return found
-        own = self.shard.names({block.id: block.cost for block in found})
-        return [block for block in found if block.id in own]
+            return available
+        own = self.shard.names({block.id: block.cost for block in available})
+        return [block for block in available if block.id in own]
 
     def plan_cases(self) -> int:
         """Count the cases of the whole plan on these backends, or of a larger one if more cases are selected."""
@@ -217,10 +219,10 @@ class Selection:
         return [dict(group) | {"planned": count} for group, count in total.items()]
 
     def narrowed(self, node_ids: Iterable[str], begun: Collection[str]) -> list[str] | None:
-        """Return the ids that ``-k``, node ids or the like leave of the plan; None if they leave everything.
+        """Return the ids that ``-k``, node ids or similar options leave of the plan; None if they leave all.
 
-        What an interrupted run has ``begun`` stays mandatory. An id that the plan does not have shows that ids cannot
-        be relied on: then nothing is left out.
+        Blocks that an interrupted run has ``begun`` stay mandatory. If an id is not in the plan, ids are not reliable,
+        and nothing is left out.
         """
         planned = {block.id.encode("unicode_escape").decode(): block.id for block in self.blocks()}
         selected = {*map(tested_block, node_ids)} - {""}
@@ -235,15 +237,15 @@ def _number_of_cases(number: int) -> int:
 
 
 Key = tuple[str, str]
-"""Backend and block of rows; the block without a name holds what the backend does not support."""
+"""(Backend, block) of rows; the empty block holds what the backend does not support."""
 
 Redrawn = tuple[Row, Question | None]
-"""Columns that describe a question, and the question; None for what is not supported."""
+"""(Columns that describe a question, the question); the question is None for an unsupported subject."""
 
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """The ``count`` rows that a run has to have in a block: of its first questions, or of what is not supported.
+    """The ``count`` rows that a run must have in a block: of its first questions, or of unsupported subjects.
 
     ``labels`` are columns of all of them.
     """
@@ -254,20 +256,19 @@ class PlannedRows:
     unsupported: tuple[Subject, ...] = ()
 
     def questions(self) -> list[Question]:
-        """Draw the questions again; `BadInput` if one cannot be read."""
+        """Draw the questions again; raise `BadInput` if one cannot be read."""
         drawn = [each for block in self.blocks for each in _read(partial(block.prefix, self.count))]
         return drawn[: self.count]
 
     def rows(self) -> list[Redrawn]:
         drawn: list[Redrawn] = [(not_supported(subject), None) for subject in self.unsupported]
-        return drawn or [(asked.describe() | self.labels, asked) for asked in self.questions()]
+        return drawn or [(question.describe() | self.labels, question) for question in self.questions()]
 
 
 def planned_rows(run: Mapping[str, Any], recorded: Mapping[Key, int]) -> dict[Key, PlannedRows]:
-    """Return by block what a run has to have; `BadInput` if it does not say.
+    """Return block -> rows that a run must have; raise `BadInput` if it has no record.
 
-    Of blocks of further seeds, and of all blocks if the run's budget was used up, these are as many of the first as
-    there are ``recorded`` rows.
+    Blocks of further seeds, and all blocks if the budget was used up, need only as many rows as are ``recorded``.
     """
     selection = Selection.of_run(run)
     unsupported, blocks = defaultdict[Key, list[Subject]](list), defaultdict[Key, list[Block]](list)
@@ -275,31 +276,31 @@ def planned_rows(run: Mapping[str, Any], recorded: Mapping[Key, int]) -> dict[Ke
         unsupported[subject.backend, ""].append(subject)
     for block in _blocks_of(selection, recorded):
         blocks[block.backend, block.row_block].append(block)
-    planned = {key: PlannedRows(len(found), {}, unsupported=tuple(found)) for key, found in unsupported.items()}
-    for (backend, name), found in blocks.items():
-        count = sum(block.count for block in found)
+    planned = {key: PlannedRows(len(members), {}, unsupported=tuple(members)) for key, members in unsupported.items()}
+    for (backend, name), members in blocks.items():
+        count = sum(block.count for block in members)
         if is_used_up(run) or _SEEDED.search(name):
             count = min(count, recorded.get((backend, name), 0))
         labels = {"backend": backend, "product": selection.surveys[backend].product_name}
-        planned[backend, name] = PlannedRows(count, labels, tuple(found))
+        planned[backend, name] = PlannedRows(count, labels, tuple(members))
     return planned
 
 
 def _blocks_of(selection: Selection, names: Collection[Key]) -> Iterator[Block]:
-    """Yield what is planned, then the blocks of the further seeds that (backend, block) name."""
+    """Yield the planned blocks, then those of further seeds among ``names``, which are (backend, block)."""
     yield from _read(selection.selected)
-    for seed in sorted({int(found[1]) for _, name in names if (found := _SEEDED.search(name))}):
+    for seed in sorted({int(match[1]) for _, name in names if (match := _SEEDED.search(name))}):
         yield from (block for block in selection.further(seed) if (block.backend, block.id) in names)
 
 
 def _read(draw: Callable[[], Sequence[T]]) -> Sequence[T]:
-    """Draw something; `BadInput` if a case in the record cannot be read."""
+    """Draw something; raise `BadInput` if a recorded case cannot be read."""
     try:
         return draw()
     except (CaseError, ContractError) as error:
-        raise BadInput(f"a case that was asked cannot be read: {error}") from error
+        raise BadInput(f"a recorded case cannot be read: {error}") from error
 
 
 def mandatory(run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the groups that a complete run has judged; `BadInput` if it does not say."""
+    """Return the groups that a complete run judges; raise `BadInput` if it has no record."""
     return Selection.of_run(run).mandatory()

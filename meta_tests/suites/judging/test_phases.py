@@ -110,7 +110,7 @@ def lost(self: Phased, call: Call, mode: str = "") -> Outcome:
 ACCEPTS, REFUSES = phased(status=lambda self, way: 0), phased(status=lambda self, way: 361001)
 REFUSES_OTHERWISE = phased(status=lambda self, way: 507000 if way.expected else 0)
 UNAVAILABLE = phased(run_sequence=lambda *_: SequenceResult(text="no device memory"))
-NO_OCCASION = phased(run_sequence=lambda *_: SequenceResult(text="phase one asks for no workspace", applicable=False))
+NO_OCCASION = phased(run_sequence=lambda *_: SequenceResult(text="phase one requests no workspace", applicable=False))
 RAISING = phased(run_sequence=lambda self, *_: 1 / 0)
 REFUSING = phased(run=lambda *_: Outcome(Status.REFUSED, 161002, "no such call"))
 
@@ -170,7 +170,7 @@ def test_the_message_names_the_way_what_came_and_what_was_expected() -> None:
         (UNAVAILABLE, Verdict.NOT_RUN, ""),
         (REFUSING, Verdict.NOT_RUN, ""),
         (RAISING, Verdict.ADAPTER_ERROR, ""),
-        (NO_OCCASION, Verdict.CONFORMS, "no occasion: phase one asks for no workspace"),
+        (NO_OCCASION, Verdict.CONFORMS, "no occasion: phase one requests no workspace"),
     ],
 )
 def test_what_cannot_be_asked_accuses_nobody(backend: type[Phased], verdict: Verdict, reason: str) -> None:
@@ -209,7 +209,7 @@ CALL = '{"operator":"AdaptiveMaxPool2d","shape":[1,4,4],"output_size":[2,2]}'
         ('{"way": "nowhere", "case": {}}', "way 'nowhere' is none of phase_two.workspace_null, "),
         ('{"way": "executor.destroy_null"}', "is an object of a way and a case"),
         ('{"way": "executor.destroy_null", "case": {}}', "a case needs the field 'operator'"),
-        (f'["prepare","run run"],"calls":[{CALL}]', "action 2, run run: it is not a part of sequences"),
+        (f'["prepare","run run"],"calls":[{CALL}]', "action 2, run run: drawn sequences do not contain it"),
         (f'["prepare","run executor=x"],"calls":[{CALL}]', "list of actions, such as 'run executor=1', with its calls"),
         (f'["prepare","run","calls":[{CALL}]', "a case is one JSON object"),
         ('["prepare","run"],"calls":[1]', "a sequence is a list of actions"),
@@ -245,7 +245,7 @@ def test_the_emulator_answers_as_owed(tmp_path: Path, product: str) -> None:
 
 
 KINDS = (0, 0, 1)
-NOT_DRAWN = "it is not a part of sequences that are drawn"
+NOT_DRAWN = "drawn sequences do not contain it"
 
 
 def told(text: str) -> Actions:
@@ -280,10 +280,10 @@ AGAIN = "run executor=1"
         ("prepare, run, run", "no such executor", "prepare, run, prepare, run"),
         ("prepare, prepare, run", "there already", TWO),
         ("prepare", "no call runs", "prepare, run"),
-        ("prepare, run stream=64", "64 or more", "prepare, run stream=63"),
+        ("prepare, run stream=64", "stream is not in [0, 64)", "prepare, run stream=63"),
         ("prepare call=3, run", "there are 3 calls", "prepare call=2, run"),
         ("prepare, run call=1", "run has no call", "prepare call=1, run"),
-        ("need a workspace", "not a part", "prepare, run"),
+        ("need a workspace", "do not contain it", "prepare, run"),
         # of streams
         (f"{TWO}, {AGAIN} stream=2", "call 0 is in use on stream 1", f"{TWO}, synchronise, {AGAIN} stream=2"),
         (f"{OTHER}, {AGAIN} stream=2 workspace=0", "workspace 0 is in use", f"{OTHER}, {AGAIN} workspace=0"),
@@ -291,12 +291,12 @@ AGAIN = "run executor=1"
         ("prepare, run, wait stream=2", "nothing recorded", "prepare, run, record, wait stream=2"),
         ("prepare, run, record, record", "recorded before", "prepare, run, record, wait"),
         # of executors
-        ("prepare, make_repeatable, run", "cache knows it", f"{REPEATABLE}, run, run"),
+        ("prepare, make_repeatable, run", "came from the library's cache", f"{REPEATABLE}, run, run"),
         ("prepare uncached, run, make_repeatable", "no such executor", f"{REPEATABLE}, run"),
-        ("prepare uncached, run", "keeps what was prepared", "prepare readdressed, run"),
+        ("prepare uncached, run", "was not made repeatable", "prepare readdressed, run"),
         (f"{REPEATABLE}, run, make_repeatable", "it ran before", f"{REPEATABLE}, run, synchronise, destroy"),
         ("prepare, destroy asked, run", "no such executor", "prepare, destroy asked, prepare, run"),
-        ("prepare, destroy", "asked for where it never ran", "prepare, destroy asked, prepare, run"),
+        ("prepare, destroy", "must be set if it never ran", "prepare, destroy asked, prepare, run"),
         (f"{REPEATABLE}, run, destroy", "executor 0 is in use", f"{REPEATABLE}, run, synchronise, destroy"),
         ("prepare, set_addresses call=1, run", "not repeatable", "prepare call=1, run"),
         (f"{REPEATABLE}, {SET}=2, run", "differ in more than their data", f"{REPEATABLE}, {SET}=1, run"),
@@ -304,17 +304,17 @@ AGAIN = "run executor=1"
         ("prepare, destroy_descriptors, run", "may still need", "prepare, run, destroy_descriptors"),
         # of threads
         ("prepare, run, end_thread thread=1", "no such thread", "prepare, run thread=1, end_thread thread=1"),
-        (f"{AT_ONCE}, run", "another, in another thread", f"{AT_ONCE}, prepare call=1 executor=1, run"),
+        (f"{AT_ONCE}, run", "another phase one, in another thread", f"{AT_ONCE}, prepare call=1 executor=1, run"),
         ("prepare at_once, prepare executor=1, run", "a thread of its own", TWO),
         ("prepare, run, prepare thread=1 at_once", "nothing begins", "prepare, run, prepare thread=1"),
         # of data
         ("fill inputs, prepare, run", "inputs are not there", "fill inputs, prepare, upload, run"),
         ("prepare, run, fill outputs", "call 0 is in use", f"{DONE}, copy outputs, synchronise, fill outputs"),
-        (f"{DONE}, fill outputs", "are gone", "prepare, run, erase outputs, prepare, run"),
+        (f"{DONE}, fill outputs", "are lost", "prepare, run, erase outputs, prepare, run"),
         ("prepare, run, upload", "call 0 is in use", f"{DONE}, upload"),
         ("copy inputs, prepare, run", "its inputs are there", "erase, copy inputs, prepare, run"),
         ("copy outputs, prepare, run", "has no results", "prepare, run, copy outputs, erase outputs"),
-        ("refuse, prepare, run", "is asked for", "refuse asked, prepare, run"),
+        ("refuse, prepare, run", "a refusal must be", "refuse asked, prepare, run"),
     ],
 )
 def test_what_no_source_defines_is_illegal(illegal: str, reason: str, legal: str) -> None:
@@ -332,7 +332,7 @@ def test_what_sources_define_is_legal() -> None:
         "phase_two.workspace_unasked": NOT_DRAWN,
         "phase_two.workspace_understated": NOT_DRAWN,
         "executor.repeatable_from_cache": "make_repeatable has no asked",
-        "phase_one.two_threads": "the library's cache keeps what was prepared uncached and not made repeatable",
+        "phase_one.two_threads": "an uncached executor was not made repeatable, so the library's cache keeps it",
     }
 
 

@@ -48,7 +48,7 @@ def test_what_is_no_shard_is_named(text: str) -> None:
 
 def test_more_shards_than_parts_are_refused() -> None:
     for number in (1, 2, 3):
-        with pytest.raises(BadInput, match=f"--shard {number}/3: .* 2 parts to deal out: take fewer shards"):
+        with pytest.raises(BadInput, match=f"--shard {number}/3: .* 2 parts: use fewer shards"):
             Shard(number, 3).names({"a": 1.0, "b": 2.0})
 
 
