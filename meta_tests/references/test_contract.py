@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract_calls import AD2, AD3, MASK, MP2, MP3, made, observed_rows
+from contract_calls import AD2, AD3, MASK, MP2, MP3, made, observed_rows, predict
 from observed_statuses import disagreements, read_call
 from poolproof.references.contract.call import ContractCall, ContractError, TensorArgument
 from poolproof.references.contract.clause import ERRATA, always
@@ -18,7 +18,7 @@ from poolproof.references.contract.examples import (
     violating_call,
     violating_pair,
 )
-from poolproof.references.contract.expectation import Follows, all_clauses, expectations, predict
+from poolproof.references.contract.expectation import Follows, all_clauses, expectations
 from poolproof.references.contract.vocabulary import SIGNATURES, ReturnCode
 from poolproof.references.products import PRODUCTS, Product
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract_calls import AD2, MASK, MP2, MP3
+from contract_calls import AD2, MASK, MP2, MP3, predict
 from poolproof.backends.base import Attempt, Backend, Call, Outcome, Status
 from poolproof.references.contract.call import Change, ContractCall, changed
 from poolproof.references.contract.changes import (
@@ -31,7 +31,6 @@ from poolproof.references.contract.expectation import (
     expectations,
     may_ask,
     may_run,
-    predict,
 )
 from poolproof.references.contract.facts import leaves_storage
 from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES, TAGS

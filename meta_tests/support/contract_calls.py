@@ -8,12 +8,26 @@ from typing import Any
 from places import GOLDEN
 from poolproof.references.contract.call import ContractCall
 from poolproof.references.contract.examples import base_template
+from poolproof.references.contract.expectation import Response, contract_of
+from poolproof.references.contract.vocabulary import ReturnCode
+from poolproof.references.products import Product
 
 MP3 = "aclnnMaxPool3dWithArgmaxBackward"
 MP2 = "aclnnMaxPool2dWithIndicesBackward"
 MASK = "aclnnMaxPool2dWithMaskBackward"
 AD2 = "aclnnAdaptiveMaxPool2dBackward"
 AD3 = "aclnnAdaptiveMaxPool3dBackward"
+
+
+def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> ReturnCode:
+    """Predict the status of phase one by the library's code.
+
+    Without ``tiling``, that of its host code where no operator's tiling runs.
+    """
+    for clause in contract_of(call.api).on(product):
+        if clause.status is not None and (tiling or clause.stage != "tiling") and clause.decides(call, product):
+            return Response(clause.status, clause.phase).phase_one
+    return ReturnCode.SUCCESS
 
 
 @cache

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from ctypes import c_bool, c_uint64, c_void_p
 from typing import Any
 
+from contract_calls import predict
 from emulator_driver import Emulator
 from poolproof.backends.aclnn.prototypes import FORMATS
 from poolproof.references.contract.call import ContractCall
-from poolproof.references.contract.expectation import Response, expectations, predict
+from poolproof.references.contract.expectation import Response, expectations
 from poolproof.references.contract.vocabulary import DTYPES, SIGNATURES
 from poolproof.references.products import PRODUCTS
 

@@ -132,14 +132,6 @@ def all_clauses(api: str | None = None) -> tuple[Clause, ...]:
     return tuple(clause for contract in chosen for clause in contract.clauses)
 
 
-def predict(product: Product, call: ContractCall, *, tiling: bool = True) -> ReturnCode:
-    """Predict the status of phase one by the library's code; without ``tiling``, if no operator's tiling runs."""
-    for clause in contract_of(call.api).on(product):
-        if clause.status is not None and (tiling or clause.stage != "tiling") and clause.decides(call, product):
-            return _response(clause, clause.status).phase_one
-    return ReturnCode.SUCCESS
-
-
 def expectations(product: Product, call: ContractCall) -> Expectation:
     """Return the response of the library's code, and that of its published page if different."""
     deciding = (clause for clause in contract_of(call.api).on(product) if clause.decides(call, product))
