@@ -307,7 +307,7 @@ class Backend(ABC):
         return outcomes
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
-        """Perform actions on calls of one operator, in the tensors' own memory; by default, runs are plain calls."""
+        """Perform actions on calls in the tensors' own memory; by default, runs are plain calls."""
         executors: dict[int, int] = {}
         completed: dict[int, Outcome] = {}
         for number, action in enumerate(actions):

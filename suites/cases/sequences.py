@@ -1,7 +1,7 @@
 """Sequences of calls that are drawn, and smaller ones that fail alike.
 
-Of the calls of a sequence that is drawn the first is a case, the second the same with other data, and the third differs
-from it in exactly one parameter; those that no action is about are left out.
+Of the calls of a sequence that is drawn the first is a case, the second the same with other data. The third differs
+from it in exactly one parameter, or is of another operator. Calls that no action is about are left out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -29,24 +30,24 @@ from poolproof.suites.cases.generation import Draws, composite
 from poolproof.suites.cases.shrinking import smaller_case
 from poolproof.suites.cases.varying import differing_in_one
 
-LENGTH = 12
+LENGTH = 16
 """Most actions of a sequence that is drawn."""
 
 _KINDS = (0, 0, 1)
-"""Of the calls of a sequence, where the third differs in a parameter."""
+"""Of the calls of a sequence, where the third differs in more than its data."""
 
 _TRIES = 12
 """Draws of what a verb is done to: most have no place where they come."""
 
 _WEIGHTS = {
-    "run": 40,
-    **dict.fromkeys(("prepare", "set_addresses"), 20),
+    "run": 50,
+    **dict.fromkeys(("prepare", "set_addresses"), 25),
     **dict.fromkeys(("wait", "end_thread"), 5),
     **dict.fromkeys(("erase", "synchronise", "copy", "destroy", "record"), 3),
     "make_repeatable": 0,
 }
 """How often a verb is drawn, where that is not once; those that seldom have a place more often. What is prepared
-uncached is made repeatable at once."""
+uncached is made repeatable at once, or behind one more action."""
 
 _CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
     "call": ("run", (0, 1, 2)),
@@ -85,15 +86,25 @@ class CallSequence:
 
 
 @composite
-def sequences(draws: Draws, case: Case, takes: Callable[[Case], bool], abilities: Collection[str]) -> CallSequence:
-    """Draw a legal sequence of ``abilities`` (`Backend.actions`), on calls that an implementation ``takes``."""
+def sequences(
+    draws: Draws,
+    case: Case,
+    takes: Callable[[Case], bool],
+    abilities: Collection[str],
+    of_another: Callable[[Case], Case | None],
+) -> CallSequence:
+    """Draw a legal sequence of ``abilities`` (`Backend.actions`), on calls that an implementation ``takes``.
+
+    ``of_another`` draws a call of another operator to a case, if there is one.
+    """
     if not draws.is_random:
         return CallSequence((PREPARE, RUN), (case,))
     while True:
         actions, cases = actions_of.define(draws, abilities), [case, replace(case, seed=case.seed ^ 1, literals=())]
         if any(2 in (action.call, action.workspace) for action in actions):
-            others = [other for other in differing_in_one(case) if takes(other)]
-            cases.append(draws.choose(others) if others else case)
+            third = of_another(case) if draws.between(0, 2) else None
+            others = [] if third else [other for other in differing_in_one(case) if takes(other)]
+            cases.append(third or (draws.choose(others) if others else case))
         sequence = _tidy(CallSequence(actions, tuple(cases)))
         if not sequence.why_illegal() and sequence.cases[0] in cases[:2]:
             return sequence
@@ -107,16 +118,24 @@ def actions_of(draws: Draws, abilities: Collection[str]) -> Actions:
     for _ in range(3 * length):
         verb = draws.choose(verbs)
         for _ in range(_TRIES if len(actions) < length else 0):
-            with suppress(IllegalAction):
-                for step in _draw_steps(draws, verb, abilities):
-                    model.perform(step)
-                    actions = (*actions, step)
+            if done := _performed(model, _draw_steps(draws, verb, verbs, abilities)):
+                actions += done
                 break
     parts = (actions[:end] for end in range(len(actions), 0, -1))
     return next((part for part in parts if not why_illegal(part, _KINDS)), ())
 
 
-def _draw_steps(draws: Draws, verb: str, abilities: Collection[str]) -> Actions:
+def _performed(model: SequenceModel, steps: Actions) -> Actions:
+    """Perform those that are legal."""
+    done = Actions()
+    for step in steps:
+        with suppress(IllegalAction):
+            model.perform(step)
+            done += (step,)
+    return done
+
+
+def _draw_steps(draws: Draws, verb: str, verbs: Sequence[str], abilities: Collection[str]) -> Actions:
     whats, meant = FORMS[verb]
     what = draws.choose([what for what in whats if verb != "prepare" or what in ("", *abilities)])
     values = {
@@ -126,7 +145,10 @@ def _draw_steps(draws: Draws, verb: str, abilities: Collection[str]) -> Actions:
     }
     if what != "uncached":
         return (Action(verb, what, **values),)
-    return Action(verb, what, **values | {"at_once": False}), Action("make_repeatable", executor=values["executor"])
+    verb_between = draws.choose(verbs) if draws.between(0, 3) == 3 else verb
+    between = () if verb_between == verb else _draw_steps(draws, verb_between, verbs, abilities)
+    repeats = Action("make_repeatable", executor=values["executor"])
+    return Action(verb, what, **values | {"at_once": False}), *between, repeats
 
 
 def _tidy(sequence: CallSequence) -> CallSequence:
@@ -159,7 +181,10 @@ def smaller_sequence(
     still_fails: Callable[[CallSequence], bool],
     seconds: float,
 ) -> CallSequence:
-    """Reduce a sequence while it fails, then its first case by ``words``, as `smaller_case` does; stop in time."""
+    """Reduce a sequence while it fails, then its first case by ``words``, as `smaller_case` does; stop in time.
+
+    Its other calls differ from the first as before. Those of other operators are then reduced by themselves.
+    """
     deadline = time.monotonic() + seconds
     smallest, tried, reductions = failing, {failing}, _reductions(failing)
     while time.monotonic() < deadline and (smaller := next(reductions, None)) is not None:
@@ -174,7 +199,21 @@ def smaller_sequence(
         return other is not None and not other.why_illegal() and still_fails(other)
 
     case = smaller_case(smallest.cases[0], words, fails_on, deadline - time.monotonic())
-    return _on_case(smallest, case) or smallest
+    smallest = _on_case(smallest, case) or smallest
+    for number, other in enumerate(smallest.cases):
+        if other.operator != case.operator:
+            fails_beside = partial(_fails_beside, smallest, number, still_fails)
+            found = smaller_case(other, words, fails_beside, deadline - time.monotonic())
+            smallest = _with_call(smallest, number, found)
+    return smallest
+
+
+def _fails_beside(sequence: CallSequence, number: int, still_fails: Callable[[CallSequence], bool], case: Case) -> bool:
+    return still_fails(_with_call(sequence, number, case))
+
+
+def _with_call(sequence: CallSequence, number: int, case: Case) -> CallSequence:
+    return replace(sequence, cases=(*sequence.cases[:number], case, *sequence.cases[number + 1 :]))
 
 
 def _extent(sequence: CallSequence) -> tuple[object, ...]:

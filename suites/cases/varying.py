@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from poolproof.references.geometry import expand
-from poolproof.references.operators import OPERATORS
+from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Adaptive, Windowed
 from poolproof.suites.cases.case import Case, CaseError
 
@@ -240,6 +240,31 @@ def producers(case: Case) -> list[Case]:
 def needs_producer(case: Case) -> bool:
     """Tell whether nobody but the implementation's own forward can make what a backward takes."""
     return "indices" in case.api.inputs and 0 not in case.shape and (case.has_bit_mask or case.has_empty_window)
+
+
+def beside(case: Case, operator: Operator, dtype: str, index_dtype: str) -> Case | None:
+    """Make the call of another operator that has most in common with a case; None if that call is illegal.
+
+    A cache without the operator in its key confuses the two. Windows of another kind are as many. Three axes have a
+    first one of length 1, which two axes have among the channels.
+    """
+    lists, leading, spatial = _lists(case), case.leading_shape, case.spatial_shape
+    if operator.windows is not type(case.attributes):
+        numbers = tuple(axis.windows for axis in case.axes)
+        sizes = tuple(max(length // max(number, 1), 1) for length, number in zip(spatial, numbers, strict=True))
+        lists = {"output_size": numbers} if operator.windows is Adaptive else {"kernel_size": sizes}
+    if operator.spatial_rank > case.api.spatial_rank:
+        spatial, lists = (1, *spatial), {name: (int(name != "padding"), *own) for name, own in lists.items()}
+    elif operator.spatial_rank < case.api.spatial_rank:
+        leading, spatial = (*leading[:-1], leading[-1] * spatial[0]), spatial[1:]
+        lists = {name: own[1:] for name, own in lists.items()}
+    kept = ("gradient", "indices", "values", "scale", "deterministic", "seed")
+    fields = {name: getattr(case, name) for name in kept}
+    for flag in (each.name for each in operator.windows.attributes() if each.is_flag):
+        fields[flag] = getattr(case.attributes, flag, False)
+    fields |= {"dtype": dtype, "index_dtype": index_dtype, "shape": (*leading, *spatial), **lists}
+    other = Case.of(operator.name, **fields)
+    return other if _is_legal(other) else None
 
 
 def auxiliary_cases(case: Case) -> list[Case]:

@@ -1,13 +1,15 @@
 """Scenarios of the two phases, and drawn sequences of calls, as questions: the status and the values expected of each.
 
-Values are those of the plain calls, which are made first: what is wrong with these is no matter of phases.
+Values are those of the plain calls, which are made first: what is wrong with these is no matter of phases. A plain call
+that comes behind one of another operator may be wrong because of that: so the criterion holds calls of several
+operators.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -24,6 +26,8 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.sequences import CallSequence
 from poolproof.suites.cases.varying import twin
+from poolproof.suites.judging.case_question import AUXILIARY, CaseQuestion
+from poolproof.suites.judging.checks.variants import is_held_to_criterion, with_blame, wrong_by_itself
 from poolproof.suites.judging.comparing import other_values
 from poolproof.suites.judging.expected import missing, refusal
 from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
@@ -45,6 +49,7 @@ class PhaseQuestion(Question):
     cases: tuple[Case, ...]
     aspect: Aspect
     block: str = ""
+    excluded_ids: frozenset[str] = frozenset()
 
     @classmethod
     def of_sequence(cls, sequence: CallSequence, aspect: Aspect, block: str = "") -> Self:
@@ -65,6 +70,18 @@ class PhaseQuestion(Question):
     @property
     def sequence(self) -> CallSequence:
         return CallSequence(self.scenario.actions, self.cases)
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it is a sequence whose calls are of several operators."""
+        return self.is_drawn and len({case.operator for case in self.cases}) > 1
+
+    def auxiliary_calls(self) -> tuple[Question, ...]:
+        """Make a question of each call of several operators: the criterion holds it beside the others."""
+        return tuple(CaseQuestion(case, AUXILIARY) for case in self.cases) if self.is_of_several else ()
+
+    def without_auxiliary(self, ids: Collection[str]) -> Self:
+        return replace(self, excluded_ids=frozenset(ids))
 
     @property
     def _record(self) -> dict[str, Any]:
@@ -133,15 +150,28 @@ class PhaseQuestion(Question):
             yield Finding("phase_values", Mismatch(f"{self.scenario.id}: {'; '.join(said)}"))
         last_runs = self.sequence.last_runs() if self.is_drawn else {}
         for number in result.computed:
-            context = f"where {self.scenario.id} was asked"
+            trial, context = trials[number], f"where {self.scenario.id} was asked"
             if self.is_drawn:
-                context = f"of call {number}, behind {self._place(last_runs[number])}"
-            run = ExecutedCall(calls[number], trials[number].baseline.outcome)
-            if wrong := other_values(trials[number], run, trials[number].baseline, context, "as the plain call gave"):
+                context = f"of {self._call(number)}, behind {self._place(last_runs[number])}"
+            run = ExecutedCall(calls[number], trial.baseline.outcome)
+            wrong = other_values(trial, run, trial.baseline, context, "as the plain call gave")
+            if not wrong and self._is_held_to_criterion(trial.case):
+                wrong = wrong_by_itself(trial, run, context)
+            calls_by_name = {"the plain call": trial.baseline, f"call {number}": run}
+            if wrong := with_blame(trial, wrong, calls_by_name):
                 yield Finding("phase_values", wrong)
                 return
         if self.scenario.expected and (harm := _harm(self.scenario, trials[0])):
             yield Finding("phase_values", harm)
+
+    def _is_held_to_criterion(self, case: Case) -> bool:
+        return self.is_of_several and case.id not in self.excluded_ids and is_held_to_criterion(case)
+
+    def _call(self, number: int) -> str:
+        """Name a call, and the operators of all calls if those are several."""
+        operator = self.cases[number].operator
+        others = dict.fromkeys(case.operator for case in self.cases if case.operator != operator)
+        return f"call {number}" + (f" ({operator}, with calls of {', '.join(others)})" if others else "")
 
     def _place(self, number: int) -> str:
         actions = self.scenario.actions
@@ -190,8 +220,6 @@ def _read_sequence(record: dict[str, Any]) -> CallSequence:
     sequence = CallSequence(actions, tuple(map(Case.from_record, line.calls)))
     if reason := sequence.why_illegal():
         raise CaseError(reason)
-    if len({case.operator for case in sequence.cases}) > 1:
-        raise CaseError("the calls of a sequence are of one operator")
     return sequence
 
 

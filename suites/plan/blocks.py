@@ -28,6 +28,7 @@ from poolproof.suites.cases.sequences import sequences, smaller_sequence
 from poolproof.suites.cases.shrinking import smaller_call, smaller_case
 from poolproof.suites.cases.strategies import Profile, cases
 from poolproof.suites.cases.targets import Target
+from poolproof.suites.cases.varying import beside
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question
@@ -382,10 +383,32 @@ class SequenceBlock(DrawnBlock):
         takes = partial(has_call, subject)
 
         def draw(draws: Draws) -> PhaseQuestion:
-            sequence = sequences.define(draws, make(draws), takes, subject.actions)
+            sequence = sequences.define(draws, make(draws), takes, subject.actions, partial(self._of_another, draws))
             return PhaseQuestion.of_sequence(sequence, self.aspect, self.id)
 
         return generate(draw, self.count, self.seed)
+
+    def _of_another(self, draws: Draws, case: Case) -> Case | None:
+        """Draw a call of the operator that came least often so far; None if the backend has no other.
+
+        Half of them have as much in common with the case as can be.
+        """
+        others = [each for each in self.subject.supported if each.operator != self.subject.operator]
+        if not others:
+            return None
+        name = draws.balanced_choice("operator", list(dict.fromkeys(each.operator.name for each in others)))
+        having = [each for each in others if each.operator.name == name]
+        nearest = min(having, key=lambda each: (each.dtype != case.dtype, each.index_dtype != case.index_dtype))
+        alike = beside(case, nearest.operator, nearest.dtype, nearest.index_dtype) if draws.flip() else None
+        if alike and has_call(nearest, alike):
+            return alike
+        chosen = draws.choose(having)
+        profile = self.aspect.profile.within(chosen.abilities)
+        return cases.define(draws, chosen.operator, chosen.dtype, chosen.index_dtype, profile)
+
+    def _takes(self, case: Case) -> bool:
+        subjects = (self.subject, *self.subject.supported)
+        return any(each.operator == case.api and has_call(each, case) for each in subjects)
 
     def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> PhaseQuestion | None:
         """Seek a sequence of fewer and simpler actions, on smaller calls that the backend takes."""
@@ -393,7 +416,7 @@ class SequenceBlock(DrawnBlock):
         found = smaller_sequence(
             cast(PhaseQuestion, failing).sequence,
             case_words(self.aspect.profile, subject.operator),
-            lambda other: all(has_call(subject, case) for case in other.cases) and still_fails(question(other)),
+            lambda other: all(map(self._takes, other.cases)) and still_fails(question(other)),
             seconds,
         )
         return question(found)

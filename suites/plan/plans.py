@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
 
 from poolproof.backends.abilities import ALL, Abilities
@@ -58,6 +58,7 @@ class Subject:
         makes_indices: For a backward, whether the backend has a forward that makes its indices.
         index_dtypes: All that the backend has for the operator in this dtype; if empty, only its own.
         dtypes: All that the backend has for the operator with these indices; if empty, only its own.
+        supported: All subjects that the backend supports.
     """
 
     backend: str
@@ -72,6 +73,7 @@ class Subject:
     abilities: Abilities = ALL
     index_dtypes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+    supported: tuple[Subject, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_whole(self) -> bool:
@@ -142,13 +144,13 @@ def subjects(name: str, backend: Backend) -> list[Subject]:
 
 
 def _with_others(listed: Iterable[Subject]) -> list[Subject]:
-    """Add to each subject the other dtypes in which its operator is supported."""
+    """Add to each subject the other dtypes in which its operator is supported, and all that is supported."""
     having = defaultdict[tuple[str, str], list[str]](list)
     for subject in (listed := list(listed)):
         if subject.unsupported is None:
             having[subject.operator.name, subject.dtype].append(subject.index_dtype)
             having[subject.operator.name, subject.index_dtype].append(subject.dtype)
-    return [
+    completed = [
         replace(
             each,
             index_dtypes=tuple(having[each.operator.name, each.dtype]),
@@ -156,6 +158,8 @@ def _with_others(listed: Iterable[Subject]) -> list[Subject]:
         )
         for each in listed
     ]
+    supported = tuple(each for each in completed if each.unsupported is None)
+    return [replace(each, supported=supported) for each in completed]
 
 
 def scope_of(subject: Subject) -> Scope:

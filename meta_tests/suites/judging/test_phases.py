@@ -3,19 +3,24 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
+from itertools import combinations, permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import scatter_backends
+import two_operators
 from holding import judged_by
 from poolproof.backends import torch_streams
 from poolproof.backends.aclnn.sequences import ACTIONS, Interpreter, run_sequence
 from poolproof.backends.aclnn.status import AclError
-from poolproof.backends.base import Call, Outcome, SequenceResult, Status
+from poolproof.backends.base import Backend, Call, Outcome, SequenceResult, Status
 from poolproof.references.contract.scenarios import SCENARIOS, ExecutorScenario
-from poolproof.references.operators import OPERATORS
+from poolproof.references.indices import MASK
+from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.products import PRODUCTS
 from poolproof.references.sequences import (
     FORMS,
@@ -33,6 +38,8 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.memory import allocate
 from poolproof.suites.cases.operands import make_operands
+from poolproof.suites.cases.sequences import CallSequence
+from poolproof.suites.cases.varying import beside
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.phases import PhaseQuestion, phase_questions
 from poolproof.suites.judging.question import Question
@@ -41,6 +48,7 @@ from poolproof.suites.plan.blocks import PhaseBlock, SequenceBlock
 from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import PLANS, Plan, Subject, blocks, subjects
+from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
 from scatter import Scatter, completed
 from spoilt import Spoilt, spoils
@@ -215,7 +223,6 @@ CALL = '{"operator":"AdaptiveMaxPool2d","shape":[1,4,4],"output_size":[2,2]}'
         ('["prepare","run"],"calls":[1]', "a sequence is a list of actions"),
         ('["prepare","run"],"calls":[{}]', "a case needs the field 'operator'"),
         (f'["prepare call=1","run"],"calls":[{CALL}]', "there are 1 calls"),
-        (f'["prepare","run"],"calls":[{CALL},{CALL.replace("2d", "2dBackward")}]', "one operator"),
     ],
 )
 def test_a_wrong_line_is_told(line: str, said: str) -> None:
@@ -375,10 +382,7 @@ def test_a_sequence_whose_mask_no_forward_may_make_is_refused(tmp_path: Path) ->
 
 
 def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -> None:
-    """Of a defect that a run on the third stream shows behind a refusal, whatever lies between.
-
-    Kernels of the two calls differ by two, of which the larger does not fit into less.
-    """
+    """Of a defect that a run on the third stream shows behind a refusal, whatever lies between."""
     block = sequence_block(200)
     with closing(Sandbox("emulator-950", tmp_path, "sequences", timeout=60.0)) as sandbox:
         sandbox.start()
@@ -392,10 +396,86 @@ def test_what_is_wrong_is_found_and_made_as_small_as_it_can_be(tmp_path: Path) -
         assert smallest is not None
         row = smallest.judge(spoilt)  # type: ignore[arg-type]
     record = json.loads(row["case"])
-    assert record["sequence"] == ["prepare call=1", "refuse asked", "run stream=2"]
-    assert [call["shape"] for call in record["calls"]] == [[1, 1, 2], [1, 1, 2]]
-    place = "grad_input[0, 0, 0] of call 1, behind action 3 of 3 (run stream=2)"
+    assert record["sequence"] == ["refuse call=1 asked", "prepare", "run stream=2"]
+    assert [call["shape"] for call in record["calls"]] == [[1, 1, 1], [1, 1, 1]]
+    place = "grad_input[0, 0, 0] of call 0, behind action 3 of 3 (run stream=2)"
     assert row["reason"].startswith(f"{place}: got 2, expected "), row["reason"]
+
+
+def several(count: int, backend: Backend, **declared: object) -> SequenceBlock:
+    """A block of sequences, of a backend with more operators."""
+    supported = tuple(each for each in subjects("npu", backend) if not each.unsupported)
+    return sequence_block(count, supported=supported, **declared)
+
+
+def test_every_other_operator_runs_before_and_behind_in_an_acceptance_plan() -> None:
+    orders = set()
+    for question in several(150, Scatter(), actions=Scatter.actions).questions():
+        names = [case.operator for case in question.cases]
+        prepared = {each.executor: names[each.call] for each in question.scenario.actions if each.do == "prepare"}
+        runs = [prepared[each.executor] for each in question.scenario.actions if each.do == "run"]
+        orders |= {pair for pair in combinations(runs, 2) if pair[0] != pair[1]}
+    others = {name for name, each in OPERATORS.items() if each.indices is not MASK} - {OPERATOR.name}
+    assert {OPERATOR.name, *others} == {name for pair in orders for name in pair}
+    assert {pair for name in others for pair in ((OPERATOR.name, name), (name, OPERATOR.name))} <= orders
+
+
+@pytest.mark.parametrize(("plain", "other"), [*permutations(OPERATORS.values(), 2)], ids=lambda each: each.name)
+def test_the_call_of_another_operator_has_much_in_common(plain: Operator, other: Operator) -> None:
+    made = beside(Case.smallest(plain, "float16"), other, "float16", other.indices.dtypes[0])
+    assert made is not None and made.operator == other.name
+    assert made.pooled_shape[-2:] == (1, 1) and made.shape[-2:] == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("backend", "actions"),
+    [
+        (two_operators.key_lacks_operator, ["prepare call=1", "run", "prepare executor=1"]),
+        (two_operators.one_slot_between_phases, ["prepare", "prepare call=1 executor=1", "run"]),
+    ],
+)
+def test_what_one_operator_leaves_to_another_is_found_and_told(backend: type[Scatter], actions: list[str]) -> None:
+    """Each question has a process of its own."""
+    block = several(40, Scatter(), actions=Scatter.actions)
+
+    def fails(question: Question) -> bool:
+        return question.judge(backend())["checks_violated"] == ["phase_values"]
+
+    found = next(filter(fails, block.questions()))
+    smallest = block.smaller(found, fails, 60.0)
+    assert smallest is not None
+    row = smallest.judge(backend())
+    record = json.loads(row["case"])
+    first, second = (call["operator"] for call in record["calls"])
+    assert record["sequence"] == actions and OPERATOR.name in (first, second) and first != second
+    assert any(f"({one}, with calls of {other})" in row["reason"] for one, other in ((first, second), (second, first)))
+    assert line_question(row["case"], None).judge(backend())["reason"] == row["reason"]
+    assert line_question(row["case"], None).judge(Scatter())["verdict"] == Verdict.CONFORMS
+
+
+def test_a_sequence_is_not_accused_of_what_one_of_its_operators_does_wrong_alone() -> None:
+    """A forward that is wrong by itself is blamed; a backward with it conforms."""
+    sequence = CallSequence(told("prepare, run, prepare call=1 executor=1, run executor=1"), two_calls())
+    asked, wrong = PhaseQuestion.of_sequence(sequence, PHASES), scatter_backends.zero_padded()
+
+    def ask(question: Question) -> dict[str, Any]:
+        return question.judge(wrong) | {"backend": "scatter_backends:zero_padded", "given": None}
+
+    row = ask(asked)
+    rows = attribute(asked, row, ask)
+    assert row["verdict"] == Verdict.VIOLATES
+    assert [(each["verdict"], each["operator"]) for each in rows] == [
+        (Verdict.CONFORMS, OPERATOR.name),
+        (Verdict.VIOLATES, "MaxPool2dWithIndices"),
+    ]
+
+
+def two_calls() -> tuple[Case, Case]:
+    """A backward and a forward whose maxima are negative."""
+    backward = replace(Case.smallest(OPERATOR), values="mostly_negative_infinity")
+    forward = beside(backward, OPERATORS["MaxPool2dWithIndices"], "float32", "int64")
+    assert forward is not None
+    return backward, forward
 
 
 def test_a_status_is_told_with_its_action() -> None:

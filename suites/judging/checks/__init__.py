@@ -22,8 +22,9 @@ assert not _UNPLACED, f"a check, or its place in CHECK_ORDER of reports/rows/che
 
 CHECKS = {name: REGISTERED[name] for name in CHECK_ORDER}
 
-CALLS_AUXILIARIES = ("state", "round_trip")
-"""Checks that make calls of other cases in the process of the call that they judge: neighbours, and producers."""
+CALLS_AUXILIARIES = ("state", "round_trip", "phase_values")
+"""Checks that make calls of other cases in the process of the call that they judge: neighbours, producers, other calls
+of a sequence."""
 
 USUAL = tuple(name for name in CHECKS if name not in {"modes", "state", "streams", "round_trip", "memory_kept"})
 """Checks of every aspect; the costly ones belong to an aspect of their own."""

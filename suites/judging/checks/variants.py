@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from poolproof.backends.base import Status, can_run
 from poolproof.references.sequences import HAZARDS, MODES, Actions, calls_in
+from poolproof.suites.cases.case import Case
 from poolproof.suites.judging.checks.maxima import maximum, wrong_maxima
 from poolproof.suites.judging.checks.registry import check, is_forward_with_readable_indices, is_full_backward
 from poolproof.suites.judging.checks.sums import interval, wrong_sums
@@ -21,8 +22,9 @@ from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, 
 )
 def repeat(trial: Trial) -> Mismatch | None:
     for number in range(1, trial.repeats + 1):
-        if found := other_bits(trial, trial.variation("repeat", number), f"in repetition {number}"):
-            return found
+        run, context = trial.variation("repeat", number), f"repetition {number}"
+        if found := other_bits(trial, run, f"in {context}"):
+            return with_blame(trial, found, {"the first call": trial.baseline, context: run})
     return None
 
 
@@ -32,7 +34,9 @@ def repeat(trial: Trial) -> Mismatch | None:
     leaves_memory_intact=True,
 )
 def layout_invariance(trial: Trial) -> Mismatch | None:
-    return other_values(trial, trial.baseline, trial.variation("layouts"), reason="as with the contiguous layout")
+    contiguous = trial.variation("layouts")
+    found = other_values(trial, trial.baseline, contiguous, reason="as with the contiguous layout")
+    return with_blame(trial, found, {"the call as laid out": trial.baseline, "the contiguous one": contiguous})
 
 
 @check(
@@ -47,9 +51,14 @@ def modes(trial: Trial) -> Mismatch | None:
     return _in_sequences(trial, MODES)
 
 
+def is_held_to_criterion(case: Case) -> bool:
+    """Tell whether `wrong_by_itself` can judge its runs."""
+    return is_full_backward(case) or is_forward_with_readable_indices(case)
+
+
 @check(
     "a way of making the call that other code computes gives what is expected of the call",
-    lambda case: is_full_backward(case) or is_forward_with_readable_indices(case),
+    is_held_to_criterion,
     lambda trial: bool(trial.backend.variants),
 )
 def variants(trial: Trial) -> Mismatch | None:
@@ -67,6 +76,15 @@ def wrong_by_itself(trial: Trial, run: ExecutedCall, context: str) -> Mismatch |
     if trial.case.api.is_backward:
         return wrong_sums(trial, run, trial.operands, context)
     return wrong_maxima(trial, run, context)
+
+
+def with_blame(trial: Trial, found: Mismatch | None, runs: Mapping[str, ExecutedCall]) -> Mismatch | None:
+    """Add to a difference between ``runs``, by their names, which of them are wrong by the criterion."""
+    if not found or not is_held_to_criterion(trial.case):
+        return found
+    wrong = [name for name, run in runs.items() if wrong_by_itself(trial, run, name)]
+    said = f"by the criterion {' and '.join(wrong) or 'none'} {'are' if len(wrong) > 1 else 'is'} wrong"
+    return replace(found, message=f"{found.message}; {said}")
 
 
 @check(
@@ -103,13 +121,16 @@ def _disturbed(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None
     seen = () if trial.baseline.outcome.sanitizer else run.outcome.sanitizer  # the check `sanitizer` says the first's
     if said := run.outcome.guard_violations or seen:
         return Mismatch(f"{context}: {'; '.join(said)}")
-    return other_values(trial, run, trial.baseline, context, "as the plain call gave")
+    found = other_values(trial, run, trial.baseline, context, "as the plain call gave")
+    return with_blame(trial, found, {"the plain call": trial.baseline, f"the call {context}": run})
 
 
 @check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
     """Nor does it change what comes after: of two calls that differ in exactly one parameter both are right."""
-    found = other_values(trial, trial.after(trial.neighbours), trial.baseline, "after other calls", "as before them")
+    after = trial.after(trial.neighbours)
+    found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
+    found = with_blame(trial, found, {"the call before them": trial.baseline, "the call after them": after})
     wrong = interval if trial.case.api.is_backward else maximum
     if found or wrong(trial):
         return found
@@ -142,4 +163,6 @@ def _takes_other_indices(trial: Trial) -> bool:
 @check("int32 and int64 indices give the same values", is_shown_by=_takes_other_indices)
 def index_dtype_invariance(trial: Trial) -> Mismatch | None:
     other = trial.other_index_dtype
-    return other_values(trial, trial.baseline, trial.variation("index_dtype", other), reason=f"as with {other} indices")
+    run, own = trial.variation("index_dtype", other), trial.case.index_dtype
+    found = other_values(trial, trial.baseline, run, reason=f"as with {other} indices")
+    return with_blame(trial, found, {f"the call with {own} indices": trial.baseline, f"that with {other}": run})
