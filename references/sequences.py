@@ -1,6 +1,6 @@
 """Sequences of actions, as data: what callers do beyond a single call.
 
-A sequence is a tuple of actions on numbered calls of one operator. Executors, workspaces, streams and threads have
+A sequence is a tuple of actions on numbered calls. Executors, workspaces, streams and threads have
 numbers too. Each exists from the first action that names it until the sequence has ended and all its streams are idle.
 Every call must give the same result as without the rest of the sequence.
 """
@@ -15,7 +15,8 @@ VERBS: Mapping[str, str] = {
     "with a description that the library's cache does not know; `readdressed`: with tensor objects made for "
     "other memory",
     "need": "the sequence applies only if phase one requests `a workspace` or `no workspace`",
-    "run": "phase two of an executor on a stream, in a workspace, which may be a `null workspace` or `understated`",
+    "run": "phase two of an executor on a stream, in a workspace, which may be a `null workspace`, `understated`, "
+    "`enlarged` and told so, or `shifted` to another multiple of 64 bytes",
     "refuse": "phase one of a call with a wrong tensor as its indices, which must be refused",
     "make_repeatable": "an executor may run again; the sequence does not apply if this is refused, unless `asked`",
     "set_addresses": "an executor works on another call's tensors from now on",
@@ -337,15 +338,11 @@ class SequenceModel:
         self._withheld.discard(action.call)
 
     def _copy(self, action: Action) -> None:
-        if action.what == "inputs":
-            _require(action.call in self._withheld, "its inputs are there")
-        else:
-            _require(action.call in self._results, "it has no results")
+        is_input = action.what == "inputs"
+        _require(not is_input or action.call in self._withheld, "its inputs are there")
+        _require(is_input or action.call in self._results, "it has no results")
         self._queue(action, ("call", action.call))
-        if action.what == "inputs":
-            self._withheld.discard(action.call)
-        else:
-            self._copied.add(action.call)
+        (self._withheld.discard if is_input else self._copied.add)(action.call)
 
     def _erase(self, action: Action) -> None:
         self._queue(action, ("call", action.call))

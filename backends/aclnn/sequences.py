@@ -32,6 +32,9 @@ SET_ADDRESS = "aclSetRawTensorAddr"
 _ALIGNMENT = 32
 """Tensors begin at multiples of these bytes."""
 
+_FURTHER = 64
+"""Bytes by which a workspace is enlarged, or lies further on."""
+
 
 class NotApplicable(Exception):
     """The sequence does not apply to its calls; the text says why."""
@@ -161,11 +164,12 @@ class Interpreter:
         """Run phase one, and allocate the workspaces of all runs now: that takes longer than queueing may."""
         executor = self._calls[action.call].prepare(action.call, action.what)
         self._executors[action.executor] = executor
-        runs = (each for each in self._actions if each.do == "run" and each.executor == action.executor)
+        runs = [each for each in self._actions if each.do == "run" and each.executor == action.executor]
+        more = _FURTHER if executor.size and {"enlarged", "shifted"} & {run.what for run in runs} else 0
         with self._allocating:
             for number in map(executor.workspace_of, runs):
                 if number not in self._workspaces or self._workspaces[number].size < executor.size:
-                    workspace = execution.guarded_workspace(self._device, executor.size)
+                    workspace = execution.guarded_workspace(self._device, executor.size + more)
                     self._workspaces[number] = self._resources.enter_context(workspace)
 
     def need(self, action: Action) -> None:
@@ -180,7 +184,8 @@ class Interpreter:
             del self._executors[action.executor]
         self._disused.discard(number)
         address = self._workspaces[number].address if executor.size and action.what != "null workspace" else 0
-        size = 1 if action.what == "understated" else executor.size
+        size = {"understated": 1, "enlarged": executor.size + _FURTHER}.get(action.what, executor.size)
+        address += _FURTHER if address and action.what == "shifted" else 0
         call = self._calls[executor.call]
         self._device.set_deterministic(call.call.deterministic)
         call.operator.run(address, size, executor.handle, self._stream(action))

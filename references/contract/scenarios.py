@@ -17,9 +17,11 @@ Sources:
     [run]         page of CommonOpExecutorRun, which is phase two of every API here: the executor may not be null, nor a
         workspace with a size above 0
     [codes]       page of aclnn return codes: 161001 is a null argument that may not be null
-    [repeatable]  page of aclSetAclOpExecutorRepeatable: when it may be called, what it refuses, who then destroys
+    [repeatable]  page of aclSetAclOpExecutorRepeatable: when it may be called, what it refuses, who then destroys; page
+        of aclSetInputTensorAddr, by which an executor gets other addresses before a run
     [destroy]     page of aclDestroyAclOpExecutor
-    [runtime]     pages of the runtime: NULL is the default stream; a stream runs work in order; threads share a context
+    [runtime]     pages of the runtime: NULL is the default stream; a stream runs work in order; threads share a context;
+        a part of an allocation begins at a multiple of 64 bytes
     [base]        code of the base library: the checks of phase two, what an executor keeps, when it is deleted
     [adapter]     torch_npu, which queues calls: phase one runs in one thread before the inputs exist, phase two in
         another; descriptors are destroyed as soon as phase two has returned
@@ -73,6 +75,19 @@ SCENARIOS: dict[str, ExecutorScenario] = {
             expected=None,
         ),
         ExecutorScenario(
+            "phase_two.workspace_enlarged",
+            "A workspace that is larger than phase one asked for does no harm.",
+            "[base]; no page says that the size that is told is the one that was asked for",
+            actions_of("prepare", "need a workspace", "run enlarged"),
+            expected=None,
+        ),
+        ExecutorScenario(
+            "phase_two.workspace_shifted",
+            "A workspace begins at any multiple of 64 bytes.",
+            "[runtime]",
+            actions_of("prepare", "need a workspace", "run shifted"),
+        ),
+        ExecutorScenario(
             "phase_two.executor_null",
             "The executor is not null.",
             "[run], [codes], [base]",
@@ -107,6 +122,29 @@ SCENARIOS: dict[str, ExecutorScenario] = {
                 *("prepare", "fill outputs", "run", "synchronise"),
                 *("prepare executor=1", "make_repeatable executor=1 asked", "fill outputs", "run executor=1"),
             ),
+            expected=None,
+        ),
+        ExecutorScenario(
+            "executor.addresses_set_twice",
+            "Of addresses that are set twice before a run the last count.",
+            "[repeatable]",
+            actions_of("prepare uncached", "make_repeatable", *("set_addresses call=1", "set_addresses", "run")),
+        ),
+        ExecutorScenario(
+            "executor.repeated_in_other_order",
+            "Two repeatable executors run, and again in the other order.",
+            "[repeatable]",
+            actions_of(
+                *("prepare uncached", "make_repeatable", "prepare uncached call=1 executor=1"),
+                *("make_repeatable executor=1", "run", "run executor=1", "synchronise", "fill outputs"),
+                *("fill outputs call=1", "run executor=1", "run"),
+            ),
+        ),
+        ExecutorScenario(
+            "phase_one.after_refusal",
+            "A call that follows a refused one is as ever.",
+            "[adapter]: an error is raised, and the process goes on",
+            actions_of("refuse asked", "prepare", "run"),
             expected=None,
         ),
         ExecutorScenario(

@@ -187,8 +187,12 @@ def phase_questions(
 
 
 def _scenario_question(scenario: ExecutorScenario, case: Case, aspect: Aspect, block: str = "") -> PhaseQuestion:
-    """Ask for a second call with other data in other windows, on tensors of the same shapes where that can be."""
-    other = twin(case) or replace(case, attributes=case.attributes.other())
+    """Ask for a second call with other data in other windows, on tensors of the same shapes where that can be.
+
+    Where an executor gets the other's addresses, the windows are the same.
+    """
+    is_same_kind = any(action.do == "set_addresses" for action in scenario.actions)
+    other = case if is_same_kind else twin(case) or replace(case, attributes=case.attributes.other())
     cases = (case, replace(other, seed=case.seed ^ 1))[: calls_in(scenario.actions)]
     return PhaseQuestion(scenario, cases, aspect, block)
 

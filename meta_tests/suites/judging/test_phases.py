@@ -51,7 +51,7 @@ from poolproof.suites.plan.plans import PLANS, Plan, Subject, blocks, subjects
 from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
 from scatter import Scatter, completed
-from spoilt import Spoilt, spoils
+from spoilt import SPOILING, Spoilt, spoils
 
 OPERATOR = OPERATORS["MaxPool2dWithIndicesBackward"]
 ASKED = tuple(SCENARIOS.values())
@@ -251,6 +251,18 @@ def test_the_emulator_answers_as_owed(tmp_path: Path, product: str) -> None:
     assert not missed, "every way has an occasion"
 
 
+@pytest.mark.parametrize("scenario", SPOILING)
+def test_each_scenario_of_legal_arguments_shows_a_defect_of_its_own(tmp_path: Path, scenario: str) -> None:
+    operator = OPERATORS["AdaptiveMaxPool3d"]
+    asked = phase_questions(operator, "float32", "int32", PHASES, "block")
+    with closing(Sandbox("emulator-950", tmp_path, "scenarios", timeout=60.0)) as sandbox:
+        sandbox.start()
+        right = sandbox.worker.backend_within(60.0)
+        spoilt: Any = Spoilt(right, lambda actions: [0] * SPOILING[scenario](actions))
+        rows = [each.judge(spoilt) for each in asked]
+    assert {row["clause"] for row in rows if row["verdict"] != Verdict.CONFORMS} == {scenario}
+
+
 KINDS = (0, 0, 1)
 NOT_DRAWN = "drawn sequences do not contain it"
 
@@ -338,6 +350,8 @@ def test_what_sources_define_is_legal() -> None:
         "with two inputs in memory that overlaps": NOT_DRAWN,
         "phase_two.workspace_unasked": NOT_DRAWN,
         "phase_two.workspace_understated": NOT_DRAWN,
+        "phase_two.workspace_enlarged": NOT_DRAWN,
+        "phase_two.workspace_shifted": NOT_DRAWN,
         "executor.repeatable_from_cache": "make_repeatable has no asked",
         "phase_one.two_threads": "an uncached executor was not made repeatable, so the library's cache keeps it",
     }
