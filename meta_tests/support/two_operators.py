@@ -1,6 +1,6 @@
-"""Right backends but for one defect each: what one operator leaves behind spoils a call of another.
+"""Right backends but for one defect each: what some calls leave behind spoils another, often of another operator.
 
-Calls of one operator, in any order and number, are right. Name them as ``two_operators:key_lacks_operator``.
+Name them as ``two_operators:key_lacks_operator``.
 """
 
 from collections.abc import Sequence
@@ -68,3 +68,16 @@ class one_slot_between_phases(Scatter):  # noqa: N801
         for number in spoilt:
             Sharing.spoilt(Sharing(), calls[number], Outcome(None))  # type: ignore[arg-type]
         return result
+
+
+class hangs_on_two_earlier(Scatter):  # noqa: N801
+    """A plane seven wide is wrong once there was one three wide and one five wide, in whichever order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.widths: set[int] = set()
+
+    def run(self, call: Call, mode: str = "") -> Outcome:
+        width, outcome = call.tensors["self"].shape[-1], super().run(call, mode)
+        self.widths.add(width)
+        return Sharing.spoilt(Sharing(), call, outcome) if self.widths >= {3, 5, 7} and width == 7 else outcome

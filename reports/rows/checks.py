@@ -56,6 +56,7 @@ OTHER_CLAIMS = {
     "error_text": "a refused call leaves a text of the error",
     "phase_status": "a sequence of the two phases returns the status that the contract demands",
     "phase_values": "after a sequence of the two phases the outputs are those of plain calls",
+    "phase_criterion": "in a sequence a call that comes behind others is right by the criterion",
 }
 """Claims of the checks of the contract, and of what fails without a check."""
 

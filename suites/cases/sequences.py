@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from poolproof.references.sequences import (
@@ -83,6 +83,12 @@ class CallSequence:
         for action in self.actions:
             model.perform(action)
         return model.last_runs
+
+
+def one_by_one(cases: Sequence[Case]) -> CallSequence:
+    """Make calls in order, at most `MOST` of them."""
+    pairs = ((Action("prepare", call=each, executor=each), Action("run", executor=each)) for each in range(len(cases)))
+    return CallSequence(tuple(chain.from_iterable(pairs)), tuple(cases))
 
 
 @composite

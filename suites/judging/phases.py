@@ -1,8 +1,7 @@
 """Scenarios of the two phases, and drawn sequences of calls, as questions: the status and the values expected of each.
 
 Values are those of the plain calls, which are made first: what is wrong with these is no matter of phases. A plain call
-that comes behind one of another operator may be wrong because of that: so the criterion holds calls of several
-operators.
+that comes behind others may be wrong because of these: so the criterion holds the calls of drawn sequences.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
 from poolproof.suites.judging.question import Aspect, Question, judged, not_judged
 from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
-CHECKS = ("phase_status", "phase_values")
-"""What a scenario is held to: the expected status, and the values of the plain calls."""
+CHECKS = ("phase_status", "phase_values", "phase_criterion")
+"""What a scenario is held to: the expected status, and the values of the plain calls; the third of drawn sequences."""
 
 DRAWN = "sequence"
 """In place of a scenario's id."""
@@ -71,14 +70,9 @@ class PhaseQuestion(Question):
     def sequence(self) -> CallSequence:
         return CallSequence(self.scenario.actions, self.cases)
 
-    @property
-    def is_of_several(self) -> bool:
-        """Whether it is a sequence whose calls are of several operators."""
-        return self.is_drawn and len({case.operator for case in self.cases}) > 1
-
     def auxiliary_calls(self) -> tuple[Question, ...]:
-        """Make a question of each call of several operators: the criterion holds it beside the others."""
-        return tuple(CaseQuestion(case, AUXILIARY) for case in self.cases) if self.is_of_several else ()
+        """Make a question of each call that comes behind others, which may be wrong by itself."""
+        return tuple(CaseQuestion(case, AUXILIARY) for case in self.cases[1:])
 
     def without_auxiliary(self, ids: Collection[str]) -> Self:
         return replace(self, excluded_ids=frozenset(ids))
@@ -127,7 +121,8 @@ class PhaseQuestion(Question):
         if result.status is None:
             return not_judged(Verdict.NOT_RUN, result.text)
         findings = [*self._wrong_status(result), *self._wrong_values(result, trials, calls)]
-        return {"status_code": result.status, "checks_judged": list(CHECKS)} | judged(findings)
+        checks = CHECKS if self.is_drawn else CHECKS[:2]
+        return {"status_code": result.status, "checks_judged": list(checks)} | judged(findings)
 
     def _wrong_status(self, result: SequenceResult) -> Iterator[Finding]:
         """Of a drawn sequence every status counts but those that are asked for."""
@@ -155,17 +150,23 @@ class PhaseQuestion(Question):
                 context = f"of {self._call(number)}, behind {self._place(last_runs[number])}"
             run = ExecutedCall(calls[number], trial.baseline.outcome)
             wrong = other_values(trial, run, trial.baseline, context, "as the plain call gave")
-            if not wrong and self._is_held_to_criterion(trial.case):
-                wrong = wrong_by_itself(trial, run, context)
-            calls_by_name = {"the plain call": trial.baseline, f"call {number}": run}
-            if wrong := with_blame(trial, wrong, calls_by_name):
-                yield Finding("phase_values", wrong)
+            if found := with_blame(trial, wrong, {"the plain call": trial.baseline, f"call {number}": run}):
+                yield Finding("phase_values", found)
+                return
+            if number and self.is_drawn and (found := self._wrong_behind(trials[0], trial, run, context)):
+                yield Finding("phase_criterion", found)
                 return
         if self.scenario.expected and (harm := _harm(self.scenario, trials[0])):
             yield Finding("phase_values", harm)
 
-    def _is_held_to_criterion(self, case: Case) -> bool:
-        return self.is_of_several and case.id not in self.excluded_ids and is_held_to_criterion(case)
+    def _wrong_behind(self, first: Trial, trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
+        """Hold a call that comes behind others to the criterion, unless the first is wrong, which came behind none."""
+        if trial.case.id in self.excluded_ids or not is_held_to_criterion(trial.case):
+            return None
+        wrong = wrong_by_itself(trial, run, context)
+        if wrong and is_held_to_criterion(first.case) and wrong_by_itself(first, first.baseline, context):
+            return None
+        return wrong
 
     def _call(self, number: int) -> str:
         """Name a call, and the operators of all calls if those are several."""

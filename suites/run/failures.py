@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
+from typing import cast
 
+from poolproof.references.sequences import MOST
 from poolproof.reports.rows.evidence import evidence_path, shrunk_path
 from poolproof.reports.rows.failures import evidence_kinds, kind_of
 from poolproof.reports.rows.schema import Row
-from poolproof.reports.rows.verdicts import FAILED
+from poolproof.reports.rows.text import count_of
+from poolproof.reports.rows.verdicts import FAILED, Verdict
+from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.sequences import one_by_one
+from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
+from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import Question
+from poolproof.suites.plan.aspects import PHASES
 from poolproof.suites.plan.blocks import Block
-from poolproof.suites.run.repetition import DEATHS, SECONDS, Repetition, attribute, deviates, repeat
+from poolproof.suites.run.repetition import DEATHS, SECONDS, Repetition, attribute, deviates, repeat, shortest_before
 from poolproof.suites.run.sandbox import Sandbox
+
+_SMALL = 1 << 22
+"""Bytes of a call up to which it is made again before another: a sequence holds all of its calls in memory."""
 
 
 @dataclass(eq=False)
@@ -73,10 +84,15 @@ class Failures:
             return True
         return self.shrinks and self._claim_of(row) not in self._shrunk.union(map(self._claim_of, waiting))
 
-    def examine(self, block: Block, question: Question, row: Row) -> None:
-        """Add to the row of a new failure how often it fails, and the smallest case that does."""
+    def examine(self, block: Block, question: Question, row: Row, earlier: Sequence[Question] = ()) -> None:
+        """Add to the row of a new failure how often it fails, and the smallest case that does.
+
+        If it never fails alone, that is the shortest sequence of calls, of those of the block that came ``earlier``.
+        """
         again = self.repeat(question, row)
-        if self.shrinks and self._claim_of(row) not in self._shrunk:
+        if self.shrinks and again.rows and not again.failures and isinstance(question, CaseQuestion):
+            self._tell_as_sequence(question.case, row, earlier)
+        elif self.shrinks and self._claim_of(row) not in self._shrunk:
             self._shrink(block, question, row, again)
 
     def repeat(self, question: Question, row: Row) -> Repetition:
@@ -113,6 +129,27 @@ class Failures:
             return
         self._shrunk.add(self._claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
+
+    def _tell_as_sequence(self, case: Case, row: Row, earlier: Sequence[Question]) -> None:
+        """Add the shortest sequence of earlier calls behind which that of a case is wrong, each time anew."""
+        cases = [each.case for each in earlier if isinstance(each, CaseQuestion)]
+        small = [each for each in cases if each.memory_bytes() < _SMALL][1 - MOST :]
+
+        def ask(asked: Question) -> Row:
+            found = self._judge_fresh(row["backend"], asked)
+            is_alike = deviates(found) and f" of call {len(cast(PhaseQuestion, asked).cases) - 1}" in found["reason"]
+            return found if is_alike else found | {"verdict": str(Verdict.CONFORMS)}
+
+        def behind(before: Sequence[Case]) -> PhaseQuestion:
+            return PhaseQuestion.of_sequence(one_by_one((*before, case)), PHASES, row["block"])
+
+        seconds = min(self.shrink_seconds, self._left)
+        before = shortest_before(small, lambda cases: deviates(ask(behind(cases))), time.monotonic() + seconds)
+        repeated = repeat(behind(before), ask, min(SECONDS, self._left)) if before else Repetition()
+        if repeated.failures:
+            reason = f"conforms alone, but not behind {count_of(len(before), 'other call')} of its block"
+            row |= {"shrunk": behind(before).to_line(), **repeated.columns}
+            row["shrunk_reason"] = f"{reason}: {repeated.failures[0]['reason']}"
 
     def _alone(self, backend: str, ending: str, question: Question) -> Row:
         """Judge a question, and its auxiliary calls, each in a fresh process.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from poolproof.reports.rows.checks import REFUSAL
 from poolproof.reports.rows.failures import replay_line
@@ -24,6 +25,8 @@ SECONDS = 10.0
 
 ENOUGH, MOST = 3, 10
 """Repetitions if all of them fail, which makes the failure permanent; and at most, if some do not."""
+
+T = TypeVar("T")
 
 Ask = Callable[[Question], Row]
 """Judges a question in a fresh process of the backend, and returns its row with waivers applied."""
@@ -61,6 +64,23 @@ def repeat(question: Question, ask: Ask, seconds: float = SECONDS) -> Repetition
         if len(answers) == ENOUGH and all(map(deviates, answers)):
             break
     return Repetition(tuple(row for row in answers if row["verdict"] in JUDGED))
+
+
+def shortest_before(earlier: Sequence[T], fails: Callable[[Sequence[T]], bool], deadline: float) -> Sequence[T]:
+    """Return a short list of those that came earlier behind which something fails; none if there is none in time.
+
+    The last one is tried, twice as many, and so on. Of these, halves are left out, then smaller parts.
+    """
+    count, kept = 1, earlier[-1:]
+    while kept and not fails(kept):
+        count *= 2
+        kept = earlier[-count:] if len(kept) < len(earlier) and time.monotonic() < deadline else ()
+    part = len(kept) // 2
+    while part and time.monotonic() < deadline:
+        without = ((*kept[:start], *kept[start + part :]) for start in range(0, len(kept), part))
+        kept, before = next(filter(fails, without), kept), kept
+        part = min(part, len(kept) // 2) if len(kept) < len(before) else part // 2
+    return kept
 
 
 def deviates(row: Row) -> bool:

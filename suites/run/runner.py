@@ -154,7 +154,8 @@ class Runner:
             name = block.row_block
             questions = [asked for asked in questions if (name, asked.id) not in self.done.cases]
         result = BlockResult()
-        waiting: list[tuple[Question, Row]] = []
+        waiting: list[tuple[Question, Row, Sequence[Question]]] = []
+        right: list[Question] = []
         try:
             judged = self._rows(block.backend, questions)
             for _ in questions:
@@ -164,18 +165,20 @@ class Runner:
                 question, row, others = next(judged)
                 for each in (*others, row):
                     result.add(each)
-                if row["verdict"] in FAILED and self._failures.is_new(row, (other for _, other in waiting)):
-                    waiting.append((question, row))
+                if row["verdict"] in FAILED and self._failures.is_new(row, (other for _, other, _ in waiting)):
+                    waiting.append((question, row, tuple(right)))
                 else:
                     self.keep(row)
+                if row["verdict"] == Verdict.CONFORMS:
+                    right.append(question)
             judged.close()
             while waiting:
-                question, row = waiting[0]
-                self._failures.examine(block, question, row)
+                question, row, earlier = waiting[0]
+                self._failures.examine(block, question, row, earlier)
                 del waiting[0]
                 self.record(row)
         finally:
-            for _, row in waiting:
+            for _, row, _ in waiting:
                 self.record(row)
         return result
 

@@ -1,6 +1,8 @@
 """A call is not accused of what another call, made before it in its process, does wrong by itself."""
 
-from collections.abc import Iterator
+import json
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from places import SUPPORT
 from poolproof.reports.recorder import finished_work
 from poolproof.reports.rows.evidence import case_name, evidence_path
+from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import RowWriter, read_rows
 from poolproof.reports.rows.verdicts import Verdict
@@ -17,7 +20,8 @@ from poolproof.suites.cases.varying import producers
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.aspects import ASPECTS, EVERYTHING
-from poolproof.suites.run.repetition import ENOUGH
+from poolproof.suites.plan.lines import SingleBlock
+from poolproof.suites.run.repetition import ENOUGH, shortest_before
 from poolproof.suites.run.runner import Runner
 from poolproof.suites.run.sandbox import Sandbox
 from sessions import replay
@@ -150,3 +154,32 @@ def test_replay_tells_of_both(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "conforms: asked without a call that came before" in ended.stdout
     assert "crashed: crashed" in ended.stdout
+
+
+@pytest.mark.parametrize(("needed", "most"), [({99}, 8), ({40}, 40), ({3, 70}, 60), ({100}, 10)])
+def test_the_shortest_list_of_earlier_calls_is_found_in_few_calls(needed: set[int], most: int) -> None:
+    asked: list[Sequence[int]] = []
+
+    def fails(numbers: Sequence[int]) -> bool:
+        asked.append(numbers)
+        return needed <= {*numbers}
+
+    found = shortest_before(range(100), fails, time.monotonic() + 60.0)
+    assert [*found] == sorted(needed - {100}) and len(asked) <= most
+
+
+def test_what_hangs_on_earlier_calls_is_told_as_a_sequence_that_replays(tmp_path: Path) -> None:
+    rows: list[Row] = []
+    runner = Runner(tmp_path, "main", lambda row: row, rows.append, 20.0, shrinks=True)
+    cases = [replace(RIGHT, shape=(1, 1, 4, width)) for width in (4, 3, 6, 5, 8, 9, 7, 2)]
+    questions = [CaseQuestion(case, ASPECTS["special_values"], "block") for case in cases]
+    backend = "two_operators:hangs_on_two_earlier"
+    runner.judge(SingleBlock(questions[0], backend), questions)
+    runner.close()
+    (row,) = (row for row in rows if row["verdict"] == Verdict.VIOLATES)
+    line = json.loads(row["shrunk"])
+    assert [call["shape"][-1] for call in line["calls"]] == [3, 5, 7]
+    assert (row["asked_again"], row["failed_again"]) == (ENOUGH, ENOUGH)
+    assert row["shrunk_reason"].startswith("conforms alone, but not behind 2 other calls of its block: grad_input[")
+    ended = replay(replay_line(row | {"given": ["--pythonpath", str(SUPPORT)]}), tmp_path)
+    assert ended.returncode == 1 and "of call 2, behind action 6 of 6 (run executor=2)" in ended.stdout

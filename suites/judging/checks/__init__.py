@@ -22,7 +22,7 @@ assert not _UNPLACED, f"a check, or its place in CHECK_ORDER of reports/rows/che
 
 CHECKS = {name: REGISTERED[name] for name in CHECK_ORDER}
 
-CALLS_AUXILIARIES = ("state", "round_trip", "phase_values")
+CALLS_AUXILIARIES = ("state", "round_trip", "phase_criterion")
 """Checks that make calls of other cases in the process of the call that they judge: neighbours, producers, other calls
 of a sequence."""
 
