@@ -28,6 +28,7 @@ from poolproof.backends.registry import names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
 from poolproof.references.optional import optional
+from poolproof.references.sequences import FORMS
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
 from poolproof.reports.recorder import RUN_ARGUMENTS
@@ -45,6 +46,7 @@ from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import SafeConsole
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.pairs import completing, row_of
+from poolproof.suites.cases.sequences import pairs_visited
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
 from poolproof.suites.isolation.survey import survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
@@ -59,7 +61,8 @@ from poolproof.suites.options import (
     selection_of,
 )
 from poolproof.suites.parts import part
-from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
+from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS, PHASES
+from poolproof.suites.plan.blocks import SequenceBlock
 from poolproof.suites.plan.lines import line_question, parse_line
 from poolproof.suites.plan.plans import DTYPES, PLANS, Subject, Survey, scope_of
 from poolproof.suites.plan.selection import Selection
@@ -339,6 +342,17 @@ def _ends_met(selection: Selection) -> str:
     return f"calls past an end of a quantity: {', '.join(shares)}"
 
 
+def _show_sequences(selection: Selection) -> None:
+    """Print how many pairs of operators, and of actions, the drawn sequences of a plan visit, in either order."""
+    blocks = (block for block in selection.blocks() if isinstance(block, SequenceBlock))
+    operators, verbs = pairs_visited(asked.sequence for block in blocks for asked in block.questions())
+    supported = [each for subject in selection.subjects() for each in subject.supported]
+    actions = {verb for each in supported for verb in each.actions} & {*FORMS}
+    pairs = len(having := {each.operator.name for each in supported}) * (len(having) - 1)
+    of_operators, of_verbs = f"{len(operators)} of {pairs}", f"{len(verbs)} of {len(actions) ** 2}"
+    _console.print(f"drawn sequences visit {of_operators} pairs of operators and {of_verbs} pairs of actions, in order")
+
+
 def _case_coverage(
     name: str, cases: Iterable[Case], subjects: Sequence[Subject] = ()
 ) -> dict[_CallsOf, FactorCoverage]:
@@ -375,6 +389,8 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, backend
         selection = selected(backend, values | {"aspect": values["aspect"] or CASE_ASPECTS})
         covered |= _case_coverage(backend, cases_of(selection), selection.subjects())
         _console.print(_ends_met(selection))
+        if not values["aspect"]:
+            _show_sequences(replace(selection, aspects=(PHASES.id,)))
     elif lists:
         entries = part("poolproof.suites.cases.lists:read_lists")(lists)
         cases = [entry.case for entry in entries if entry.case]

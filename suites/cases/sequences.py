@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 from poolproof.references.sequences import (
@@ -179,6 +179,21 @@ def _tidy(sequence: CallSequence) -> CallSequence:
         for each in actions
     ]
     return CallSequence(tuple(actions), tuple(sequence.cases[number] for number in calls))
+
+
+def pairs_visited(sequences: Iterable[CallSequence]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """Return the pairs of operators of which one runs before the other, and of verbs that follow one another."""
+    operators, verbs = set[tuple[str, str]](), set[tuple[str, str]]()
+    for sequence in sequences:
+        call_of, runs = dict[int, int](), list[str]()
+        for action in sequence.actions:
+            if action.do in ("prepare", "set_addresses"):
+                call_of[action.executor] = action.call
+            elif action.do == "run":
+                runs.append(sequence.cases[call_of[action.executor]].operator)
+        operators |= {(first, second) for first, second in combinations(runs, 2) if first != second}
+        verbs |= {*pairwise(action.do for action in sequence.actions)}
+    return operators, verbs
 
 
 def smaller_sequence(

@@ -224,6 +224,17 @@ def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("index_dtype", "said"), [("int32", "the call with int32 indices"), ("int64", "that with int32")]
+)
+def test_of_two_calls_that_differ_the_wrong_one_is_told(index_dtype: str, said: str) -> None:
+    """A defect of one dtype of indices was told as one of the other."""
+    case = Case.of(BACKWARD, shape=(1, 1, 20, 20), kernel_size=(2, 2), index_dtype=index_dtype)
+    row = CaseQuestion(case, holding("index_dtype_invariance")).judge(FAULTS["narrows_indices"][0]())
+    told = {each["check"]: each["message"] for each in json.loads(row["findings"])}
+    assert told["index_dtype_invariance"].endswith(f"; by the criterion {said} is wrong")
+
+
 def test_a_write_outside_is_said_before_what_is_wrong_besides() -> None:
     both = type("Both", (FAULTS["writes_past"][0], FAULTS["lost"][0]), {})
     row = CaseQuestion(Case.from_json(ON_BACKWARD + "}"), CASE_ASPECTS["values"]).judge(both())
