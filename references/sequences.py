@@ -267,9 +267,7 @@ class SequenceModel:
         for before in (each for each in self._performed[-1:] if each.at_once):
             is_beside = action.do == "prepare" and action.thread != before.thread and action.executor != before.executor
             _require(is_beside, "only another phase one, in another thread, may begin at once with it")
-        _require(
-            bool(action.thread) or not action.at_once, "what begins at once with another is in a thread of its own"
-        )
+        _require(bool(action.thread) or not action.at_once, "what begins at once is in a thread of its own")
         getattr(self, f"_{action.do}")(action)
         self._performed.append(action)
         if action.do != "end_thread":
