@@ -26,7 +26,8 @@ def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -
     ci.annotate(digest, "auto", environment, lines.append)
     assert [line.split(" ")[0] for line in lines] == ["::error", "::warning"]
     assert all("\n" not in line for line in lines)
-    assert "title=MaxPool2dWithIndicesBackward float32 on torch-cpu%3A interval (2 cases)" in lines[0]
+    place = "MaxPool2dWithIndicesBackward%2C float32%2C aspect values"
+    assert f"title=torch-cpu%3A {place}%3A 2 cases fail (check interval)." in lines[0]
     assert "%0Apoolproof replay" in lines[0]
     summary = (tmp_path / "step.md").read_text()
     assert "❌ poolproof: violates" in summary
@@ -43,4 +44,4 @@ def test_gitlab_gets_a_code_quality_report_and_outside_of_ci_nothing_is_said(dig
     issues = json.loads(report.read_text())
     assert [issue["severity"] for issue in issues] == ["major", "minor"]
     assert len({issue["fingerprint"] for issue in issues}) == 2
-    assert issues[0]["location"]["path"] == f"torch-cpu/{CELL[0]}/float32/values"
+    assert issues[0]["location"]["path"] == f"torch-cpu/suspects/{CELL[0]}/float32/interval"

@@ -91,7 +91,7 @@ def test_what_the_services_of_ci_are_told(real: RealRun, run_of: RunOf, tmp_path
     said: list[str] = []
     ci.annotate(digest, "github", {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}, said.append)
     errors = [line for line in said if line.startswith("::error title=")]
-    assert len(errors) == len(digest.root_causes) + len(digest.unexplained) >= 1
+    assert len(errors) == len(digest.clusters) >= 1
     assert all("\n" not in line and "poolproof replay" in line for line in errors)
     assert "violates" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     issues = json.loads(ci.gitlab_report(ci.remarks_about(digest)))

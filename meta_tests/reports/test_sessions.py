@@ -35,7 +35,7 @@ def torch() -> None:
             "reports_backends:Lossy",
             "--dtype float32 -n 2 --ci github",
             "violates",
-            "deviating and not waived",
+            "judged cases fail",
             "poolproof replay ",
         ),
         ("dying_backends:crashing", "--dtype float64 --no-shrink", "violates", "by a crash", "by signal SIGSEGV"),
@@ -82,7 +82,7 @@ def test_a_run_of_a_selection_owes_that_and_says_so(tmp_path: Path, options: Seq
     record = read_run(ended.folder)
     by = f"{' '.join(ASKED[:2])} --aspect values --aspect precision --cases 12 {len(record['narrowed']['tests'])} test"
     narrowed = f"narrowed: {judged} of {record['plan_cases']:,} cases of plan smoke ({by}"
-    assert f"{judged} of {judged} planned cases judged, none deviates; {narrowed}" in ended.output
+    assert f"{judged} of {judged} planned cases judged, none deviates. N{narrowed[1:]}" in ended.output
     assert narrowed in ended.page
     assert f"N{narrowed[1:]}" in (ended.folder / "summary.md").read_text(encoding="utf-8"), "names as they are spelled"
     assert record["plan_cases"] > 1000
@@ -146,9 +146,9 @@ def test_a_run_that_is_resumed_owes_the_whole_plan_and_goes_on_as_it_was_begun(t
     record = read_run(begun.folder)
     second = run_session(tmp_path / "run", "torch-cpu", "--resume")
     assert (begun.status, second.status) == (Overall.CONFORMS, Overall.CONFORMS)
-    assert "; narrowed: 12 of " in begun.output
+    assert ". Narrowed: 12 of " in begun.output
     assert "48 of 48 planned cases judged" in second.output
-    assert "; narrowed: 48 of " in second.output
+    assert ". Narrowed: 48 of " in second.output
     again = run_session(tmp_path / "run", "torch-cpu", "--resume")
     assert again.status == Overall.CONFORMS
     rows = read_rows(tmp_path / "run", ["dtype", "index_dtype"], pc.field("verdict") == "not supported")

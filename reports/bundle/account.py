@@ -61,8 +61,7 @@ def _backend(digest: Digest, name: str) -> dict[str, Any]:
 
 def judged_line(digest: Digest) -> str:
     facts = account(digest)
-    cases = f"{facts['cases']['asked']:,} of {count_of(facts['cases']['whole plan'], 'case')}"
-    return "; ".join([cases, *(_listed(facts[f"{name}s"], name) for name in _ASKED), identity(digest)])
+    return "; ".join([*(_listed(facts[f"{name}s"], name) for name in _ASKED), identity(digest)])
 
 
 def identity(digest: Digest) -> str:
@@ -87,7 +86,7 @@ def unmet(digest: Digest, requirement: str) -> str:
     left = left if is_narrowed(left) else ""
     if requirement.startswith("conforms"):
         is_met = word.startswith("conforms") and not (left and requirement == "conforms")
-        return "" if is_met else f"its verdict is: {'; '.join(filter(None, (word, left)))}"
+        return "" if is_met else f"its verdict is: {word}"
     if requirement == "no-waivers":
         used = ", ".join(review.waiver.id for review in digest.used_waivers)
         return used and f"its waivers in use are {used}"
@@ -99,7 +98,7 @@ def unmet(digest: Digest, requirement: str) -> str:
         return ", ".join(open_ones) and f"its hosts without a wall are {', '.join(open_ones)}"
     if digest.run["plan"] != requirement.removeprefix("plan="):
         return f"its plan is {digest.run['plan']}"
-    return left and f"it is {left}"
+    return left and "it is narrowed: see what was left out"
 
 
 def left_out_line(digest: Digest) -> str:

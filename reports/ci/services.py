@@ -12,10 +12,9 @@ from pathlib import Path
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.clusters import FailureCluster, asides, describe
 from poolproof.reports.figures.digest import Digest
-from poolproof.reports.figures.tables import Record, records
-from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.io_errors import writing
-from poolproof.reports.rows.text import count_of, visible
+from poolproof.reports.rows.text import visible
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.waivers.review import STALE
 
@@ -34,11 +33,11 @@ class Annotation:
 
 
 def remarks_about(digest: Digest) -> list[Annotation]:
-    """Return one error for each root cause and each unexplained kind of failure, then warnings.
+    """Return one error for each cluster of failures, then warnings.
 
     One warning is for all gaps, one for each stale waiver; the weightiest come first.
     """
-    remarks = [*map(_root_cause, digest.root_causes), *map(_failure, records(digest.unexplained))]
+    remarks = [*map(_failures, digest.clusters)]
     if len(digest.gaps):  # one remark for all: a machine without a device has hundreds of them for one cause
         text = f"{'; '.join(digest.conclusion.reasons)}: {digest.gaps['because'].mode()[0]}"
         remarks.append(Annotation("warning", "coverage", Overall.INCOMPLETE.word, text))
@@ -97,19 +96,12 @@ def gitlab_report(remarks: Iterable[Annotation]) -> str:
     return json.dumps(issues, indent=2) + "\n"
 
 
-def _root_cause(cluster: FailureCluster) -> Annotation:
-    """Describe a root cause; the condition names it, which stays from run to run, not how many cases met it."""
-    place = "/".join((cluster.backend, "suspects", *map(str, cluster.terms)))
-    lines = [*asides(cluster), f"smallest case: {message(cluster.smallest)}", replay_line(cluster.smallest)]
+def _failures(cluster: FailureCluster) -> Annotation:
+    """Describe a cluster; its place is named by what stays from run to run, not by how many cases are in it."""
+    names = map(str, cluster.terms) if cluster.has_condition else (*cluster.place, cluster.checks)
+    place = "/".join((cluster.backend, "suspects", *names))
+    lines = [*asides(cluster), f"smallest case: {cluster.message}", replay_line(cluster.smallest)]
     return Annotation("error", place, f"{cluster.backend}: {describe(cluster)}", "\n".join(lines))
-
-
-def _failure(row: Record) -> Annotation:
-    what = f"{what_failed(row)} ({count_of(row['cases'], 'case')})"
-    subject = f"{row['operator']} {row['dtype']}" if row["operators"] == 1 else f"{row['operators']} operators"
-    title = f"{subject} on {row['backend']}: {what}"
-    place = "/".join((row["backend"], row["operator"], row["dtype"], row["aspect"]))
-    return Annotation("error", place, title, f"{message(row)}\n{replay_line(row)}")
 
 
 def _data(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from poolproof.reports.clusters.cluster import FailureCluster
 from poolproof.reports.clusters.clustering import NEEDED, cluster_failures, clusters_of
-from poolproof.reports.clusters.describing import asides, describe, headline, kinds_of
+from poolproof.reports.clusters.describing import asides, describe, headline, kinds_of, tells_a_case
 
 __all__ = [
     "NEEDED",
@@ -13,4 +13,5 @@ __all__ = [
     "describe",
     "headline",
     "kinds_of",
+    "tells_a_case",
 ]

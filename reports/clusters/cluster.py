@@ -10,7 +10,7 @@ from math import inf, prod
 from poolproof.reports.clusters.conditions import SHARP
 from poolproof.reports.clusters.terms import Term
 from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
-from poolproof.reports.rows.failures import is_shrunk, smallest_case
+from poolproof.reports.rows.failures import GUESSED_RULE, MAX_GUESSED, is_shrunk, message, smallest_case
 from poolproof.reports.rows.features import geometry_of, read_case
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
@@ -46,6 +46,8 @@ class Counts:
         For each term the cases of the plan that meet all other terms and not this one, and conform.
     others
         Failing cases of the plan that do not meet the condition and are in no other cluster.
+    elsewhere
+        Failing cases of the plan that do not meet the condition, those of other clusters included.
     """
 
     failing: int
@@ -53,6 +55,7 @@ class Counts:
     further: tuple[int, int] = (0, 0)
     contrast: tuple[int, ...] = ()
     others: int = 0
+    elsewhere: int = 0
 
     @property
     def exceptions(self) -> int:
@@ -82,6 +85,10 @@ class FailureCluster:
         Failing cases of the backend that nobody looked at, because there are too many.
     probed
         What the probe says of its operator and dtype that deviates.
+    passing
+        Cases that pass and that its checks do not judge, counted by aspect; none if one of another cluster fails.
+    clauses, clauses_asked
+        For each clause or scenario of its cases (name, failing cases, cases compared); the number of all compared ones.
     """
 
     condition: tuple[Term, ...] | None
@@ -91,6 +98,9 @@ class FailureCluster:
     bounds: tuple[Bound, ...] = ()
     unsearched: int = 0
     probed: tuple[str, ...] = ()
+    passing: tuple[tuple[str, int], ...] = ()
+    clauses: tuple[tuple[str, int, int], ...] = ()
+    clauses_asked: int = 0
 
     @property
     def has_condition(self) -> bool:
@@ -132,6 +142,24 @@ class FailureCluster:
         return tuple(Counter(map(kind_of, planned or self.members)).most_common())
 
     @property
+    def is_refusal(self) -> bool:
+        return bool(self.smallest["verdict"] == Verdict.UNDOCUMENTED)
+
+    @property
+    def message(self) -> str:
+        """Say what is wrong with its smallest case, without a guess that the probe or another of its cases excludes."""
+        text = message(self.smallest)
+        guess = GUESSED_RULE.search(text)
+        return text if guess is None or self._allows(guess[0]) else text.replace(guess[0], "")
+
+    def _allows(self, guess: str) -> bool:
+        own, model = self.kinds[0][0], guess.rpartition(" ")[2]
+        if self.probed and not any(f": {model} admits " in line for line in self.probed):
+            return False
+        alike = [row for row in self.members if kind_of(row) == own and (row["operator"], row["dtype"]) == self.place]
+        return all(guess in (row.get("reason") or "") for row in alike if is_guessed_about(row))
+
+    @property
     def checks(self) -> str:
         return ", ".join(dict.fromkeys(check for (_, check), _ in self.kinds))
 
@@ -155,6 +183,12 @@ def is_planned(row: Row) -> bool:
 
 def kind_of(row: Row) -> FailureKind:
     return row["verdict"], next(iter(row["checks_violated"] or ()), SURVIVAL)
+
+
+def is_guessed_about(row: Row) -> bool:
+    """Return whether a rule was sought that makes a failing case right: of large ones none is."""
+    call = geometry_of(str(row["operator"]), read_case(row["case"]))
+    return call is not None and call.planes * prod(call.size) <= MAX_GUESSED
 
 
 def size_of(row: Row) -> tuple[bool, float, float, int]:

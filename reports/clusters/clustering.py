@@ -28,7 +28,7 @@ from poolproof.reports.clusters.cluster import (
     kind_of,
     size_of,
 )
-from poolproof.reports.clusters.conditions import MIN_FAILING, best_condition
+from poolproof.reports.clusters.conditions import MIN_FAILING, SHARP, best_condition
 from poolproof.reports.clusters.describing import SCOPES, probe_lines
 from poolproof.reports.clusters.terms import AT_LEAST, Mask, Term, feature_columns, varying
 from poolproof.reports.rows.checks import SURVIVAL
@@ -43,27 +43,30 @@ MAX_CLUSTERS = 8
 MAX_SEARCHED = 20_000
 """Failing rows of one backend that are searched, and conforming ones: more would give the same conditions."""
 
-_TOLD = {*FAILED, Verdict.CONFORMS}
-"""Verdicts of the rows that say something about a condition."""
+_OF_ROWS = ("backend", "aspect", "block", "verdict", "checks_judged", "checks_violated", "case_id", "reason")
 
-NEEDED = tuple(dict.fromkeys((*READ, *SIZED, "backend", "verdict", "checks_judged", "checks_violated", "case_id")))
+NEEDED = tuple(dict.fromkeys((*READ, *SIZED, *_OF_ROWS)))
 """Columns that `cluster_failures` reads."""
 
 
-def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
-    """Cluster the failing rows of a run, with the whole row of each smallest case; `NotARun` if the folder is none."""
-    has_failed = having("verdict", FAILED)
+def clusters_of(folder: Path, failed: Set[Verdict] = FAILED) -> tuple[FailureCluster, ...]:
+    """Cluster the rows of a run that ``failed``, with the whole row of each smallest case.
+
+    `NotARun` if the folder is none.
+    """
+    has_failed = having("verdict", failed)
     failing = read_rows(folder, NEEDED, has_failed)
-    rows, unsearched = list[Row](), dict[str, int]()
+    rows, unsearched, silent = list[Row](), dict[str, int](), dict[str, Counter[str]]()
     for backend in pc.unique(failing["backend"]).to_pylist():
         own = failing.filter(pc.field("backend") == backend)
         searched = _least_ids(own).to_pylist()
         broken = {check for _, check in map(kind_of, searched)}
         conforming = read_rows(folder, NEEDED, having("backend", [backend]) & having("verdict", [Verdict.CONFORMS]))
-        speak = [_speaks_of(broken, checks) for checks in conforming["checks_judged"].to_pylist()]
-        rows += searched + _least_ids(conforming.filter(pa.array(speak, pa.bool_()))).to_pylist()
+        speak = pa.array([_speaks_of(broken, checks) for checks in conforming["checks_judged"].to_pylist()], pa.bool_())
+        rows += searched + _least_ids(conforming.filter(speak)).to_pylist()
+        silent[backend] = Counter(conforming.filter(pc.invert(speak))["aspect"].to_pylist())
         unsearched[backend] = len(own) - len(searched)
-    found = cluster_failures(rows, unsearched)
+    found = cluster_failures(rows, unsearched, failed)
     chosen = having("case_id", {cluster.smallest["case_id"] for cluster in found})
     identity = itemgetter("backend", "aspect", "case_id")
     whole = {identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()} if found else {}
@@ -73,6 +76,7 @@ def clusters_of(folder: Path) -> tuple[FailureCluster, ...]:
             cluster,
             members=(whole[identity(cluster.smallest)], *cluster.members[1:]),
             probed=probe_lines(cluster, probes),
+            passing=tuple(silent[cluster.backend].most_common()) if len(found) == 1 else (),
         )
         for cluster in found
     )
@@ -94,14 +98,17 @@ def open_clusters(found: Iterable[FailureCluster]) -> list[FailureCluster]:
     return [cluster for cluster in found if cluster.terms or not cluster.has_condition]
 
 
-def cluster_failures(rows: Iterable[Row], unsearched: Mapping[str, int] | None = None) -> tuple[FailureCluster, ...]:
-    """Cluster the failing rows of each backend; what explains most failing cases comes first.
+def cluster_failures(
+    rows: Iterable[Row], unsearched: Mapping[str, int] | None = None, failed: Set[Verdict] = FAILED
+) -> tuple[FailureCluster, ...]:
+    """Cluster the rows of each backend that ``failed``; what explains most failing cases comes first.
 
-    Rows that are waived, refused or were not judged count for nothing. ``unsearched`` counts by backend the failing
+    They are compared with the rows that conform; others count for nothing. ``unsearched`` counts by backend the failing
     rows that are not among these.
     """
     by_backend: dict[str, list[Row]] = {}
-    for row in sorted((row for row in rows if row["verdict"] in _TOLD), key=itemgetter("case_id")):
+    told = (row for row in rows if row["verdict"] in failed or row["verdict"] == Verdict.CONFORMS)
+    for row in sorted(told, key=itemgetter("case_id")):
         by_backend.setdefault(row["backend"], []).append(row)
     found = [
         cluster
@@ -132,7 +139,7 @@ class _Search:
 
     def __init__(self, rows: Sequence[Row], unsearched: int) -> None:
         self._rows, self._unsearched = rows, unsearched
-        self._failing = np.array([row["verdict"] in FAILED for row in rows], np.bool_)
+        self._failing = np.array([row["verdict"] != Verdict.CONFORMS for row in rows], np.bool_)
         self._planned = np.array([is_planned(row) for row in rows], np.bool_)
         self._kinds = [kind_of(row) for row in rows]
         self._columns = feature_columns(rows) if self._failing.any() else {}
@@ -147,12 +154,17 @@ class _Search:
         for found in distinct:
             others = [other.cases for other in distinct if other is not found]
             yield self._cluster(found, self._counts(found, np.logical_or.reduce(others or [~self._failing])))
-        for kind in self._kinds_among(self._unassigned):
-            left = self._of(None, self._unassigned & self._is_of(kind))
-            counts = self._counts(left, left.cases)
-            if counts.failing >= MIN_FAILING and counts.is_sharp:
-                left.condition = ()
-            yield self._cluster(left, counts)
+        parts = [self._unassigned & self._is_of(kind) for kind in self._kinds_among(self._unassigned)]
+        if not all(map(self._is_nearly_every_case, parts)) and self._is_nearly_every_case(self._unassigned):
+            parts = [self._unassigned]
+        for part in parts:
+            left = self._of(() if self._is_nearly_every_case(part) else None, part)
+            yield self._cluster(left, self._counts(left, part))
+
+    def _is_nearly_every_case(self, group: Mask) -> bool:
+        """Return whether these failing rows are hardly less than all rows of the plan that the broken checks judged."""
+        counts = self._counts(self._of((), group), group)
+        return counts.failing >= max(MIN_FAILING, SHARP * (counts.failing + counts.conforming))
 
     def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
         """Merge a vague candidate with an earlier one that fails alike: one symptom is one cause, as far as known."""
@@ -222,16 +234,29 @@ class _Search:
                 for at, term in enumerate(terms)
             ),
             others=int((found.group & ~found.met & self._planned & ~explained).sum()),
+            elsewhere=int((self._failing & ~found.met & self._planned).sum()),
         )
 
     def _cluster(self, found: _Candidate, counts: Counts) -> FailureCluster:
         members = self._chosen(found.cases)
         members.insert(0, members.pop(members.index(min(members, key=size_of))))
         compared = self._chosen(found.compared & self._planned)
-        common = {column: {row[column] for row in compared} for column in SCOPES}
+        is_about_members = found.condition is None and len(members) < MIN_FAILING
+        common = {column: {row[column] for row in (members if is_about_members else compared)} for column in SCOPES}
         scope = tuple((column, *values) for column, values in common.items() if len(values) == 1)
         bounds = tuple(self._bounds(found))
-        return FailureCluster(found.condition, tuple(members), counts, scope, bounds, self._unsearched)
+        cluster = FailureCluster(found.condition, tuple(members), counts, scope, bounds, self._unsearched)
+        return cluster if cluster.has_condition else self._by_clause(cluster, compared)
+
+    @staticmethod
+    def _by_clause(cluster: FailureCluster, compared: Sequence[Row]) -> FailureCluster:
+        """Count the cases of each clause or scenario, if all that fail are about one, and some of them always fail."""
+        asked = Counter(row.get("clause") for row in compared if row.get("clause"))
+        failing = Counter(row.get("clause") for row in cluster.members if is_planned(row))
+        clauses = [(name, fails, asked[name]) for name, fails in failing.most_common() if name]
+        if not clauses or len(clauses) < len(failing) or len(clauses) == len(asked):
+            return cluster
+        return replace(cluster, clauses=tuple(clauses), clauses_asked=len(asked))
 
     def _chosen(self, mask: Mask) -> list[Row]:
         return list(compress(self._rows, mask))

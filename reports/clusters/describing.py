@@ -1,64 +1,97 @@
-"""What is said of clusters: what fails, when, and what speaks for it."""
+"""What is said of clusters: when cases fail, how many, and which similar ones pass."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from poolproof.reports.clusters.cluster import FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING
-from poolproof.reports.rows.failures import message
+from poolproof.reports.clusters.terms import HAS, LACKS
+from poolproof.reports.rows.checks import SURVIVAL
 from poolproof.reports.rows.text import count_of, spelled_value
 from poolproof.reports.rows.verdicts import Verdict
 
 SCOPES = {"operator": "{}", "dtype": "{}", "aspect": "aspect {}"}
 """Columns of what a run may be narrowed to, with how that is told."""
 
+_MOST_CLAUSES = 4
+"""Clauses that a sentence names."""
+
 
 def describe(cluster: FailureCluster) -> str:
-    """Say what fails, when, and what speaks for each term.
+    """Say when cases fail, how many, and which similar cases pass.
 
-    "every case with A and B fails (2 of 2, and 12 of 12 further ones, by interval); otherwise alike, 4 with not A and 9
-    with not B conform". What a narrowed run has only one of stands first: "MaxPool3dWithArgmaxBackward, aspect
-    precision: every case ...".
+    "Fails when W >= 2: 221 of 221 cases (check interval). All 155 cases with W < 2 pass." What a narrowed run has only
+    one of stands first: "MaxPool3dWithArgmaxBackward, aspect precision: fails when ...".
     """
     counts = cluster.counts
     if not cluster.has_condition:
-        return _unexplained(cluster)
-    condition = f"with {_listed(map(str, cluster.terms))}" if cluster.terms else f"held to {cluster.checks}"
-    whole = "every" if not counts.exceptions else "nearly every" if counts.is_sharp else ""
-    scope = f"{', '.join(SCOPES[column].format(value) for column, value in cluster.scope)}: " if cluster.scope else ""
-    subject = f"{scope}{whole or 'some'} {f'case {condition} fails' if whole else f'cases {condition} fail'}"
-    ends = {"": (counts.failing, counts.conforming), " further ones": counts.further}
-    numbers = [f"{fail:,} of {fail + conform:,}{what}" for what, (fail, conform) in ends.items() if fail + conform]
-    by = f", {_mostly(cluster.kinds)}" if cluster.terms else ""
-    lines = [f"{subject} ({', and '.join(numbers)}{by})"]
-    if cluster.terms:
-        pairs = zip(cluster.terms, counts.contrast, strict=True)
-        alike = "" if len(cluster.terms) == 1 else "otherwise alike, "
-        lines.append(f"{alike}{_listed(f'{number:,} with {term.contrary}' for term, number in pairs)} conform")
-    if counts.others:
-        lines.append(f"{count_of(counts.others, 'other case')} {'fails' if counts.others == 1 else 'fail'}")
-    return "; ".join(lines)
+        sentences = [_unexplained(cluster)]
+    else:
+        ends = {"case": (counts.failing, counts.conforming), "further case": counts.further}
+        numbers = [f"{fail:,} of {count_of(fail + more, what)}" for what, (fail, more) in ends.items() if fail + more]
+        ways = f" ({_mostly(cluster.kinds)})" if cluster.terms and not cluster.is_refusal else ""
+        sentences = [f"{_when(cluster)}: {' and '.join(numbers)}{ways}", *_passing(cluster)]
+        if counts.others:
+            sentences.append(f"{_failing(counts.others, 'other ')}, too")
+    text = f"{'. '.join(map(_capital, sentences))}."
+    scope = ", ".join(SCOPES[column].format(value) for column, value in cluster.scope)
+    return f"{scope}: {text[0].lower()}{text[1:]}" if scope else text
+
+
+def _when(cluster: FailureCluster) -> str:
+    """Say how failing and the condition belong together.
+
+    It only goes with failing if many cases that meet it pass, or about as many others fail as it explains. Of the first
+    kind it may still be met by all that fail.
+    """
+    counts, verb = cluster.counts, "Is refused" if cluster.is_refusal else "Fails"
+    if not cluster.terms:
+        checks = f"checks {cluster.checks} judge" if ", " in cluster.checks else f"check {cluster.checks} judges"
+        judges = "" if SURVIVAL in cluster.checks else f" that {checks}"
+        return f"{'Nearly every' if counts.exceptions else 'Every'} case{judges} {verb.lower()}"
+    is_flag = any(term.relation in (HAS, LACKS) for term in cluster.terms)
+    condition = f"{'with' if is_flag else 'when'} {_listed(map(str, cluster.terms))}"
+    if counts.is_sharp and 2 * counts.others < counts.failing:
+        return f"Nearly always {verb.lower()} {condition}" if counts.exceptions else f"{verb} {condition}"
+    if not counts.elsewhere:
+        return f"{verb} only {condition}"
+    return f"Goes with {_listed(map(str, cluster.terms))}"
+
+
+def _passing(cluster: FailureCluster) -> Iterable[str]:
+    """Say which cases pass that meet all terms but one, or that the broken checks do not judge."""
+    pairs = zip(cluster.terms, cluster.counts.contrast, strict=True)
+    alike = [f"{number:,} with {term.contrary}" for term, number in pairs]
+    if len(alike) > 1:
+        yield f"Similar cases pass: {_listed(alike)}"
+    elif alike:
+        number, _, contrary = alike[0].partition(" ")
+        yield f"{'' if cluster.counts.elsewhere else 'All '}{number} cases {contrary} pass"
+    elif cluster.passing:
+        aspects = (f"{number:,} of aspect {aspect}" for aspect, number in cluster.passing)
+        yield f"All cases pass that it does not judge: {_listed(aspects)}"
+
+
+def tells_a_case(found: Sequence[FailureCluster]) -> bool:
+    """Return whether the headline is about the first cluster's smallest case: few cases have no condition to tell."""
+    return 0 < _number_unexplained(found) <= MIN_FAILING and not any(cluster.has_condition for cluster in found)
 
 
 def headline(found: Sequence[FailureCluster]) -> str:
-    """Say how many things are wrong, and how many failing cases none of them explains; empty where nothing fails.
+    """Say what fails, in one line: the case itself if only a few fail, or how many things are wrong. Empty if none is.
 
     A condition that many conforming cases meet only goes with what is wrong, which may be more than one thing.
     """
     causes = [cluster for cluster in found if cluster.has_condition]
-    kinds = Counter[FailureKind]()
-    for cluster in found:
-        kinds.update({} if cluster.has_condition else dict(cluster.kinds))
-    unexplained = kinds.total()
+    unexplained = _number_unexplained(found)
     unsearched = sum({cluster.backend: cluster.unsearched for cluster in found}.values())
     more = f"; {_failing(unsearched)} besides, not searched" if unsearched else ""
-    if not causes and 0 < unexplained < MIN_FAILING:
-        return f"{_failing(unexplained)}: {_told(found[0])}{more}"
+    if tells_a_case(found):
+        return _capital(f"{_failing(unexplained)}: {' '.join(found[0].place)}: {found[0].message}{more}")
     if not causes:
-        return f"{_failing(unexplained)}: {_ends(kinds.most_common())}{more}" if unexplained else ""
+        return _capital(f"{_failing(unexplained)}, and no condition was found{more}") if unexplained else ""
     wrong = "One thing is wrong" if len(causes) == 1 else f"{len(causes)} things are wrong"
     if not all(cluster.counts.is_sharp for cluster in causes):
         wrong = f"At least {wrong.lower()}"
@@ -72,12 +105,15 @@ def asides(cluster: FailureCluster) -> list[str]:
     for bound in cluster.bounds:
         conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"
         beside.append(f"{bound.feature}: {spelled_value(bound.fails)} fails{conforms}")
-    return [*cluster.probed, f"what fails: {kinds_of(cluster)}", *filter(None, ["; ".join(beside)])]
+    fails = [f"what fails: {kinds_of(cluster)}"] if len(cluster.kinds) > 1 else []
+    return [*cluster.probed, *fails, *filter(None, ["; ".join(beside)])]
 
 
 def kinds_of(cluster: FailureCluster) -> str:
     """Count how its cases end, the most frequent first: "interval (31), crashed (2)"."""
-    return _ends(cluster.kinds)
+    kinds = cluster.kinds
+    endings = [(check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in kinds]
+    return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
 
 
 def probe_lines(cluster: FailureCluster, probes: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[str, ...]:
@@ -106,32 +142,40 @@ def _listed(words: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _told(cluster: FailureCluster) -> str:
-    """Say what is wrong with its smallest case: of a few cases nothing tells what brings them about."""
-    return f"{' '.join(cluster.place)}: {message(cluster.smallest)}"
+def _failing(number: int, other: str = "") -> str:
+    return f"one {other}case fails" if number == 1 else f"{number:,} {other}cases fail"
 
 
-def _failing(number: int) -> str:
-    return "one case fails" if number == 1 else f"{number:,} cases fail"
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
-def _ends(kinds: Iterable[tuple[FailureKind, int]]) -> str:
-    endings = [(check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in kinds]
-    return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
+def _number_unexplained(found: Iterable[FailureCluster]) -> int:
+    return sum(number for cluster in found if not cluster.has_condition for _, number in cluster.kinds)
 
 
 def _mostly(kinds: Sequence[tuple[FailureKind, int]]) -> str:
-    """Say how most of the cases end: "by interval", "most by a crash", "by written and others"."""
+    """Say how most of the cases end: "check interval", "mostly a crash", "check written and others"."""
     (verdict, check), number = kinds[0]
-    by = {Verdict.CRASHED: "a crash", Verdict.TIMED_OUT: "a time-out"}.get(Verdict(verdict), check)
+    by = {Verdict.CRASHED: "a crash", Verdict.TIMED_OUT: "a time-out"}.get(Verdict(verdict), f"check {check}")
     others = sum(number for _, number in kinds) - number
-    return f"most by {by}" if 0 < others < number else f"by {by}{' and others' if others else ''}"
+    return f"mostly {by}" if 0 < others < number else f"{by}{' and others' if others else ''}"
 
 
 def _unexplained(cluster: FailureCluster) -> str:
-    """Say of cases that no condition explains how many there are, of the plan unless only further ones fail."""
-    number = cluster.counts.failing or cluster.counts.further[0]
-    failing = f"{_failing(number)} ({cluster.checks})"
+    """Say of cases that no condition explains how many there are, of the plan unless only further ones fail.
+
+    Of calls that are each about a clause, or a scenario, name those that fail: they are no feature of the call.
+    """
+    counts, ways = cluster.counts, _mostly(cluster.kinds)
+    number = counts.failing or counts.further[0]
+    verb = f"{count_of(number, 'case')} {'is' if number == 1 else 'are'} refused" if cluster.is_refusal else ""
+    failing = verb or f"{_failing(number)} ({ways})"
+    if cluster.clauses:
+        told = [f"{name} ({fails:,} of {asked:,} cases)" for name, fails, asked in cluster.clauses[:_MOST_CLAUSES]]
+        more = [f"{len(cluster.clauses) - _MOST_CLAUSES} more"] if len(cluster.clauses) > _MOST_CLAUSES else []
+        clauses = f"{len(cluster.clauses)} of {count_of(cluster.clauses_asked, 'clause')}"
+        return f"{failing}, in {clauses}: {_listed([*told, *more])}"
     if len(cluster.members) < MIN_FAILING:
-        return f"{failing}: {_told(cluster)}"
-    return f"{failing} and {cluster.counts.conforming:,} conform: nothing was found that tells them apart"
+        return failing
+    return f"{failing} and {counts.conforming:,} pass: nothing was found that tells them apart"

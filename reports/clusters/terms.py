@@ -90,7 +90,7 @@ class Term:
         return f"{self.feature} {self.relation} {', '.join(map(spelled_value, values))}"
 
 
-HAS, LACKS, IS, IS_NOT, AT_LEAST, BELOW = "has", "lacks", "=", "other than", ">=", "<"
+HAS, LACKS, IS, IS_NOT, AT_LEAST, BELOW = "has", "lacks", "=", "!=", ">=", "<"
 AMONG, NOT_AMONG = "among", "not among"
 
 _OPPOSITES = {HAS: LACKS, IS: IS_NOT, AMONG: NOT_AMONG, AT_LEAST: BELOW}
@@ -192,7 +192,9 @@ def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
     everywhere, there = column.distinct(column.present), column.distinct(failing)
     if not len(there):
         return
-    kinds = 4
+    kinds, absent = 4, np.setdiff1d(everywhere, there)
+    if REMAINDER in column.feature and 0 in absent:  # said rather than ">= 1" of the same rows
+        yield Term(column.feature, IS_NOT, 0), kinds * len(everywhere)
     if column.is_number:
         above = everywhere[everywhere > there[-1]]
         for relation, values in ((AT_LEAST, there), (BELOW, np.append(there, above[:1]))):
@@ -202,7 +204,6 @@ def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
         yield Term(column.feature, IS, value), kinds * len(everywhere)
     if not column.is_number and 1 < len(there) <= MAX_MEMBERS and len(there) < len(everywhere):
         yield Term(column.feature, AMONG, tuple(there.tolist())), kinds * comb(len(everywhere), len(there))
-    absent = np.setdiff1d(everywhere, there)
     for value in absent[:MAX_MEMBERS].tolist():
         yield Term(column.feature, IS_NOT, value), kinds * len(everywhere)
 

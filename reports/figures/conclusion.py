@@ -112,7 +112,8 @@ def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) 
     if totals["violates"]:
         crashed = f", {totals['crashed']:,} of them by a crash or a time-out" if totals["crashed"] else ""
         judged = count_of(totals["judged"], "judged case")
-        yield f"deviating and not waived: {totals['violates']:,} of {judged}{crashed}"
+        verb = "fails" if totals["judged"] == 1 else "fail"
+        yield f"{totals['violates']:,} of {judged} {verb}{crashed}"
     if stale := [f"{review.waiver.id} ({review.state})" for review in strictly_reviewed if review.state in STALE]:
         yield f"stale waivers, about which this run is strict: {', '.join(stale)}"
 
@@ -136,14 +137,14 @@ def _gaps(
     if missing.sum():
         text = f"not judged: {int(missing.sum()):,} of {planned}, in {count_of(int((missing > 0).sum()), 'group')}"
         is_out_of_time = is_used_up(run) and (coverage["because"] == NEVER_ASKED).any()
-        yield f"{text}, {used_up(run)}" if is_out_of_time else text
+        is_told = coverage["unasked"].any()  # by what is said of a narrowed run
+        yield f"{text}, {used_up(run)}" if is_out_of_time and not is_told else text
     elif not totals["judged"] and not refused:
         yield "no case was judged"
 
 
 def used_up(run: Mapping[str, Any]) -> str:
-    """Say that the budget of a run was used up, and how to continue."""
-    return f"budget of {duration(run['budget']['seconds'])} used up; continue with --resume --budget TIME"
+    return f"budget of {duration(run['budget']['seconds'])} used up"
 
 
 def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0, beyond: int = 0) -> str:

@@ -18,10 +18,9 @@ from poolproof.reports.figures.conclusion import NEEDED, conclude, never_run
 from poolproof.reports.figures.coverage import coverage, factor_coverage, group_columns
 from poolproof.reports.figures.precision import HAS_STATISTICS, precision_by_model
 from poolproof.reports.rows.environment import judged_text
-from poolproof.reports.rows.failures import SYMPTOM
 from poolproof.reports.rows.meetings import FactorCoverage
 from poolproof.reports.rows.store import NotARun, having, is_used_up, read_rows, read_run
-from poolproof.reports.rows.verdicts import JUDGED
+from poolproof.reports.rows.verdicts import JUDGED, Verdict
 from poolproof.reports.waivers import Waiver, parse
 from poolproof.reports.waivers.review import REVIEWED, Review, State, concerned, review, scope_columns
 
@@ -102,15 +101,15 @@ class Digest:
         return [cluster for cluster in self.clusters if cluster.has_condition]
 
     @cached_property
-    def unexplained(self) -> pd.DataFrame:
-        """Return one failed row of each kind, whatever the operator, of those that no root cause explains."""
-        left = [cluster for cluster in self.clusters if not cluster.has_condition]
-        return tables.failures(self.folder, SYMPTOM, {(each.backend, case) for each in left for case in each.cases})
-
-    @cached_property
     def clusters(self) -> tuple[FailureCluster, ...]:
         """Return the clusters of failing rows; the smallest case of each with all its columns."""
         return clusters_of(self.folder) if self.conclusion.totals["violates"] else ()
+
+    @cached_property
+    def refusals(self) -> tuple[FailureCluster, ...]:
+        """Return the clusters of rows that were refused undocumented."""
+        refused = self.conclusion.totals["undocumented"]
+        return clusters_of(self.folder, {Verdict.UNDOCUMENTED}) if refused else ()
 
     @cached_property
     def clauses(self) -> pd.DataFrame:

@@ -186,21 +186,16 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 """Columns that `precision` needs besides those it groups by."""
 
 
-def failures(
-    folder: Path, kind: Sequence[str] = KIND, among: Collection[tuple[str, str]] | None = None
-) -> pd.DataFrame:
+def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
     """Return failed rows, one per ``kind``: the smallest of those with most known and most evidence left.
 
-    ``cases`` counts its kind, ``operators`` those of it, ``violated`` names the checks. ``among`` are the
-    (backend, id) of the cases to choose from, all unless given; further cases are left out.
+    ``cases`` counts its kind, ``violated`` names the checks. Further cases are left out.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED & COUNTED_CASES))
-    if among is not None:
-        failed = failed.loc[[each in among for each in zip(failed["backend"], failed["case_id"], strict=True)]].copy()
     key = ["backend", "aspect", "case_id"]
     kinds = failed.groupby(list(kind))
-    failed["cases"], failed["operators"] = kinds["case_id"].transform("size"), kinds["operator"].transform("nunique")
+    failed["cases"] = kinds["case_id"].transform("size")
     failed["grown"], failed["once"] = failed["shrunk"].isna(), failed["asked_again"].isna()
     left = {path.stem for path in (folder / "evidence").glob("*.npz")}
     stems = failed["backend"].map(file_name) + "-" + failed["case_id"]
@@ -208,7 +203,7 @@ def failures(
     smallest = failed.sort_values(["grown", "once", "bare", "elements", "case_id"]).drop_duplicates(list(kind))
     chosen = having("case_id", smallest["case_id"])
     whole = load(folder, where=HAS_FAILED & chosen).drop_duplicates(key)
-    chosen_rows = smallest[[*key, "violated", "cases", "operators"]].merge(whole, on=key)
+    chosen_rows = smallest[[*key, "violated", "cases"]].merge(whole, on=key)
     return chosen_rows.sort_values("cases", ascending=False, kind="stable")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from poolproof.reports.clusters import FailureCluster, headline
+from poolproof.reports.clusters import FailureCluster, headline, tells_a_case
 from poolproof.reports.clusters.cluster import size_of
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import grids, group_text, meeting_lines, met_in_all
@@ -29,6 +29,7 @@ from poolproof.reports.rows.evidence import EvidenceError, evidence_path, progra
 from poolproof.reports.rows.failures import SHOWN
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import read_rows
+from poolproof.reports.rows.verdicts import Verdict
 from poolproof.reports.waivers.review import STALE
 
 MatrixCell = tuple[str, ...]
@@ -36,14 +37,11 @@ MatrixCell = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """One root cause.
+    """One cluster of failures.
 
-    Attributes:
-        squares: Square of the matrix -> number of its cases there.
-        drawn: Id of the case with evidence.
-        picture: Its picture; None if no case left evidence of a plane.
-        evidence: Path of its evidence in the folder of the run.
-        programs: Commands there that repeat its call and judge it.
+    ``picture`` shows the case ``drawn``; where there is none, ``undrawn`` says why. ``evidence`` is the path of that
+    in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
+    cases by the squares of the matrix.
     """
 
     number: int
@@ -51,19 +49,22 @@ class Card:
     squares: Counter[MatrixCell]
     drawn: str = ""
     picture: Picture | None = None
+    undrawn: str = ""
     evidence: str = ""
     programs: Sequence[str] = ()
 
 
 def cards(digest: Digest) -> list[Card]:
-    """Return a card for each root cause, in the order of the terminal."""
-    folder, clusters, drawn_cards = digest.folder, digest.root_causes, []
+    """Return a card for each cluster of failures, in the order of the terminal."""
+    folder, clusters, drawn_cards = digest.folder, digest.clusters, []
     for number, (cluster, squares) in enumerate(zip(clusters, _squares(folder, clusters), strict=True), 1):
-        card = Card(number, cluster, squares)
+        card = Card(number, cluster, squares, undrawn=_why_undrawn(cluster))
         if case_id := _with_evidence(folder, cluster):
             own = evidence_path(folder, case_id, cluster.backend).relative_to(folder).as_posix()
             programs = program_lines(folder, case_id, cluster.backend)
-            card = Card(number, cluster, squares, case_id, _picture(folder, case_id, cluster.backend), own, programs)
+            drawing = _picture(folder, case_id, cluster.backend)
+            why = "" if drawing else _why_undrawn(cluster, "its outputs have no plane")
+            card = Card(number, cluster, squares, case_id, drawing, why, own, programs)
         drawn_cards.append(card)
     return drawn_cards
 
@@ -74,6 +75,17 @@ def _picture(folder: Path, case_id: str, backend: str) -> Picture | None:
     with suppress(EvidenceError):
         return picture(read_evidence(shrunk if shrunk.exists() else own))
     return None
+
+
+def _why_undrawn(
+    cluster: FailureCluster, otherwise: str = "no case of it left its output in the folder of the run"
+) -> str:
+    """Say why no case of a cluster left an output that could be drawn."""
+    if cluster.smallest["verdict"] != Verdict.VIOLATES:
+        return "the call gave no output"
+    if cluster.smallest["shape"] is None or cluster.smallest["clause"]:
+        return "the call is about the interface, not about values"
+    return otherwise
 
 
 def _with_evidence(folder: Path, cluster: FailureCluster) -> str:
@@ -143,7 +155,7 @@ def write_run_summary(digest: Digest, path: Path) -> Path:
         missing = digest.gaps.groupby(["backend", "operator"])["missing"].sum()
         counted = counted.join(missing, how="outer").fillna(0).astype(int)
     totals = records(counted.reset_index())
-    return write_page(path, "run.md.j2", **_common(digest), root_causes=digest.root_causes, totals=totals)
+    return write_page(path, "run.md.j2", **_common(digest), clusters=digest.clusters, totals=totals)
 
 
 def _common(digest: Digest) -> dict[str, Any]:
@@ -154,11 +166,8 @@ def _common(digest: Digest) -> dict[str, Any]:
         "conclusion": digest.conclusion,
         "verdict_class": VERDICT_CLASSES[digest.conclusion.shown[1]],
         "headline": headline(digest.clusters),
-        "failures": [
-            row | {"evidence": path.relative_to(digest.folder).as_posix() if path.exists() else ""}
-            for row in records(digest.unexplained)
-            for path in [evidence_path(digest.folder, row["case_id"], row["backend"])]
-        ],
+        "tells_a_case": tells_a_case(digest.clusters),
+        "refusals": digest.refusals,
         "never_run": records(digest.never_run.head(_MAX_GAPS)),
         "more_never_run": max(len(digest.never_run) - _MAX_GAPS, 0),
         "gaps": [gap | {"group": group_text(gap)} for gap in records(gaps.head(_MAX_GAPS))],

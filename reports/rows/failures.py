@@ -14,10 +14,10 @@ from poolproof.reports.rows.verdicts import Verdict
 KIND = ("backend", "operator", "verdict", "violated")
 """Columns of a kind of failure; ``violated`` is made by `violated_text`."""
 
-SYMPTOM = ("backend", "verdict", "violated")
-"""Columns of a kind of failure that several operators may show."""
-
-SHOWN = ("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", "failed_again", "given")
+SHOWN = (
+    *("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", "failed_again", "given"),
+    *("clause", "statement"),
+)
 """Columns that `message` and `replay_line` read."""
 
 
@@ -44,13 +44,26 @@ def smallest_case(row: Row) -> str:
     return str(row["shrunk"] if is_shrunk(row) else row["case"])
 
 
+GUESSED_RULE = re.compile(r"; declared \S+; all of it would be right as \S+(?=;|$)")
+"""Part of a finding that names the accumulation model, or forward rule, that would make a whole output right."""
+
+MAX_GUESSED = 1 << 16
+"""Cells of a case for which such a rule is sought."""
+
+
 def message(row: Row) -> str:
-    """Say what is wrong with the case that `replay_line` shows, and how often, where that is not always."""
-    reason = (row.get("shrunk_reason") if is_shrunk(row) else None) or str(row["reason"])
+    """Say what is wrong with the case that `replay_line` shows, and how often, where that is not always.
+
+    Of a call that is about a clause or a scenario, quote that, unless the finding does.
+    """
+    parts = [(row.get("shrunk_reason") if is_shrunk(row) else None) or str(row["reason"])]
+    clause, statement = row.get("clause"), row.get("statement")
+    if isinstance(clause, str) and clause and statement and str(statement).rstrip(".") not in parts[0]:
+        parts.append(f"{clause}: {statement}")
     repeated, failed = row.get("asked_again"), row.get("failed_again")
-    if not repeated or failed is None or failed == repeated:
-        return reason
-    return "; ".join(filter(None, (reason, f"fails {int(failed)} of {int(repeated)} when asked again alone")))
+    if repeated and failed is not None and failed != repeated:
+        parts.append(f"fails {int(failed)} of {int(repeated)} when asked again alone")
+    return "; ".join(filter(None, parts))
 
 
 def replay_line(row: Row) -> str:

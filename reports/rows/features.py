@@ -19,10 +19,10 @@ import numpy as np
 
 from poolproof.references.formats import FORMATS
 from poolproof.references.geometry import expand, pooled_size
+from poolproof.references.indices import INDEX_DTYPES
 from poolproof.references.layouts import MemoryLayout
 from poolproof.references.operators import OPERATORS, Operator
 from poolproof.references.windows import Adaptive, Lengths
-from poolproof.reports.rows.checks import held_to
 from poolproof.reports.rows.schema import Row
 
 Value = bool | int | str
@@ -30,7 +30,7 @@ Feature = tuple[str, Value]
 
 READ = (
     *("case", "operator", "dtype", "index_dtype", "product", "overlapping", "gradient", "indices", "values"),
-    *("classes", "data", "clause", "route", "k_cells", "aspect", "block"),
+    *("classes", "data", "clause", "route", "k_cells"),
 )
 """Columns that features are made from; `dilated`, `padded` and others follow from the case."""
 
@@ -227,8 +227,7 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
             yield "overlapping windows", bool(row["overlapping"])
         yield from _window_flags(windows)
         yield from _lengths(windows)
-        if width := _bytes(_text(row["dtype"])):
-            yield "bytes of self mod 32", windows.planes * prod(windows.size) * width % 32
+        yield from _bytes_of_tensors(operator, row, windows)
         yield from _layouts(operator, case, windows)
         if isinstance(row["data"], tuple):
             yield from ((word, word in row["data"]) for word in DATA["values"] + DATA[operator.direction])
@@ -236,8 +235,6 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
     if windows is None:
         yield from _low_level(case)
     yield from _route(_text(row["route"]))
-    if aspect := held_to(_text(row["aspect"]), _text(row["block"])):
-        yield "aspect", aspect
 
 
 def _call(row: Mapping[str, Any], case: Mapping[str, Any], operator: Operator) -> Iterator[Feature]:
@@ -320,19 +317,44 @@ def _lengths(windows: Geometry) -> Iterator[Feature]:
             yield f"largest {name}", max(lengths)
             yield from _by_axis(f"{name} along ", lengths)
     yield "kernel cells", windows.taps
+    yield "kernel cells * windows per plane", windows.taps * prod(windows.count)
+    if windows.kernel:
+        yield "dilated kernel cells", prod(windows.reach)
+        yield "stride product", prod(windows.stride)
     yield "windows over one cell", windows.meeting
-    for divisor in (8, 16, 32, 64):
-        yield f"N*C mod {divisor}", planes % divisor
-    for divisor in (8, 64):
-        yield f"windows per row mod {divisor}", row % divisor
+    counts = {"N*C": planes, "windows per row": row, "windows per plane": prod(windows.count)}
+    yield from (remainder for name, count in counts.items() for remainder in _remainders(name, count))
+    yield "C mod 2", windows.leading[-1] % 2
     yield "W mod 8", windows.size[-1] % 8
     yield "plane cells mod 16", plane % 16
     yield "elements mod 16", planes * plane % 16
 
 
+def _remainders(name: str, count: int) -> Iterator[Feature]:
+    """Yield what is left of a count by the widths of vectors, blocks and transfers."""
+    yield from ((f"{name} mod {divisor}", count % divisor) for divisor in (8, 16, 32, 64))
+
+
 def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
     for axis, length in zip(_AXES[-len(lengths) :], lengths, strict=True):
         yield f"{name}{axis}", length
+
+
+def _bytes_of_tensors(operator: Operator, row: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:
+    """Yield remainders of the bytes of each tensor that is written, and of self."""
+    pooled, indices = (*windows.leading, *windows.count), _INDEX_BYTES.get(_text(row["index_dtype"]), 0)
+    shapes = {
+        operator.pooled: pooled,
+        "indices": operator.indices.tensor_shape(windows.leading, windows.count, windows.taps),
+    }
+    for tensor in (*operator.outputs, "self"):
+        width = indices if tensor == "indices" else _bytes(_text(row["dtype"]))
+        if width:
+            elements = prod(shapes.get(tensor, (*windows.leading, *windows.size)))
+            yield from _remainders(f"bytes of {tensor}", elements * width)
+
+
+_INDEX_BYTES = {name: np.dtype(name).itemsize for name in INDEX_DTYPES}
 
 
 def _layouts(operator: Operator, case: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import pandas as pd
@@ -11,14 +11,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.clusters import FailureCluster, asides, describe, headline
+from poolproof.reports.clusters import FailureCluster, asides, describe, headline, tells_a_case
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS, group_text, met_in_all
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.figures.tables import COUNTS as VERDICTS
 from poolproof.reports.figures.tables import Record, aspects_in_order, matrix_lines, records, total
-from poolproof.reports.rows.failures import message, replay_line, what_failed
+from poolproof.reports.rows.failures import replay_line, what_failed
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import Overall
 from poolproof.reports.terminal.painting import ending, frame_table
@@ -61,7 +61,7 @@ def show(
     whole = whole or not digest.clusters
     parts = root_causes(digest.clusters, whole)
     parts += _lists(digest)
-    parts += _details(digest, console) if whole else _failures(digest.unexplained, bool(digest.root_causes), _FEW)
+    parts += _details(digest, console) if whole else []
     parts += _gaps(digest.gaps)
     if whole and (met := met_in_all(digest.factors)):
         parts.append(Text(f"\n{met}", style="dim"))
@@ -69,8 +69,7 @@ def show(
     if fault:
         parts.append(ending(Overall.COULD_NOT_RUN.word, Overall.COULD_NOT_RUN, fault))
     else:
-        wrong = headline(digest.clusters) if digest.root_causes else ""
-        parts.append(_conclusion(digest.conclusion, wrong, digest.conclusion.overall if status is None else status))
+        parts.append(_conclusion(digest.conclusion, digest.conclusion.overall if status is None else status))
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, Text))
 
@@ -85,9 +84,8 @@ def _details(digest: Digest, console: Console) -> list[RenderableType]:
     lines = ((f"{skip['count']:>6}", skip["backend"], skip["verdict"], _folded(skip["reason"])) for skip in skips)
     parts += _listing("Not judged", lines)
     parts += _waivers(digest.relevant_waivers)
-    if digest.root_causes:
-        parts += _explained(digest.failures)
-    parts += _failures(digest.unexplained, bool(digest.root_causes), _MOST_FAILURES)
+    parts += _kinds(digest.failures) if len(digest.failures) > len(digest.clusters) else []
+    parts += _refusals(digest.refusals)
     parts += _never_run(digest.never_run)
     return parts
 
@@ -101,12 +99,20 @@ def _lists(digest: Digest) -> list[RenderableType]:
 
 
 def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[RenderableType]:
-    """Say how many things are wrong; of each show its condition and its smallest case. Nothing where none is."""
-    title, causes = headline(found), [cluster for cluster in found if cluster.has_condition]
-    most = len(causes) if whole else _FEW
-    parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")] if title else []
-    names_backend = len({cluster.backend for cluster in found}) > 1
-    for number, cluster in enumerate(causes[:most], 1):
+    """Say what fails; of each cluster show when, and its smallest case. Nothing if there is none."""
+    title, most = headline(found), len(found) if whole else _FEW
+    if not title:
+        return []
+    parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")]
+    if told := found[: int(tells_a_case(found))]:
+        parts.append(Text(f"{_MARGIN}{replay_line(told[0].smallest)}", style="cyan"))
+    parts += _numbered(found[len(told) : most], len({cluster.backend for cluster in found}) > 1, whole)
+    return parts + _more(len(found) - most, "kind", "\nand ", _ON_THE_PAGE)
+
+
+def _numbered(found: Sequence[FailureCluster], names_backend: bool, whole: bool) -> Iterator[RenderableType]:
+    """List clusters, each with a sentence, its smallest case and the line that replays that."""
+    for number, cluster in enumerate(found, 1):
         sentence = f"{cluster.backend}: {describe(cluster)}" if names_backend else describe(cluster)
         table = Table.grid(padding=(0, 1))  # of texts that a terminal folds beside the number
         table.add_column(width=len(_MARGIN) - 1, justify="right")
@@ -114,20 +120,17 @@ def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderable
         table.add_row(Text(str(number), style="bold red"), Text(sentence, style="red"))
         for aside in asides(cluster) if whole else cluster.probed[:1]:
             table.add_row("", Text(aside, style="dim"))
-        table.add_row("", Text(f"smallest case: {message(cluster.smallest)}"))
-        parts += [Text(""), table, Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan")]
-    return parts + _more(len(causes) - most, "thing", "\nand ", _ON_THE_PAGE)
+        table.add_row("", Text(f"smallest case: {cluster.message}"))
+        yield from (Text(""), table, Text(f"{_MARGIN}{replay_line(cluster.smallest)}", style="cyan"))
 
 
-def _conclusion(conclusion: Conclusion, wrong: str, status: int) -> Text:
-    """Make the line that a CI engineer reads: verdict, exit status, and why; ``wrong`` counts root causes."""
+def _conclusion(conclusion: Conclusion, status: int) -> Text:
+    """Make the line that a CI engineer reads: verdict, exit status, why, and how to continue."""
     totals = conclusion.totals
     notes = [*conclusion.reasons]
     if not notes:
         planned = f" of {conclusion.planned:,} planned" if conclusion.planned else ""
         notes.append(f"{conclusion.judged:,}{planned} cases judged, {conclusion.conforming_text}")
-    if wrong:
-        notes.append(wrong[0].lower() + wrong[1:])
     if totals["refused"]:
         notes.append(f"{count_of(totals['refused'], 'call')} refused as documented, so never run")
     if totals["waived"] and conclusion.reasons:
@@ -135,7 +138,9 @@ def _conclusion(conclusion: Conclusion, wrong: str, status: int) -> Text:
     notes += filter(None, [conclusion.narrowed, conclusion.further_text, conclusion.mended_text])
     if status != conclusion.overall:
         notes.append(f"{status} is pytest's own status, of an interrupt or of other tests")
-    return ending(*conclusion.shown, "; ".join(notes), status)
+    if any("used up" in note for note in notes):
+        notes.append("continue with --resume --budget TIME")
+    return ending(*conclusion.shown, ". ".join(note[0].upper() + note[1:] for note in notes), status)
 
 
 def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
@@ -267,21 +272,13 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
     return _listing("Planned, but not judged", lines) + _more(len(worst) - _MAX_GAPS, "line")
 
 
-def _failures(left: pd.DataFrame, has_causes: bool, most: int) -> list[RenderableType]:
-    """List one failure of each kind that no root cause explains, with its message."""
-    shown = records(left.head(most))
-    title = "Violations that none of these things explains" if has_causes else "Violations"
-    parts: list[RenderableType] = [Text(f"\n{title}, one of each kind", style="bold red")] if shown else []
-    for row in shown:
-        where = row["operator"] if row["operators"] == 1 else f"{row['operators']} operators"
-        what = f"{what_failed(row)} ({count_of(row['cases'], 'case')}, one is {row['case_id']})"
-        parts.append(Text(f"\n{where} on {row['backend']}: {what}", style="red"))
-        parts.append(Text(f"  {message(row)}"))
-        parts.append(Text(f"  {replay_line(row)}", style="cyan"))
-    return parts + _more(len(left) - most, "kind", "\nand ", _ON_THE_PAGE)
+def _refusals(found: Sequence[FailureCluster]) -> list[RenderableType]:
+    title = "\nRefused, though no document is known that allows it"
+    parts: list[RenderableType] = [Text(title, style="bold yellow")] if found else []
+    return [*parts, *_numbered(found, len({cluster.backend for cluster in found}) > 1, False)]
 
 
-def _explained(failed: pd.DataFrame) -> list[RenderableType]:
+def _kinds(failed: pd.DataFrame) -> list[RenderableType]:
     lines = []
     for row in records(failed.head(_MOST_FAILURES)):
         what = _folded(row["operator"]), _folded(what_failed(row)), Text(row["case_id"], style="dim")

@@ -285,9 +285,6 @@ def rerun(
     _report(judged, call_blind(passing, blind, timeout), seed, what, [*others, *given])
 
 
-_ENDED = {Overall.VIOLATES: "disagrees", Overall.INCOMPLETE: "agrees as far as it was judged"}
-
-
 def _show_plain(out: Console, calls: Sequence[PlainCall]) -> None:
     """Print the calls of a plain program that went wrong, or came to nothing."""
     for call in calls:
@@ -332,20 +329,13 @@ def _report(
     counts += _plain_text(judged, plain)
     whole = f"{len(judged) - unjudged.total():,} of " if unjudged else ""
     words = f"{whole}{count_of(len(judged), 'case')} judged again, {counts}"
-    ended = (
-        "disagrees"
-        if differing or wrong
-        else "agrees"
-        if not (unjudged or failed)
-        else "agrees as far as it was judged"
-    )
+    in_part = " as far as it was judged" if unjudged or failed else ""
+    ended = "disagrees" if differing or wrong else f"agrees{in_part}"
     if unjudged.total() == len(judged):
         ended = "nothing was judged"
-    for changed in ("backend", "library", "chip"):
-        if any(line.startswith(f"another {changed} than ") for line in others):
-            ended += f", with another {changed}"
-    if any(line.startswith("other variables than ") for line in others):
-        ended += ", with other variables"
+    for changed in ("another backend", "another library", "another chip", "other variables"):
+        if any(line.startswith(f"{changed} than ") for line in others):
+            ended += f", with {changed}"
     out.print(ending(ended, overall, f"{words} (sample --seed {seed}); the run in it: {what}"), soft_wrap=True)
     out.print(Text(f"not compared: {NOT_COMPARED}", style="dim"), soft_wrap=True)
     sys.exit(overall)

@@ -277,7 +277,7 @@ def _disagreement(evidence: Evidence, row: Row) -> str:
 
 
 def _in_words(digest: Digest) -> str:
-    """Describe the verdict of a run, its reasons, and what whoever reads it has to know besides."""
+    """Describe the verdict of a run, its reasons, and what was waived. What was left out is a line of its own."""
     conclusion, used = digest.conclusion, [review.waiver.id for review in digest.used_waivers]
     waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
-    return "; ".join(filter(None, (verdict_word(digest), *conclusion.reasons, conclusion.narrowed, waived)))
+    return "; ".join(filter(None, (verdict_word(digest), *conclusion.reasons, waived)))

@@ -241,8 +241,8 @@ def test_further_cases_count_for_no_plan(diagnosed: Path, digest: Digest) -> Non
     further = read_rows(diagnosed / "run").num_rows - 12 - int(digest.skips["count"].sum())
     assert digest.conclusion.further == further > 20
     printed = (diagnosed / "printed.txt").read_text(encoding="utf-8")
-    assert "1 of 12 judged cases; one thing is wrong; narrowed: 12 of" in printed
-    assert f"; {further} further cases asked to narrow down what is wrong" in printed
+    assert "1 of 12 judged cases fail. Narrowed: 12 of" in printed
+    assert f". {further} further cases asked to narrow down what is wrong" in printed
 
 
 def test_its_bundle_stands_and_its_further_rows_say_what_follows_from_their_cases(diagnosed: Path) -> None:

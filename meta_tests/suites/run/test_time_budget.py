@@ -193,7 +193,7 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
     judged = counts.total()
     assert (digest.conclusion.missing, digest.conclusion.planned) == (0, 1600)
     assert f"narrowed: {judged:,} of " in digest.conclusion.narrowed
-    left = f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 10 min used up; continue with"
+    left = f"not judged: {1600 - judged:,} of 1,600 planned cases, budget of 10 min used up"
     assert left in digest.conclusion.narrowed
     assert left in (spent / "index.html").read_text(encoding="utf-8")
     assert set(read_run(spent)["budget"]) == {"seconds", "took", "until"}
@@ -201,7 +201,7 @@ def test_a_run_says_what_its_budget_left_of_the_plan(spent: Path) -> None:
 
 @pytest.mark.thorough
 def test_first_cases_of_a_block_and_no_others_are_drawn_again(spent: Path, tmp_path: Path) -> None:
-    assert "budget of 10 min used up" in verified(spent, tmp_path).verdict
+    assert "budget of 10 min used up" in verified(spent, tmp_path).account[0]
     folder = Path(shutil.copytree(spent, tmp_path / "run"))
     rewrite(folder, lambda rows: [row for number, row in enumerate(rows) if number != 2])
     package(folder, tmp_path / "another.zip")
@@ -224,7 +224,7 @@ def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
 def test_blocks_that_nothing_was_asked_of_make_a_run_incomplete(tmp_path: Path) -> None:
     ended = run_session(tmp_path / "run", HONEST, "--budget", "1s", *LEAPING, asked=SMALL, variables=leap(1))
     assert ended.status == Overall.INCOMPLETE, ended.output
-    assert "budget of 1 s used up; continue with --resume --budget TIME" in " ".join(ended.output.split())
+    assert "budget of 1 s used up. Continue with --resume --budget TIME" in " ".join(ended.output.split())
 
 
 @pytest.mark.thorough
