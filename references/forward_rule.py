@@ -97,9 +97,7 @@ class ForwardRule:
     def __str__(self) -> str:
         """Spell the rule as in options and rows: the traits that differ from `FAMILY_RULE`, or ``first``."""
         words = [
-            word
-            for word, (name, value) in _TRAITS.items()
-            if getattr(FAMILY_RULE, name) != getattr(self, name) == value
+            word for word, (name, value) in TRAITS.items() if getattr(FAMILY_RULE, name) != getattr(self, name) == value
         ]
         return "+".join(words) or str(self.ties)
 
@@ -113,16 +111,16 @@ class ForwardRule:
         """Read the spelling of ``str()``; ValueError names what is wrong."""
         read: dict[str, Any] = {}
         for word in text.split("+"):
-            if word not in _TRAITS:
-                raise ValueError(f"forward rule {text!r}: {word!r} is none of {', '.join(_TRAITS)}")
-            name, value = _TRAITS[word]
+            if word not in TRAITS:
+                raise ValueError(f"forward rule {text!r}: {word!r} is none of {', '.join(TRAITS)}")
+            name, value = TRAITS[word]
             if name in read:
                 raise ValueError(f"forward rule {text!r} says two things about {name}")
             read[name] = value
         return cls(**read)
 
 
-_TRAITS: dict[str, tuple[str, Any]] = {
+TRAITS: dict[str, tuple[str, Any]] = {
     **{str(trait): ("ties", trait) for trait in Ties},
     **{str(trait): ("nans", trait) for trait in Nans},
     **{str(trait): ("nothing", trait) for trait in Nothing},

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from poolproof.backends.base import Tensor, dtype_name
 from poolproof.references.formats import Float64
+from poolproof.reports.rows.failures import MAX_GUESSED
+from poolproof.reports.rows.guesses import right_rule, window_text
 from poolproof.suites.cases.memory import (
     GAP_FILL,
     as_bits,
@@ -39,16 +41,19 @@ def wrong_window(
     expected: NDArray[Any] | str,
     context: str = "",
 ) -> Mismatch | None:
-    """Report the first wrong output of a forward, with its window; None where none is."""
+    """Report the first wrong output of a forward, with its window and what that holds; None where none is."""
     if not wrong.any():
         return None
-    window = first_element(wrong)[-trial.case.api.spatial_rank :]
-    visited = []
-    for axis, number in zip(trial.case.axes, window, strict=True):
-        cells = axis.positions[number][axis.valid[number]].tolist()  # which lie evenly apart
-        visited.append(str(cells) if len(cells) <= 8 else f"[{cells[0]}, {cells[1]}, ..., {cells[-1]}]")
-    reason = f"its window visits coordinates {' x '.join(visited)}"
-    return wrong_element(name, wrong, got, expected, context, reason, windows=(window,))
+    element = first_element(wrong)
+    leading, window = element[: -trial.case.api.spatial_rank], element[-trial.case.api.spatial_rank :]
+    axes = zip(trial.case.axes, window, strict=True)
+    visited = [axis.positions[at][axis.valid[at]].tolist() for axis, at in axes]  # evenly apart
+    reason = window_text(visited, trial.operands.values[leading][np.ix_(*visited)].astype(np.float64).ravel())
+    case, guess = trial.case, ""
+    if not (context or case.has_bit_mask or case.has_empty_window or case.planes * case.plane_size > MAX_GUESSED):
+        out, indices = trial.baseline.output("out"), trial.output_indices
+        guess = right_rule(trial.operands.planes, case.axes, out, indices, trial.forward_rule)
+    return wrong_element(name, wrong, got, expected, context, reason, windows=(window,), guess=guess)
 
 
 def wrong_element(
@@ -59,6 +64,7 @@ def wrong_element(
     context: str = "",
     reason: str = "",
     windows: Sequence[Element] = (),
+    guess: str = "",
 ) -> Mismatch | None:
     """Report the first wrong element of a tensor; ``context`` says how it was made. None where none is."""
     if not wrong.any():
@@ -66,7 +72,7 @@ def wrong_element(
     element = first_element(wrong)
     right = expected if isinstance(expected, str) else expected[element]
     subject = f"{element_text(name, element)} {context}".rstrip()
-    return mismatch(subject, got[element], right, reason, wrong=wrong, element=element, windows=windows)
+    return mismatch(subject, got[element], right, reason, wrong=wrong, element=element, windows=windows, guess=guess)
 
 
 def other_shape(run: ExecutedCall) -> Mismatch | None:

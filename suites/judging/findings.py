@@ -20,8 +20,9 @@ from poolproof.references.geometry import Int64
 from poolproof.references.kernels.numbers import NO_LATTICE
 from poolproof.references.kernels.sums import ExactSums
 from poolproof.references.summary import summarise
+from poolproof.reports.rows.failures import MAX_GUESSED
 from poolproof.reports.rows.rejudge import LATTICE, expected, number
-from poolproof.suites.judging.cells import CellChunks
+from poolproof.suites.judging.cells import REJECTED, CellChunks
 from poolproof.suites.judging.chunks import array_chunks
 from poolproof.suites.judging.trial import Trial
 
@@ -125,7 +126,7 @@ def _as_all_of_it(trial: Trial, cell: int) -> str:
 
     One that would not have given the wrong ``cell`` needs no look at all the others.
     """
-    if trial.case.planes * trial.case.plane_size > 1 << 16:
+    if trial.case.planes * trial.case.plane_size > MAX_GUESSED:
         return ""
     if _is_stored(trial):
         return "all of it would be right if gradients were to be stored in place of added"
@@ -171,8 +172,8 @@ def _text(value: object) -> str:
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     """Guess the cause from the size of the error; empty when nothing fits.
 
-    Reads the difference to the exact sum as one gradient lost, gone to another cell, added twice, or sent here though
-    it belongs elsewhere.
+    Reads the difference to the exact sum as one gradient lost, gone to another cell, added twice, or as one that
+    belongs elsewhere, in this plane or another, and was sent here instead or added here as well.
     """
     chunk = trial.cells.around(cell)
     got, exact = (float(numbers[cell - chunk.cells.start]) for numbers in (chunk.outputs, chunk.sums.sum))
@@ -184,19 +185,29 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     windows = trial.case.plane_windows
     plane, cell_of_plane = divmod(cell, trial.case.plane_size)
     indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
-    others = plane * windows + np.flatnonzero(indices != cell_of_plane)
+    same = np.flatnonzero(trial.operands.indices.reshape(-1) == cell_of_plane)  # in any plane
+    others = np.append(plane * windows + np.flatnonzero(indices != cell_of_plane), same[same // windows != plane])
     for text, candidates, wanted in (
         ("lost", senders, -difference),
         ("added twice", senders, difference),
-        ("sent here instead", others, difference),
+        ("sent here", others, difference),
     ):
         match = candidates[_terms(trial, candidates) == wanted] if wanted else candidates[:0]
         if len(match):
             window = list(_coordinates(match[0], trial.case.pooled_shape))
             also = f" (or one of {len(match) - 1} others of that value)" if len(match) > 1 else ""
             went = (text == "lost" and _gone(trial, cell, wanted)) or f"were {text}"
+            if text == "sent here":
+                went = "had been added as well" if _arrived(trial, match[0]) else f"{went} instead"
             return f"as if grad_output{window} = {number(wanted)} {went}{also}"
     return ""
+
+
+def _arrived(trial: Trial, window: int) -> bool:
+    """Tell whether the cell where a gradient belongs holds what it should."""
+    index = int(trial.operands.indices.reshape(-1)[window])
+    home = window // trial.case.plane_windows * trial.case.plane_size + index
+    return 0 <= index < trial.case.plane_size and not trial.cells.flags[home] & REJECTED
 
 
 def _gone(trial: Trial, cell: int, missing: float) -> str:

@@ -128,7 +128,7 @@ CASE_ASPECTS = {
                 layouts=ALL_LAYOUTS,
             ),
             weight=0.05,
-            checks=("interval", "maximum", "streams"),
+            checks=("results", "interval", "maximum", "streams"),
             on_streams=True,
         ),
         CaseAspect(
@@ -145,7 +145,7 @@ CASE_ASPECTS = {
             profile=Profile(values=("normal",), budgets=(256, 4096), layouts=ALL_LAYOUTS),
             weight=0.05,
             repeats=20,
-            checks=("interval", "maximum", "memory_kept"),
+            checks=("results", "written", "interval", "maximum", "memory_kept"),
         ),
         CaseAspect(
             "endurance",
@@ -153,7 +153,7 @@ CASE_ASPECTS = {
             profile=Profile(values=("normal",), budgets=(256,)),
             weight=1 / 1600,
             repeats=1000,
-            checks=("interval", "maximum", "memory_kept"),
+            checks=("results", "written", "interval", "maximum", "memory_kept"),
         ),
         CaseAspect(
             "scale",
@@ -183,7 +183,7 @@ CASE_ASPECTS = {
             min_cases=0,
             listed=huge,
             costly=True,
-            checks=("written", "interval", "unreached", "maximum", "index_rule", "index_points"),
+            checks=("results", "written", "interval", "unreached", "maximum", "index_rule", "index_points"),
         ),
         CaseAspect(
             "empty_windows",

@@ -16,10 +16,13 @@ from poolproof.backends.base import Call, MemoryInUse
 from poolproof.references.accumulation import ACC32, AccumulationModel
 from poolproof.references.forward_rule import ForwardRule, Nans, Nothing
 from poolproof.references.operators import OPERATORS, Operator
+from poolproof.references.windows import Windowed
 from poolproof.reports.rows.arrow import SCHEMA, to_table
+from poolproof.reports.rows.rejudge import number
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
+from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import CHECKS
 from poolproof.suites.judging.findings import mismatch
@@ -270,3 +273,54 @@ def test_another_way_to_add_is_named_where_it_explains_all(backend: Scatter, dat
     assert row["verdict"] == Verdict.VIOLATES
     assert said in row["reason"]
     assert ("all of it would be right" in row["reason"]) is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("picks", "values", "said"),
+    [
+        ("last", "ties", "declared first; all of it would be right as last"),
+        ("no-nan", "nan", "declared first; all of it would be right as no-nan"),
+        ("first", "ties", ""),
+    ],
+)
+def test_the_rule_that_a_forward_follows_is_named_where_it_explains_all(picks: str, values: str, said: str) -> None:
+    case = Case.of("MaxPool2dWithIndices", shape=(2, 8, 8), kernel_size=(3,), stride=(1,), values=values)
+    row = CaseQuestion(case, CASE_ASPECTS["values"]).judge(Picking(ForwardRule.parse(picks)))
+    assert (row["verdict"] == Verdict.VIOLATES) is bool(said)
+    assert said in (row.get("reason") or "")
+    one_wrong = CaseQuestion(case, CASE_ASPECTS["values"]).judge(FAULTS["window_local_indices"][0]())
+    assert one_wrong["verdict"] == Verdict.VIOLATES and "would be right" not in one_wrong["reason"]
+
+
+def test_the_values_of_a_small_window_are_shown() -> None:
+    case = Case.of("MaxPool2dWithIndices", shape=(1, 2, 2), kernel_size=(2,), values="constant")
+    value = float(make_operands(case).values.flat[0])
+    row = CaseQuestion(case, CASE_ASPECTS["values"]).judge(FAULTS["last_maximum"][0]())
+    shown = ", ".join([number(value)] * 4)
+    assert f"expected 0, its window visits coordinates [0, 1] x [0, 1] and holds [{shown}]" in row["reason"]
+    large = replace(case, shape=(1, 4, 4), attributes=Windowed((4, 4), (4, 4)))
+    row = CaseQuestion(large, CASE_ASPECTS["values"]).judge(FAULTS["last_maximum"][0]())
+    assert "its window visits" in row["reason"] and "holds" not in row["reason"]
+
+
+class ReadsOn(Scatter):
+    """A gather that reads on into the next plane, for its first cell that a window reaches."""
+
+    def route_terms(self, call: Call, cells: np.ndarray, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.append(cells, cells[:1]), np.append(terms, terms[len(terms) // 2])
+
+
+def test_a_gradient_of_another_plane_that_is_added_as_well_is_named() -> None:
+    case = Case.of(BACKWARD, shape=(2, 2, 1), kernel_size=(2, 1), stride=(1,), indices="last")
+    row = CaseQuestion(case, CASE_ASPECTS["values"]).judge(ReadsOn())
+    gradient = number(float(make_operands(case).gradient.flat[1]))
+    assert row["reason"].endswith(f"; as if grad_output[1, 0, 0] = {gradient} had been added as well")
+
+
+@pytest.mark.parametrize("aspect", ["memory", "endurance", "streams", "huge"])
+def test_a_wrong_shape_is_told_as_one_whatever_else_an_aspect_claims(aspect: str) -> None:
+    """Its elements are no results, so nothing is said of their values."""
+    assert CASE_ASPECTS[aspect].checks[0] == "results"
+    case = Case.of(BACKWARD, shape=(1, 2, 4, 4), kernel_size=(2,))
+    row = CaseQuestion(case, CASE_ASPECTS[aspect]).judge(wrong_result())
+    assert row["checks_violated"] == ["results"] and "as it came back: got " in row["reason"]
