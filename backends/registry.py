@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from poolproof.backends.base import Backend, BackendUnavailable, UnknownBackend
+from poolproof.references.nearest import unknown_name
 from poolproof.references.optional import is_installed as is_part_installed
 from poolproof.references.products import PRODUCTS, Product
 
@@ -142,7 +143,7 @@ def check_name(name: str) -> None:
             raise UnknownBackend(f"backend {name!r}: {family} runs on {', '.join(known)}, such as {family}:{known[1]}")
     elif not colon and name not in BUILT_IN and name not in names():  # names of packages are read last
         raise UnknownBackend(
-            f"unknown backend {name!r}: choose from {', '.join(names())}, torch:DEVICE, "
+            f"{unknown_name('backend', name, names())}, torch:DEVICE, "
             f"or name your own as module:attribute, or a kernel in Ascend C by its manifest, as {KERNELS}KERNEL.toml"
         )
 

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from poolproof.references.geometry import Axis, taps
 from poolproof.references.indices import FLAT, MASK, Indices
+from poolproof.references.nearest import unknown_name
 from poolproof.references.text_enum import TextEnum
 from poolproof.references.windows import KINDS, Adaptive, Attribute, Lengths, Windowed, Windows
 
@@ -129,5 +130,5 @@ BY_NAME = {name: each for each in _FAMILY for name in (each.name, f"aclnn{each.n
 def find_operator(name: str) -> Operator:
     """Find an operator by its own name, with or without ``aclnn``, or its aten name; raise KeyError otherwise."""
     if name not in BY_NAME:
-        raise KeyError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")
+        raise KeyError(unknown_name("operator", name, OPERATORS))
     return BY_NAME[name]

@@ -17,6 +17,7 @@ from poolproof.backends.abilities import Abilities
 from poolproof.backends.base import Backend
 from poolproof.backends.registry import create, is_installed
 from poolproof.references.formats import FORMATS
+from poolproof.references.nearest import unknown_name
 from poolproof.references.operators import find_operator
 from poolproof.reports.rows import failures
 from poolproof.reports.rows.schema import Row
@@ -94,7 +95,7 @@ def failure_text(row: Row) -> str:
 
 def _check(what: str, name: str, known: Collection[str]) -> None:
     if name not in known:
-        raise KeyError(f"unknown {what} {name!r}; known are {', '.join(known)}")
+        raise KeyError(unknown_name(what, name, known))
 
 
 def _name(made: Backend) -> str:

@@ -144,7 +144,8 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
 
 
 def stop(reason: str) -> NoReturn:
-    pytest.exit(safe(reason), returncode=Overall.COULD_NOT_RUN)
+    """End the session; pytest prints the exception's name before the reason, and all our errors begin alike."""
+    raise type("poolproof", (pytest.exit.Exception,), {})(safe(reason), returncode=Overall.COULD_NOT_RUN)
 
 
 def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Worker], Any]:

@@ -19,7 +19,7 @@ from poolproof.backends.registry import KERNELS, canonical, names
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.ci import SERVICES
 from poolproof.reports.rows.verdicts import BadInput
-from poolproof.reports.terminal.command_line import MAX_SECONDS
+from poolproof.reports.terminal.command_line import MAX_SECONDS, give_up, refused_value
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels, set_libraries
 from poolproof.suites.parts import part
 from poolproof.suites.plan.aspects import ASPECTS
@@ -226,10 +226,10 @@ class OneSentence:
         try:
             return (yield)
         except pytest.UsageError as error:
-            raise pytest.UsageError(f"poolproof run: {_refused(str(error))}") from None
+            give_up(_refused(str(error)), pytest.ExitCode.USAGE_ERROR)
         except ValueError as error:
             how = "if a conftest.py of this folder adds options of these names, leave it out by --noconftest"
-            raise pytest.UsageError(f"poolproof run: {error}; {how}") from None
+            give_up(f"{error}; {how}", pytest.ExitCode.USAGE_ERROR)
 
 
 def _refused(usage: str) -> str:
@@ -237,12 +237,12 @@ def _refused(usage: str) -> str:
     found = usage.partition("error: ")[2].partition("\n")[0] or usage
     words = found.removeprefix(_UNKNOWN).split()
     if not found.startswith(_UNKNOWN):
-        return found
-    unknown = next((word for word in words if word.startswith("-")), words[0]).partition("=")[0]
+        return refused_value(found)
+    option = next((word for word in words if word.startswith("-")), words[0]).partition("=")[0]
     ours: list[str] = []
     add_options(lambda _: lambda name, **_about: ours.append(name))
-    near = difflib.get_close_matches(unknown, ours, 1)
-    return f"no such option: {unknown}; {f'the nearest is {near[0]}' if near else '--help lists what there is'}"
+    near = difflib.get_close_matches(option, ours, 1)
+    return f"no such option: {option}; {f'the nearest is {near[0]}' if near else '--help lists what there is'}"
 
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:

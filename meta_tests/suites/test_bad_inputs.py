@@ -65,8 +65,8 @@ replay 1 2 3                                     | replay takes one case, or a r
 replay CASE --timeout                            | Option '--timeout' requires an argument
 score --resume=yes                               | Option '--resume' does not take a value
 package run                                      | Missing option
-list --backend abacus                            | unknown backend 'abacus': choose from aclnn, emulator-310b,
-list --plan nonsense                             | '--plan': 'nonsense' is not one of 'acceptance', 'smoke', 'soak'
+list --backend abacus                            | unknown backend 'abacus'; known are aclnn, emulator-310b,
+list --plan smokey                               | unknown plan 'smokey' (did you mean smoke?); known are
 list --model torch                               | '--model': 'torch' is not 'cann'
 list --sources missing                           | '--sources': 'missing' is no folder
 list --sources a-device                          | '--sources': 'a-device' is no folder
@@ -79,11 +79,11 @@ replay CASE --repeat 1.5                         | '--repeat': '1.5' is not a va
 replay CASE --evidence a-file/out                | Not a directory: a-file/out
 replay CASE --evidence a-loop                    | File exists: a-loop
 replay CASE --evidence LONG                      | File name too long: xxx
-probe --operator MaxPool9d                       | '--operator': unknown operator 'MaxPool9d'; known are MaxPool3d
+probe --operator MaxPool9d                       | '--operator': unknown operator 'MaxPool9d' (did you mean MaxPool
 probe --operator ''                              | '--operator': unknown operator ''; known are
-probe --memory-format nonsense                   | '--memory-format': 'nonsense' is not one of 'contiguous', 'channels
+probe --memory-format nonsense                   | unknown memory-format 'nonsense'; known are contiguous, channels
 EXPORT -o x --format nonsense                    | unknown format 'nonsense': choose from atk, ttk, json
-EXPORT -o x --aspect nonsense                    | '--aspect': 'nonsense' is not one of 'determinism', 'empty_window
+EXPORT -o x --aspect nonsense                    | unknown aspect 'nonsense'; known are determinism, empty_window
 EXPORT -o x --cases x                            | '--cases': 'x' is not a valid integer
 EXPORT -o x --cases 0                            | --cases 0: a plan needs 1 to 100,000 cases per operator
 EXPORT -o x --seed 1.5                           | '--seed': '1.5' is not a valid integer
@@ -94,7 +94,7 @@ EXPORT -o a-loop                                 | a-loop is there and is no reg
 EXPORT -o a-file/out                             | cannot write a-file/out: File exists
 EXPORT -o LONG                                   | cannot write xxx
 coverage missing                                 | case list missing: No such file or directory
-coverage a-file                                  | case list a-file has none of the formats atk, ttk, json
+coverage a-file                                  | case list a-file is of none of the formats atk, ttk, json
 coverage a-loop                                  | case list a-loop: Too many levels of symbolic links
 coverage a-folder                                | a-folder is no run: it has no run.json
 coverage a-pipe                                  | case list a-pipe
@@ -203,20 +203,20 @@ SESSIONS = r"""
 3 | SESSION --report=run --resume --seed=1         | run holds a run whose selection cases is 6, and now it would be 2
 3 | SESSION --resume                               | nothing to resume
 3 | SESSION --case={                               | this is not JSON
-3 | SESSION --case-list=a-file                     | a-file has none of the formats
-3 | SESSION --operator=MaxPool9d                   | MaxPool9d
+3 | SESSION --case-list=a-file                     | a-file is of none of the formats
+3 | SESSION --operator=MaxPool2dWithMsk            | 'MaxPool2dWithMsk' (did you mean MaxPool2dWithMask?); known
 3 | SESSION --waivers=a-file                       | a-file
 3 | SESSION --case-timeout=nan                     | --case-timeout
 3 | SESSION --diagnose=-1                          | --diagnose
 3 | SESSION --budget=10                            | --budget
 3 | SESSION --memory-budget=-1GiB                  | --memory-budget
 3 | SESSION -n 9999999                             | -n 9999999
-4 | SESSION --plan=nonsense                        | --plan
+4 | SESSION --plan=nonsense                        | poolproof: unknown plan 'nonsense'; known are
 4 | SESSION --seed=x                               | --seed
 4 | SESSION --report=                              | --report
-4 | SESSION --dtype=float8                         | float8
-4 | SESSION --aspect=beauty                        | beauty
-4 | SESSION --model=torch                          | --model
+4 | SESSION --dtype=float8                         | poolproof: unknown dtype 'float8' (did you mean float64?)
+4 | SESSION --aspect=value                         | poolproof: unknown aspect 'value' (did you mean values?); known are
+4 | SESSION --model=torch                          | poolproof: unknown model 'torch'; known are cann
 4 | SESSION --sources=missing                      | missing
 4 | SESSION --ci=jenkins                           | jenkins
 4 | SESSION --resume=yes                           | --resume
@@ -400,9 +400,9 @@ LINES = {
     windowed(output_size=[1, 1]): "has no field 'output_size'",
     windowed(kernelSize=[2, 2]): "has no field 'kernelSize'",
     windowed(literals={"grad_output": [1e300] * 4}): "literal 1e+300 of 'grad_output' overflows float16",
-    windowed(literals={"grad_output": [1.0]}): "must be 4 values of an input",
-    windowed(literals={"indices": [16, 0, 0, 0]}): "index 16 of the literals is not an integer in [0, 16)",
-    windowed(layouts={"grad_output": "nhwc"}): "all tensors must have the same format tag",
+    windowed(literals={"grad_output": [1.0]}): "need to be 4 values of an input",
+    windowed(literals={"indices": [16, 0, 0, 0]}): "index 16 of the literals is no integer in [0, 16)",
+    windowed(layouts={"grad_output": "nhwc"}): "a layout with a format tag is that of all tensors or of none",
     windowed(layouts={}, shape=[1, 1, 10**9, 10**9]): "are more than fit an axis here",
     windowed(layouts={}, shape=[1, 1, 1, 2**62]): "has no window",
     windowed(layouts={}, shape=[1, 1, 10**30, 1]): "are more than fit an axis here",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import sys
 import traceback
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import click
 
+from poolproof.references.nearest import unknown_name
 from poolproof.reports.rows.text import safe
 from poolproof.reports.rows.verdicts import MEANINGS, UNCAUGHT, BadInput, Overall
 
@@ -118,12 +120,28 @@ class Late(click.Command):
 
 
 def _refuse(error: click.UsageError) -> NoReturn:
-    text = StringIO()
-    error.show(text)
-    click.echo(safe(text.getvalue()), nl=False, err=True)
-    sys.exit(Overall.COULD_NOT_RUN)
+    """Say in one sentence what is wrong with the arguments, and where to read about them."""
+    kind, value = getattr(getattr(error, "param", None), "type", None), _INVALID.search(error.message)
+    text = error.format_message()
+    if isinstance(kind, click.Choice) and value:
+        text = unknown_name(error.param.opts[-1].lstrip("-"), value[1], kind.choices)  # type: ignore[attr-defined]
+    give_up(f"{text.rstrip('.')}; see {error.ctx.command_path} --help" if error.ctx else text)
 
 
-def give_up(reason: str) -> NoReturn:
+_INVALID = re.compile("'(.*)' is not one of")
+"""What click says of a value that is none of those that an option takes."""
+
+
+def give_up(reason: str, status: int = Overall.COULD_NOT_RUN) -> NoReturn:
     click.echo(safe(f"poolproof: {reason}"), err=True)
-    sys.exit(Overall.COULD_NOT_RUN)
+    sys.exit(status)
+
+
+_CHOICE = re.compile(r"argument --(?P<option>\S+): invalid choice: '(?P<value>.*)' \(choose from (?P<known>.*)\)")
+"""What argparse says of a value that is none of those that an option takes."""
+
+
+def refused_value(text: str) -> str:
+    """Return what a parser of argparse says, with the nearest value if one was none of those that an option takes."""
+    found = _CHOICE.fullmatch(text)
+    return unknown_name(found["option"], found["value"], re.findall("'([^']*)'", found["known"])) if found else text

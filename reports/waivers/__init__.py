@@ -23,6 +23,7 @@ from typing import Annotated, Any
 import msgspec
 import tomli_w
 
+from poolproof.references.nearest import unknown_name
 from poolproof.reports.rows.checks import CHECK_IDS, GRAVE, SURVIVAL
 from poolproof.reports.rows.io_errors import check_replaceable, replacing
 from poolproof.reports.rows.schema import COLUMNS, ColumnType, Row
@@ -182,7 +183,7 @@ def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,
     if foreign or not waiver.scope:
         raise WaiverError(f"{where}: scope needs column names of the report, not {foreign or 'nothing'}")
     if foreign := sorted(set(waiver.checks) - CHECK_IDS):
-        raise WaiverError(f"{where}: there is no check {foreign[0]!r}, but {', '.join(sorted(CHECK_IDS))}")
+        raise WaiverError(f"{where}: {unknown_name('check', foreign[0], sorted(CHECK_IDS))}")
     return waiver
 
 
