@@ -151,6 +151,7 @@ def test_what_was_asked_of_one_run_alone_is_said(tmp_path: Path) -> None:
     failing = "1 newly failing (1 of them where the run before asked nothing), 0 fixed, 0 newly not judged"
     assert f"{failing}, 360 cases in both runs, 180 in that after alone; before narrowed: 360 of 540 cases" in text
     assert re.search(r"^ asked +smoke --operator X +smoke", text, re.MULTILINE)
+    assert poolproof("compare", paths[0], paths[0]).output.count("narrowed: 360 of 540 cases") == 1
     text = poolproof("compare", *reversed(paths)).output
     assert "180 newly not judged, 360 cases in both runs, 180 in that before alone; after narrowed: 360 of 540" in text
 
@@ -169,7 +170,7 @@ def test_what_newly_fails_has_its_causes_with_lines_that_replay_them(tmp_path: P
     half = {(operator, "float16", aspect): ["violates"] * 8 for operator in OPERATORS for aspect in ASPECTS}
     result = run_command(tmp_path, replace(BASE, verdicts=half), "--markdown", str(tmp_path / "c.md"))
     for text in (result.output, unescape((tmp_path / "c.md").read_text())):
-        assert "cases with dtype = float16 fail" in text and "poolproof replay --backend" in text
+        assert "Fails only when dtype = float16: " in text and "poolproof replay --backend" in text
     assert "poolproof replay" not in run_command(tmp_path / "other", replace(BASE, slowdown=1.5)).output
 
 

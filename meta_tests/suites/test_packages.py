@@ -100,15 +100,15 @@ def test_a_case_list_is_read_by_the_format_of_a_package_unless_it_is_one_of_ours
 @pytest.mark.parametrize(
     ("module", "text", "said"),
     [
-        (FORMAT.replace(" or not text[100]", ""), "other", "has none of the formats atk, ttk, json, mine"),
+        (FORMAT.replace(" or not text[100]", ""), "other", "is of none of the formats atk, ttk, json, mine"),
         (FORMAT, "other", "case list format 'mine' cannot recognise .*list: IndexError"),
         (
             FORMAT.replace("super()", "1 / 0 or super()"),
             f"mine{LINE}",
             "format 'mine' cannot read .*: ZeroDivisionError",
         ),
-        (FORMAT.replace('"mine"', '"atk"', 1), "other", "of package theirs has the name 'atk' of another format"),
-        ("MINE = 5", "other", "of package theirs is 5, not a ListFormat"),
+        (FORMAT.replace('"mine"', '"atk"', 1), "other", "of package theirs is called 'atk', and so is another format"),
+        ("MINE = 5", "other", "of package theirs is 5, no ListFormat"),
     ],
 )
 def test_a_broken_format_is_one_sentence(package: Package, tmp_path: Path, module: str, text: str, said: str) -> None:

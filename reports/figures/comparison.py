@@ -158,7 +158,7 @@ def compare(before: Path, after: Path) -> Comparison:
     return Comparison(
         before=runs[0],
         after=runs[1],
-        narrowed="; ".join(f"{side} {text}" for side, text in sides.items() if text),
+        narrowed=_of_both(sides),
         shared=len(shared),
         unasked=int((newly_failing.merge(asked_before, on=key, how="left", indicator=True)["_merge"] != "both").sum()),
         transitions=_transitions(cases),
@@ -169,6 +169,13 @@ def compare(before: Path, after: Path) -> Comparison:
         time=time_drift(conforming),
         environment=pd.DataFrame(changed, columns=["what", "before", "after"]),
     )
+
+
+def _of_both(sides: Mapping[str, str]) -> str:
+    """Say what was left of the plan of each side; only once if it is the same."""
+    if len(set(sides.values())) == 1:
+        return f"both {text}" if (text := sides["before"]) else ""
+    return "; ".join(f"{side} {text}" for side, text in sides.items() if text)
 
 
 def _narrowed(folder: Path, run: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.figures.conclusion import in_part
+from poolproof.reports.figures.conclusion import in_part, is_narrowed
 from poolproof.reports.figures.tables import records, spreadsheet
 from poolproof.reports.history import entries as histories
 from poolproof.reports.history.dashboard import write_dashboard
@@ -106,7 +106,7 @@ def _entries(folder: Path) -> histories.Entries:
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     """Print the lines of the view ``runs``; ``total`` is the number of runs in the history."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("started (UTC), run", no_wrap=True)  # a name breaks at a hyphen
+    table.add_column("started (UTC), run", no_wrap=True)  # whole, to be copied
     for heading in ("plan", "backends", "verdict"):
         table.add_column(heading, overflow="fold")
     for heading in ("judged", "violated", "waived", "refused", "not judged"):
@@ -116,9 +116,8 @@ def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
         word, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
         verdict = Text(word, style=STYLES[shown])
         counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
-        plan = run["narrowed"].removeprefix("narrowed: ") or run["plan"]
-        name = run["run"].replace("-", "-\n", 1)
-        table.add_row(f"{started}\n{name}", plan, ", ".join(json.loads(run["backends"])), verdict, *counts)
+        plan = f"part of {run['plan']}" if is_narrowed(run["narrowed"]) else run["plan"]
+        table.add_row(f"{started}\n{run['run']}", plan, ", ".join(json.loads(run["backends"])), verdict, *counts)
     if len(runs):
         console.print(table)
     earlier = total - len(runs)

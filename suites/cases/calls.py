@@ -1,8 +1,9 @@
-"""Low-level calls of an API, in the parts that blocks of the contract aspect contain.
+"""Low-level calls about an API, in the parts that blocks of the contract aspect are made of.
 
-Listed calls have one clause each, and are counted by clause. Varied and drawn calls are counted as a whole, because
-their clauses are only known once they are made. A drawn call is a legal one with up to three random changes. Such calls
-test the order of checks with more than two broken, and values in unexpected places.
+Parts that are listed have a clause each and are counted by it. Parts that vary or draw calls are counted as wholes: a
+clause for each of their calls is only looked up when they are made. A drawn call is a legal one with nought to three
+perturbations, of which nobody chooses what they break, if anything: so the order of the checks is tried with more than
+two of them broken, and values in places that no enumeration thought of.
 """
 
 from __future__ import annotations
@@ -32,18 +33,21 @@ from poolproof.references.windows import Adaptive, Windowed, Windows, per_kind
 from poolproof.suites.cases.generation import Draws, T, composite, derive_seed, generate
 
 CALLS_PER_PART = 1000
-"""Most calls in one part that varies or draws: few enough to spread over workers."""
+"""Most calls in one part that varies or draws: small enough to spread over workers."""
 
 DRAWN_PER_CASE = 20
-"""Drawn calls per API for each case that the plan has of an aspect. They cost microseconds."""
+"""How many calls are drawn about each API for each case that a plan has of an aspect: they cost microseconds."""
 
 ClauseCall = tuple[str, str, ContractCall]
-"""(Id of the clause that decides a call, or empty if it is legal; a sentence about the call; the call)."""
+"""The id of the clause that decides a call (empty where it is legal), a sentence about it, and the call."""
 
 
 @dataclass(frozen=True)
 class CallPart:
-    """A part of an API's calls on a product; ``clauses`` counts them by clause, or is empty for a whole part."""
+    """A part of the calls about an API on a product: there are ``count`` of them, which ``make`` makes.
+
+    ``clauses`` counts them by clause; empty where they are counted as a whole.
+    """
 
     id: str
     count: int
@@ -52,14 +56,14 @@ class CallPart:
 
 
 def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[CallPart]:
-    """Yield the parts of all calls of an API, for a plan of ``cases`` cases."""
+    """Cut all that a plan of so many cases asks about an API into parts."""
     for kind, listed in _listed(product, api).items():
         make = partial(_of_kind, product, api, kind)
         yield CallPart(kind, len(listed), make, Counter(clause for clause, _, _ in listed))
-    counts = {legal: len(changes) for legal, changes in variations(product, api).items()}
-    slices = ((legal, start) for legal, length in counts.items() for start in range(0, length, CALLS_PER_PART))
+    made = {legal: len(changes) for legal, changes in variations(product, api).items()}
+    slices = ((legal, start) for legal, length in made.items() for start in range(0, length, CALLS_PER_PART))
     for number, (legal, start) in enumerate(slices):
-        stop = min(start + CALLS_PER_PART, counts[legal])
+        stop = min(start + CALLS_PER_PART, made[legal])
         make = partial(_varied, product, api, legal, start, stop)
         yield CallPart(f"variations-{number}", stop - start, make)
     size = cases * DRAWN_PER_CASE
@@ -69,9 +73,9 @@ def call_parts(product: Product, api: str, cases: int, seed: int) -> Iterator[Ca
 
 
 def _varied(product: Product, api: str, legal: str, start: int, stop: int) -> list[ClauseCall]:
-    """Make the variations from ``start`` to ``stop`` of the legal call named ``legal``."""
-    model, selected = models(product, api)[legal], variations(product, api)[legal][start:stop]
-    return [clause_call(product, changed(model, changes), f"{legal}, {sentence(changes)}") for changes in selected]
+    """Make the variations from ``start`` to ``stop`` of a legal call that is known by its name."""
+    model, made = models(product, api)[legal], variations(product, api)[legal][start:stop]
+    return [clause_call(product, changed(model, changes), f"{legal}, {sentence(changes)}") for changes in made]
 
 
 def drawn_part(product: Product, api: str, number: int, count: int, seed: int) -> CallPart:
@@ -83,7 +87,7 @@ def _drawn(product: Product, api: str, count: int, seed: int) -> list[ClauseCall
 
 
 def clause_call(product: Product, call: ContractCall, of: str = "") -> ClauseCall:
-    """Return the clause that decides a call, by the code or only by the page; ``of`` says where the call comes from."""
+    """Name the clause that decides a call by the code, or by the page alone; ``of`` says where the call comes from."""
     expected = expectations(product, call)
     clause = expected.code.clause or (expected.page.clause if expected.page else None) or ""
     return clause, find_clause(clause).statement if clause else f"Legal: {of}.", call
@@ -91,7 +95,7 @@ def clause_call(product: Product, call: ContractCall, of: str = "") -> ClauseCal
 
 @cache
 def _listed(product: Product, api: str) -> Mapping[str, list[ClauseCall]]:
-    """Break each clause by itself, and every two at once, which shows their order; also list legal edge cases."""
+    """Break each clause alone, and two at once (which pins their order), and list calls that are just legal."""
     held = [clause for clause in all_clauses(api) if product in clause.products]
     pairs = ((first, second, violating_pair(product, first.id, second.id)) for first, second in combinations(held, 2))
     return {
@@ -113,20 +117,20 @@ MAX_PERTURBATIONS = 3
 
 
 def drawn_calls(product: Product, api: str, count: int, seed: int) -> list[ContractCall]:
-    """Draw ``count`` different permitted calls, which depend only on product, API and seed."""
-    permitted: dict[ContractCall, None] = {}
+    """Draw ``count`` different calls that depend on product, API and seed alone; none that may not be made."""
+    found: dict[ContractCall, None] = {}
     turn = 0
-    while len(permitted) < count:
-        some = (count - len(permitted) + count // 8) // 10 * 10 + 11
+    while len(found) < count:
+        some = (count - len(found) + count // 8) // 10 * 10 + 11
         drawn = generate(calls.make(product, api), some, derive_seed(seed, turn))
-        permitted |= dict.fromkeys(call for call in drawn if may_ask(call, expectations(product, call)))
+        found |= dict.fromkeys(call for call in drawn if may_ask(call, expectations(product, call)))
         turn += 1
-    return list(permitted)[:count]
+    return list(found)[:count]
 
 
 @composite
 def calls(draw: Draws, product: Product, api: str) -> ContractCall:
-    """Draw a legal call with up to three changes; it may be one that is not permitted (`may_ask`)."""
+    """Draw a legal call, changed in up to three places; some may not be made (`may_ask`)."""
     call = _of_drawn_windows(draw, api) if draw.flip() else _one_of(draw, tuple(models(product, api).values()))
     for _ in range(draw.between(0, MAX_PERTURBATIONS)):
         changes = (_any_change(draw, api),) if draw.flip() else _one_of(draw, _single_changes(product, api))
@@ -135,7 +139,7 @@ def calls(draw: Draws, product: Product, api: str) -> ContractCall:
 
 
 def _of_drawn_windows(draw: Draws, api: str) -> ContractCall:
-    """Draw windows and a plane, which determine the rest; some padding is too large, some planes too small."""
+    """Draw windows and a plane, from which all else follows: some padding is too large, some planes too small."""
     signature = SIGNATURES[api]
     fields = _FIELDS[signature.operator.windows](draw, signature.spatial_rank)
     template = base_template(api)
@@ -177,7 +181,7 @@ def _any_change(draw: Draws, api: str) -> Change:
 
 
 def _one_of(draw: Draws, options: Sequence[T]) -> T:
-    """Choose one option; a single one takes no draw."""
+    """Choose one, which takes no draw where there is but one."""
     return draw.choose(options) if len(options) > 1 else options[0]
 
 
@@ -185,7 +189,7 @@ _EXTREME = (2**31 - 1, 2**31, 2**62, INT64_MAX, INT64_MIN)
 
 
 def _any_list(draw: Draws, most: int, further: float) -> tuple[int, ...]:
-    """Draw at most ``most`` values; ``further`` is the chance of another one, for an average of half of ``most``."""
+    """Draw at most ``most`` values; ``further`` is the probability of another that makes the average half of that."""
     values: list[int] = []
     while len(values) < most and draw.chance(further):
         values.append(draw.choose(_EXTREME) if draw.flip() else draw.between(-2, 9))

@@ -1,7 +1,7 @@
-"""The case: everything that determines one call and its data, immutable, as one line of JSON.
+"""The case: everything that determines one call and its data, immutable, and one line of JSON.
 
-The line is the case's identity, its reproducer and its form in failure reports. `Case.to_json` writes it; ``pytest
---case`` and ``poolproof replay`` read it.
+The line is the case's identity, its reproducer and the language of failure reports: `Case.to_json` prints it,
+``pytest --case`` and ``poolproof replay`` read it back.
 """
 
 from __future__ import annotations
@@ -31,29 +31,27 @@ from poolproof.suites.cases.recipes.spreads import SPREADS, parse_spread
 from poolproof.suites.cases.recipes.values import VALUES
 
 _INTEGERS = 1 << 63
-"""Limit of a seed, and of a number of elements, that a row can hold."""
+"""What a row can hold as a seed, or as a number of elements."""
 
 _MAX_SCALE = 2100
-"""More than the exponents from the smallest to the largest number of the widest format."""
+"""Powers of two between the smallest and the largest number of the widest format, and some."""
 
 
 class CaseError(BadInput, ValueError):
-    """An impossible case: the text says which field is wrong and what is expected."""
+    """A case that cannot be: the text says which field is wrong and what it should be."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One call of one operator and the recipes of its data.
+    """One call of one operator and the recipe of its data.
 
-    Attributes:
-        operator: A name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings.
-        shape: That of ``self``: ``[N,] C`` and the spatial axes.
-        attributes: The windows, as passed to the API. In JSON, their fields are beside the others.
-        gradient, indices, values: Recipes (`poolproof.suites.cases.recipes`) of grad_output, indices and self.
-        scale: The gradient is multiplied by 2**scale.
-        layouts: (tensor, layout) of tensors that are not contiguous, sorted by tensor.
-        seed: Source of everything random in the data.
-        literals: (tensor, values in row-major order) of inputs with given values instead of a recipe, sorted by tensor.
+    ``operator`` is a name in `poolproof.references.operators`; JSON also takes the aclnn and aten spellings. ``shape``
+    is that of ``self``: ``[N,] C`` and the spatial axes. ``attributes`` are the windows, as passed to the API; their
+    fields stand beside the others in JSON. ``gradient``, ``indices`` and ``values`` are recipes
+    (`poolproof.suites.cases.recipes`) of grad_output, indices and self; all that is random in them derives from
+    ``seed``, and a gradient is multiplied by 2**``scale``. ``layouts`` are (tensor, layout) for tensors that are not
+    contiguous, ``literals`` (tensor, values in row-major order) for inputs that are spelled out instead of made by a
+    recipe, both sorted by tensor. ``deterministic``: the call demands the deterministic mode.
     """
 
     operator: str
@@ -71,7 +69,7 @@ class Case:
     literals: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     def to_json(self) -> str:
-        """Write the canonical line of JSON, without fields at their defaults."""
+        """Write the canonical line of JSON; fields at their default are left out."""
         return self._json
 
     @cached_property
@@ -80,12 +78,12 @@ class Case:
 
     @classmethod
     def of(cls, operator: str, **fields: Any) -> Case:
-        """Create a case from its JSON fields, flat, but with the right types."""
+        """Make a case of its fields as JSON has them, flat, but already of the right types."""
         return cls(operator=operator, **_with_windows(find_operator(operator), fields))
 
     @classmethod
     def smallest(cls, operator: Operator, dtype: str = "float32") -> Case:
-        """Create the case of one window over one small plane."""
+        """Make the case of one window over one small plane."""
         rank = operator.spatial_rank
         shape, windows = (1, *(SMALLEST,) * rank), operator.windows.smallest(rank)
         return cls(operator=operator.name, shape=shape, dtype=dtype, attributes=windows)
@@ -108,7 +106,7 @@ class Case:
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Case:
-        """Read a mapping of the right types and check no values; `CaseError` says what is wrong with it."""
+        """Read a mapping of the right types, whatever its values are; `CaseError` says what is wrong with it."""
         if "operator" not in record:
             raise CaseError("a case needs the field 'operator'")
         try:
@@ -133,7 +131,7 @@ class Case:
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that depend only on the content."""
+        """Twelve hexadecimal digits that depend on the content alone."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
     @cached_property
@@ -178,7 +176,7 @@ class Case:
         return self.api.tensor_shapes(self.shape, self.axes)[tensor]
 
     def recipe(self, tensor: str) -> str:
-        """Return the recipe of a tensor; empty if the operator does not read it."""
+        """Name the recipe that makes a tensor; empty for one that the operator does not read."""
         recipes = {"grad_output": self.gradient, "indices": self.indices, "self": self.values}
         return recipes[tensor] if tensor in self.api.inputs else ""
 
@@ -191,22 +189,21 @@ class Case:
         return self.laid_out.get(tensor, CONTIGUOUS)
 
     def sharing(self, tensor: str) -> str:
-        """Return the axes along which elements of a tensor may share memory.
+        """Name the axes along which elements of a tensor may share memory.
 
-        An output has none. Indices may share along planes only, because windows of one plane need not have a common
-        cell.
+        None of an output; of indices those of planes, because windows of one plane need not have a cell in common.
         """
         if tensor in self.api.outputs:
             return ""
         return PLANES if tensor == "indices" else AXES
 
     def memory_bytes(self) -> int:
-        """Return the bytes of the tensors of one call, including gaps."""
+        """Count the bytes that the tensors of one call occupy, gaps included."""
         return sum(form.nbytes for form in self.forms.values())
 
     @cached_property
     def forms(self) -> dict[str, Form]:
-        """The storage of each of ``api.tensors``."""
+        """How each of ``api.tensors`` lies in its storage."""
         return self.forms_in(self.laid_out, self.index_dtype)
 
     def forms_in(self, layouts: Mapping[str, MemoryLayout], index_dtype: str) -> dict[str, Form]:
@@ -219,31 +216,31 @@ class Case:
 
     @cached_property
     def taps(self) -> int:
-        """Cells of the largest window, including those outside the plane."""
+        """Cells of the largest window, those outside the plane included."""
         return taps(self.axes)
 
     def known(self, tensor: str, elements: NDArray[Any]) -> NDArray[Any]:
-        """Select the ``elements`` of a tensor, or flags of them, with a published meaning: a mask has others."""
+        """Select those ``elements`` of a tensor, or flags of them, whose meaning is published: not all, of a mask."""
         return self.api.indices.known(elements, self.pooled_shape, self.taps) if tensor == "indices" else elements
 
     @cached_property
     def has_bit_mask(self) -> bool:
-        """Whether the indices are stored as bits in an unpublished order."""
+        """Whether the tensor of indices holds bits, whose order is not published."""
         return self.api.indices.are_bits(self.taps)
 
     @cached_property
     def has_empty_window(self) -> bool:
-        """Whether some window has no cell inside the plane, and therefore no legal index."""
+        """Whether some window has no cell inside the plane, so that no index is legal for it."""
         return any(axis.has_empty_window for axis in self.axes)
 
     @property
     def empty_windows(self) -> NDArray[np.bool_]:
-        """Whether each window has no cell inside the plane, of the pooled shape."""
+        """Which windows have no cell inside the plane, of the pooled shape."""
         return np.broadcast_to(self.empty_windows_of_plane, self.pooled_shape)
 
     @property
     def empty_windows_of_plane(self) -> NDArray[np.bool_]:
-        """Whether each window of a plane has no cell inside it, in the shape of the windows."""
+        """Which windows of a plane have no cell inside it, of the shape of its windows."""
         empty = np.zeros((), bool)
         for axis in self.axes:
             empty = empty[..., None] | (axis.choices == 0)
@@ -285,16 +282,16 @@ class Case:
                 raise CaseError(f"{name} {word} overflows {self.dtype}")
 
     def _check_literals(self) -> None:
-        """Check that indices are inside the plane, and that other literals fit the dtype (all have NaN and inf)."""
+        """Check that indices point into the plane, and that other literals fit the dtype, which has NaN and inf."""
         for tensor, values in self.literals:
             count = self.planes * (self.plane_size if tensor == "self" else self.plane_windows)
             if tensor not in self.api.inputs or len(values) != count:
-                raise CaseError(f"literals for {tensor!r} must be {count} values of an input of {self.api.name}")
+                raise CaseError(f"literals for {tensor!r} need to be {count} values of an input of {self.api.name}")
             for value in values:
                 if tensor != "indices" and _overflows(value, FORMATS[self.dtype]):
                     raise CaseError(f"literal {value} of {tensor!r} overflows {self.dtype}")
                 if tensor == "indices" and (not isinstance(value, int) or not 0 <= value < self.plane_size):
-                    raise CaseError(f"index {value} of the literals is not an integer in [0, {self.plane_size})")
+                    raise CaseError(f"index {value} of the literals is no integer in [0, {self.plane_size})")
 
     def _check_layouts(self) -> None:
         api = self.api
@@ -307,13 +304,13 @@ class Case:
                 raise CaseError(f"tensor {tensor!r} cannot be {layout}: it has no such axis of more than one element")
         tags = {self.layout(tensor).tag for tensor in api.tensors}
         if len(tags) > 1:
-            raise CaseError("all tensors must have the same format tag")
+            raise CaseError("a layout with a format tag is that of all tensors or of none")
         if tags != {""} and not (api.takes_tags and len(self.shape) == api.spatial_rank + 2):
-            raise CaseError(f"layout nhwc needs a batched call of an operator with this tag, not {api.name} here")
+            raise CaseError(f"layout nhwc is for batched calls of operators with such a tag, not for {api.name} here")
 
 
 def _overflows(value: float, fmt: FloatFormat) -> bool:
-    """Tell whether a finite number exceeds the format."""
+    """Tell whether a finite number is beyond the format."""
     try:
         given = np.array([value], np.float64)
     except OverflowError:
@@ -322,7 +319,7 @@ def _overflows(value: float, fmt: FloatFormat) -> bool:
 
 
 def _spelled(owner: Case | Windows) -> dict[str, Any]:
-    """List all fields that differ from their defaults, with those of the windows beside the case's."""
+    """List every field that is not at its default, those of the windows where their owner has them."""
     spelled: dict[str, Any] = {}
     for name, default in _DEFAULTS[type(owner)].items():
         value = getattr(owner, name)
@@ -336,11 +333,11 @@ def _spelled(owner: Case | Windows) -> dict[str, Any]:
 _DEFAULTS: Mapping[type, Mapping[str, Any]] = {
     owner: {field.name: field.default for field in fields(owner)} for owner in (Case, *KINDS)
 }
-"""Class -> field -> its default, or MISSING."""
+"""Fields of cases and windows, each with its default, or MISSING."""
 
 
 def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Gather the fields of the windows into one field."""
+    """Gather the fields of the windows into one."""
     names = {attribute.name for attribute in api.windows.attributes()}
     windows = api.windows(**{name: value for name, value in flat.items() if name in names})
     return {"attributes": windows} | {name: value for name, value in flat.items() if name not in names}
@@ -348,7 +345,7 @@ def _with_windows(api: Operator, flat: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _record_type(windows: type[Windows]) -> type[msgspec.Struct]:
-    """Create the type of a case's JSON object, with the fields of its windows beside its own."""
+    """Make the type of a case's JSON object, in which the fields of its windows stand beside its own."""
     types = get_type_hints(Case) | get_type_hints(windows)
     types |= {"layouts": dict[str, str], "literals": dict[str, tuple[int | float, ...]]}
     own = [field for field in (*fields(Case), *fields(windows)) if field.name != "attributes"]
@@ -385,9 +382,9 @@ def _schema_of(windows: type[Windows]) -> dict[str, Any]:
 _ABOUT = {
     "operator": "Name of the operator; its aclnn and aten names work too.",
     "shape": "Shape of self: [N,] C and the spatial axes.",
-    "dtype": "dtype of all tensors except indices.",
+    "dtype": "dtype of all tensors but indices.",
     "index_dtype": "dtype of indices.",
-    "kernel_size": "One length for all axes, or one per axis, as in the other lists.",
+    "kernel_size": "One length for all axes, or one per axis; so are the other lists.",
     "stride": "Empty: the kernel size.",
     "padding": "Empty: 0.",
     "dilation": "Empty: 1.",
@@ -397,12 +394,12 @@ _ABOUT = {
     "indices": "Recipe of indices.",
     "values": "Recipe of self.",
     "scale": "Power of two that multiplies the gradient.",
-    "layouts": "Tensor -> layout, or layout+offset in elements. Other tensors are contiguous.",
+    "layouts": "Tensor -> layout, or layout+offset in elements. A tensor that is missing is contiguous.",
     "deterministic": "Demand the deterministic mode.",
     "seed": "Seed of everything random in the data.",
     "literals": "Input -> its values in row-major order, in place of a recipe.",
 }
-"""Field of a case's JSON object -> its meaning."""
+"""Meanings of the fields of a case's JSON object."""
 
 _WORDS: Mapping[str, Collection[str]] = {
     "dtype": FORMATS,
@@ -411,4 +408,4 @@ _WORDS: Mapping[str, Collection[str]] = {
     "indices": INDICES,
     "values": VALUES,
 }
-"""Field -> its possible words. A gradient and values may also be a spread."""
+"""The words that a field may have; a gradient and values may be a spread, too."""

@@ -1,7 +1,7 @@
-"""Rows of case lists: a row's case, and the standard that the list applies to it.
+"""Rows of case lists: the case that a row names, and the standard that the list holds it against.
 
-An entry is one line of JSON, so that a run can be repeated without the list. An unreadable row is an entry with a fault
-instead of a case.
+An entry is one line of JSON, so that a run can be repeated without the list. A row that cannot be read is an entry,
+too: it has a fault in place of a case.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from poolproof.suites.cases.case import Case, CaseError
 
 @dataclass(frozen=True)
 class OwnStandard:
-    """The standard that a list names for its row.
+    """What a list says that its row is to be held against.
 
-    ``same_as`` is one of `STANDARDS`, ``close`` is (rtol, free share, atol). With neither, nobody has published the
-    meaning of ``name``.
+    ``same_as`` is the name of one of `STANDARDS`, ``close`` (rtol, free share, atol); with neither, nobody has
+    published what the ``name`` means.
     """
 
     name: str = ""
@@ -42,9 +42,9 @@ class OwnStandard:
 
 @dataclass(frozen=True)
 class Entry:
-    """Row ``row``, counted from 1, of the list ``label``; ``name`` is the list's own name for it.
+    """Row ``row``, counted from 1, of the list ``label``, with the ``name`` that the list has for it.
 
-    ``case`` is None if the row cannot be one; ``fault`` then says why.
+    ``case`` is None where the row cannot be one: ``fault`` says why.
     """
 
     label: str
@@ -56,13 +56,13 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """The place of the row, unique in a run."""
+        """Where it stands, which no other row of a run shares."""
         return f"{self.label}:{self.row}"
 
     def within(self, index_dtypes: tuple[str, ...]) -> Entry:
-        """Replace the row's dtype of indices by the first of these, which the backend takes, unless it is one of them.
+        """Take the first of these dtypes of indices, which a backend takes, where the row's is none of them.
 
-        A list stores indices as its interface does. On another interface, only the storage differs.
+        Lists of one interface store indices as that does; of another the storage alone differs.
         """
         if self.case is None or not index_dtypes or self.case.index_dtype in index_dtypes:
             return self
@@ -76,7 +76,7 @@ class Entry:
 
 
 def read_entry(record: Mapping[str, Any]) -> Entry:
-    """Read an entry from the object of its line; `CaseError` says what is wrong with it."""
+    """Read an entry from what its line holds; `CaseError` says what is wrong with it."""
     try:
         row = msgspec.convert(record, _Line)
         if (row.fault is None) == (row.case is None):

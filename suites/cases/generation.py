@@ -1,11 +1,12 @@
-"""Two ways to draw one definition: by the seed of a plan, or as a Hypothesis strategy.
+"""Two ways to draw one definition: by the seed of a plan, or as a strategy of Hypothesis.
 
-A definition is a function of `Draws`, which picks one of several options at each call. By a seed, it gives the same
-cases in every process and with every version of Hypothesis, whatever the verdicts. So another party can derive a plan
-again. As a strategy, Hypothesis searches it, shrinks its cases and stores them.
+A definition is a function of `Draws`, which picks one of so many each time. By a seed it gives the same cases in any
+process and with any version of Hypothesis, so that another party can derive a plan again; and all of them, whatever the
+verdicts. As a strategy it is searched, made smaller and remembered by Hypothesis.
 
-A search can only steer what is drawn one by one: shapes, windows, layouts, recipes, and the gradients of
-`literal_gradients`. Recipes hash a case's seed, so similar seeds do not give similar data.
+A search steers what is drawn one by one: shapes, windows, layouts, recipes, and the gradients of
+`literal_gradients`. Data that a recipe makes of the seed of a case is a hash: no number near it gives data near it, so
+the seed itself is no hill that could be climbed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def derive_seed(*parts: object) -> int:
 
 
 class Draws:
-    """Random choices by a seed; while not ``is_random``, always the simplest option."""
+    """The choices that a case is drawn by: uniform by a seed, or while not ``is_random`` the simplest of everything."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = random.Random(seed)
@@ -39,14 +40,14 @@ class Draws:
         self.is_random = False
 
     def __call__(self, count: int) -> int:
-        """Draw one of 0 .. count - 1; lower is simpler."""
+        """Draw one of 0 .. count - 1; the lower the simpler."""
         return self._rng.getrandbits(64) * count >> 64 if self.is_random else 0
 
     def between(self, low: int, high: int) -> int:
         return low + self(high - low + 1)
 
     def choose(self, options: Sequence[T]) -> T:
-        """Draw one of ``options``; the first is the simplest."""
+        """Draw one of ``options``, of which the first is the simplest."""
         return options[self(len(options))]
 
     def flip(self) -> bool:
@@ -56,10 +57,10 @@ class Draws:
         return self.is_random and self._rng.random() < probability
 
     def balanced_choice(self, group: str, options: Sequence[Option]) -> Option:
-        """Choose one of the ``options`` that the group has had least often; the first is the simplest.
+        """Choose among the ``options`` that the group had least often so far; the first is the simplest.
 
-        Uniform draws need hundreds of cases to visit each of many options. An option that is listed twice comes twice
-        as often.
+        Uniform draws from many options need hundreds of cases until each of them has come. An option that stands twice
+        comes twice as often.
         """
         counts, weights = self._counts[group], Counter(options)
         shares = [counts[option] / weights[option] for option in options]
@@ -74,11 +75,11 @@ class Draws:
 
 
 Make = Callable[[Draws], T]
-"""A function that draws something; equal choices give equal results."""
+"""How something is drawn: the same of the same choices."""
 
 
-class composite(Generic[P, T]):  # noqa: N801, named as in Hypothesis
-    """Make a strategy from a function with `Draws` as its first parameter.
+class composite(Generic[P, T]):  # noqa: N801, it is used as that of Hypothesis is
+    """Make a strategy of a function whose first parameter is `Draws`.
 
     ::
 
@@ -103,14 +104,14 @@ class composite(Generic[P, T]):  # noqa: N801, named as in Hypothesis
 
 
 def strategy(make: Make[T]) -> st.SearchStrategy[T]:
-    """Return a Hypothesis strategy that draws by ``make``."""
-    from hypothesis import strategies as st  # takes 0.3 s, and most commands do not need it
+    """Return a strategy of Hypothesis for what is drawn so."""
+    from hypothesis import strategies as st  # takes 0.3 s, which most commands do not need
 
     return st.composite(lambda draw: make(_SearchedDraws(draw)))()
 
 
 class _SearchedDraws(Draws):
-    """Choices by Hypothesis, independent from case to case."""
+    """The choices that Hypothesis makes, for each case without regard to those before it."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         super().__init__()
@@ -127,19 +128,19 @@ class _SearchedDraws(Draws):
 
 
 _CHANCES = 1024
-"""Resolution of a probability in Hypothesis's draws; the first parts stand for no."""
+"""Parts of a probability that Hypothesis draws one of; the first stand for no."""
 
 
 @lru_cache(maxsize=1024)
 def _below(count: int) -> st.SearchStrategy[int]:
-    """Return a cached strategy for a range: creating one costs as much as drawing from it."""
+    """Return one strategy for one range: to make it anew costs as much as to draw from it."""
     from hypothesis import strategies as st
 
     return st.integers(0, count - 1)
 
 
 def generate(make: Make[T], count: int, seed: int) -> list[T]:
-    """Draw ``count`` results that depend only on ``make`` and the seed; the first is the simplest."""
+    """Draw ``count`` cases, or anything else, that depend on ``make`` and the seed alone; the first is the simplest."""
     draws = Draws(seed)
     drawn = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Cases with individually drawn gradients, so that a search can steer them to the largest error."""
+"""Cases whose gradients are drawn one by one, so that a search can steer them to the largest error."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.generation import Draws, composite
 
 TERMS = (2, 3, 5, 9, 17, 33)
-"""Gradients that meet in one cell: the smallest number of each class of a row's ``k_error``, from the second on."""
+"""Gradients that meet in one cell: the fewest of each class of a row's ``k_error``, from the second on."""
 
 _STEPS = 10
-"""Bits of a drawn gradient. A longer significand repeats them at its other end, or its sums would be exact."""
+"""Bits of a drawn gradient. A longer significand has them at both ends, or its sums would be exact."""
 
 
 @composite
 def literal_gradients(draw: Draws, operator: Operator, dtype: str, index_dtype: str, terms: int) -> Case:
     """Draw a case of a backward in which ``terms`` windows along one axis send their gradients to one cell.
 
-    Each gradient is one drawn integer, which a search can raise step by step; it stands for a number in [1, 2) without
-    rounding. Half of the cases have only positive gradients. In the others some may cancel, in half of these down to
-    subnormal numbers. ``self`` has one maximum, which fixes the indices for implementations that find them themselves.
+    Each gradient is drawn as one integer, which a search can raise step by step: a number in [1, 2) without rounding.
+    Half of the cases have positive gradients only. In the others some may cancel, in half of these to subnormal
+    numbers. ``self`` has one maximum, so the indices follow from it, and the case suits implementations that find them
+    themselves.
     """
     fmt = FORMATS[dtype]
     axis = operator.spatial_rank - 1 - draw(operator.spatial_rank)
@@ -51,7 +52,7 @@ def _along(axis: int, length: int, rank: int) -> Lengths:
 
 
 def _overlapping(lengths: Lengths, terms: int) -> tuple[int, Windows]:
-    """Lay windows one cell apart; all contain the middle cell."""
+    """Lay windows one cell apart, of which each has the middle cell."""
     return terms - 1, Windowed(lengths, (1,), (0,), (1,))
 
 
@@ -61,4 +62,4 @@ def _all_alike(lengths: Lengths, terms: int) -> tuple[int, Windows]:  # noqa: AR
 
 
 _MEETING = per_kind("way to meet", {Windowed: _overlapping, Adaptive: _all_alike})
-"""Kind of windows -> function that returns (cells on each side of the common cell, the windows)."""
+"""How many cells are on both sides of that where all windows meet, and the windows."""

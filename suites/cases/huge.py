@@ -1,8 +1,8 @@
-"""Calls at the sizes where counters and offsets of kernels overflow: 16, 20, 24 and 31 bits.
+"""Calls at the sizes where counters and offsets of kernels end: 16, 20, 24 and 31 bits.
 
-Plans differ in what they can afford. The smallest plan has these sizes in float16 only. Tensors with bytes, elements or
-windows beyond 31 bits are all in the largest plan. The second largest has those that 12 GiB suffice to judge. With less
-memory, a row reports that.
+What each plan can afford differs: the smallest has these totals in float16 alone. Of tensors that 31 bits cannot count
+in bytes, elements or windows the largest has all, the one before it what 12 GiB are enough to judge; where there is
+less memory, a row says so.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.targets import ACCEPTANCE, SOAK, Target, target
 
 CHEAPEST, COMMON = "float16", "float32"
-"""Dtypes for plans that can afford only one: the smallest dtype, and the one that every product has."""
+"""The dtypes that stand for all where a plan can afford but one: the smallest, and the one that every product has."""
 
 _PAST_24_BITS = (1 << 24) + 19
 
 
 def huge(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
-    """List the calls of an operator in one pair of dtypes.
+    """List the calls for an operator in one pair of dtypes.
 
-    Their data are cheap, and all planes differ, so a lost plane is detected.
+    Their data cost little to make, and no plane is like the next: a lost one is missed.
     """
     operator, data = scope.operator, {"values": "ties"}
     if operator.is_backward:
@@ -56,7 +56,7 @@ def _calls(operator: Operator, dtype: str) -> Iterator[tuple[str, int, Lengths, 
 
 
 def _windows(operator: Operator, planes: int) -> tuple[Lengths, Windows]:
-    """Lay out ``planes`` planes of 2^20 windows each, with as few cells as possible."""
+    """Lay out so many planes of 2^20 windows each, of as few cells as they can have."""
     flat, side = (1,) * (operator.spatial_rank - 2), 1 << 10
     of_kind: Mapping[type[Windows], tuple[Lengths, Windows]] = {
         Windowed: ((*flat, side, side + 1), Windowed((*flat, 1, 2), (1,))),
@@ -67,14 +67,14 @@ def _windows(operator: Operator, planes: int) -> tuple[Lengths, Windows]:
 
 
 def _planes(operator: Operator, planes: int, cells: int, window: int) -> tuple[Lengths, Windows]:
-    """Lay out ``planes`` planes of ``cells`` cells, with windows of ``window`` cells along each axis, side by side."""
+    """Lay out so many planes of so many cells, in windows of some cells along each axis, side by side."""
     spatial = _plane(operator.spatial_rank, cells, window)
     windows: Windows = operator.windows.tiling(spatial, window)
     return (1, planes, *spatial), windows
 
 
 def _plane(rank: int, cells: int, window: int) -> Lengths:
-    """Choose lengths that are multiples of the window; the last axis is the longest."""
+    """Choose lengths that are multiples of the window, the last axis the longest."""
     shortest = (window,) * (rank - 2)
     side = window
     while side * side * prod(shortest) < cells:

@@ -1,7 +1,7 @@
-"""Calls in guarded memory: tensors between guard bands, with poisoned outputs.
+"""Calls in guarded memory: tensors laid out between guard bands, of which outputs are poisoned.
 
-`CaseOperands` defines the tensors' values; this module defines the bytes around them. Memory is laid out the same each
-time, so its contents before a call are known afterwards without a copy.
+`CaseOperands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so
+that what it held before a call is known after it without a copy.
 """
 
 from __future__ import annotations
@@ -26,37 +26,38 @@ GUARD_BYTES = 512
 """Shortest length of a guard band; a multiple of every alignment a kernel might write in."""
 
 SHIFT_BYTES = 64
-"""Shift of the tensors in a repeated call: exactly the alignment that the memory page guarantees."""
+"""By how much calls made again move their tensors: what the memory page guarantees of an address, and no more."""
 
 ALIGNMENT = 64
 """Alignment of tensors in bytes, as the allocators of frameworks guarantee it."""
 
 POISONS = ((0xFF, 0x5A), (0xFF, 0x00), (0x5A, 0xFF))
-"""Pairs of poison bytes: for a call, and for its repetition.
+"""Pairs of bytes for memory nobody has written: for a call, and for the same call made again.
 
-One of a pair is a NaN (or -1) in every dtype, the other a finite value. Zeros, as callers often pass, come second: a
-refused call that clears its outputs must be visible.
+One of a pair is a NaN (or -1) in every dtype, the other a finite value. Zeros are what callers often give; they come
+second, because a refused call that clears its outputs is to be seen.
 """
 
 TEMPTING = 1000.0
-"""The gradients behind grad_output, for kernels that read too far: finite in every dtype, and larger than rounding."""
+"""The gradient behind grad_output for those who read on: finite in every dtype, and larger than rounding."""
 
 GAP_FILL = 0x03
-"""The byte around the elements of outputs: a small number in every dtype. Any addition changes it, unlike a NaN."""
+"""The byte around the elements of outputs: a small number in every dtype, which changes by whatever is added to it, as
+a NaN would not."""
 
 
 def _own_memory(size: int, beyond: int) -> NDArray[np.uint8]:
-    """Return memory of this process, with a fence behind it if ``beyond`` is not 0."""
+    """Memory of this process, with a fence where it is not to be left for so many bytes."""
     return fenced(size, beyond) if beyond else np.empty(size, np.uint8)
 
 
 Allocator = Callable[[int, int], NDArray[np.uint8]]
 
 allocator: Allocator = _own_memory
-"""Allocates memory of large tensors: (bytes, bytes behind them that may not be touched) -> any content."""
+"""Where the memory of large tensors comes from: (bytes, bytes behind them that may not be touched) -> any content."""
 
 SMALL = 1 << 16
-"""Bytes of tensors and guard bands up to which a copy costs little compared with judging."""
+"""Bytes of tensors, guard bands included, up to which a copy is little beside what judging takes anyway."""
 
 
 def allocate(
@@ -65,13 +66,13 @@ def allocate(
     index_dtype: str | None = None,
     again: bool = False,
 ) -> Call:
-    """Place a call in new memory: inputs filled; their gaps, guard bands and outputs poisoned.
+    """Place a call in fresh memory: inputs filled, their gaps and guard bands and the outputs poisoned.
 
     ``layouts`` and ``index_dtype`` replace the case's own. Poison and length of guard bands depend on the case. A call
-    made ``again`` has other poison, and its storages shift by `SHIFT_BYTES`. Legal indices and large finite gradients
-    are behind its tensors if it is a backward, so that a kernel that reads too far adds something. Indices may point
-    past the last plane; that memory is fenced, behind the guard band. Outputs come first in memory: they outlive the
-    inputs of most runs, and an arena can reuse what is behind them.
+    made ``again`` has other poison, its storages lie `SHIFT_BYTES` further, and legal indices and large finite
+    gradients lie behind the tensors of a backward: who reads on finds something to add. What indices point past the
+    last plane is fenced in, behind the guard band. Outputs come first in memory: they live longer than the inputs of
+    most runs, and an arena takes back what lies behind them.
     """
     case, beyond = operands.case, operands.elements_past_end
     poison, guard = poisons(case)[again], _guard(case) + again * SHIFT_BYTES
@@ -92,7 +93,7 @@ def allocate(
 
 
 def poisons(case: Case) -> tuple[int, int]:
-    """Return the bytes that fill the memory of a call, and of its repetition."""
+    """Return the bytes that fill the memory of a call, and of the same call made again."""
     return POISONS[case.seed % len(POISONS)]
 
 
@@ -101,7 +102,7 @@ def _guard(case: Case) -> int:
 
 
 def _in_one_piece(sizes: Sequence[int]) -> Allocator:
-    """Allocate the memory of small tensors together in this process, and return it piece by piece."""
+    """Take the memory of small tensors together, of this process, and give it out piece by piece."""
     starts = [0, *accumulate(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]
     if starts[-1] > SMALL:
         return allocator
@@ -110,23 +111,23 @@ def _in_one_piece(sizes: Sequence[int]) -> Allocator:
 
 
 def rebuild_input(operands: CaseOperands, name: str) -> Tensor:
-    """Make an input of `allocate` again: the content of its memory before the call."""
+    """Make an input of `allocate` once more: what its memory held before the call."""
     case = operands.case
     return _input(case.forms[name], operands, name, poisons(case)[0], _guard(case), _own_memory)
 
 
 def holds_poison(elements: NDArray, poison: int) -> NDArray[np.bool_]:
-    """Find the elements that consist only of that byte."""
+    """Find the elements that hold nothing but that byte."""
     return as_bits(elements) == _pattern(poison, elements.itemsize)
 
 
 def as_bits(elements: NDArray) -> NDArray:
-    """View the memory as one unsigned integer per element."""
+    """View the memory as an unsigned integer for each element."""
     return elements.view(BITS[elements.itemsize])
 
 
 def written_text(call: Call) -> str:
-    """Describe how many elements of its outputs a call wrote."""
+    """How many elements of its outputs a call has written, in words."""
     outputs = {name: call.tensors[name].array for name in call.operator.outputs}
     poison = int(call.tensors[call.operator.inputs[0]].buffer[0])
     left = {name: int(holds_poison(array, poison).sum()) for name, array in outputs.items()}
@@ -134,25 +135,25 @@ def written_text(call: Call) -> str:
 
 
 def has_gaps(tensor: Tensor) -> bool:
-    """Tell whether the storage of an output has bytes outside its elements; its elements must share no memory."""
+    """Tell whether some of the storage of an output, whose elements share no memory, belongs to no element."""
     return tensor.storage_elements != prod(tensor.shape)
 
 
 def has_intact_guards(tensor: Tensor, byte: int) -> bool:
-    """Tell whether both guard bands consist only of that byte."""
+    """Tell whether both guard bands hold nothing but that byte."""
     buffer, guard = tensor.buffer, tensor.guard
     return buffer[:guard].tobytes() == bytes((byte,)) * guard == buffer[len(buffer) - guard :].tobytes()
 
 
 def lies_outside(tensor: Tensor) -> NDArray[np.bool_]:
-    """Mark the pieces of the buffer outside the view, each as long as an element."""
+    """Mark the pieces of the buffer, each as long as an element, that belong to no element of the view."""
     mask, width = np.ones(len(tensor.buffer) // tensor.dtype.itemsize, bool), tensor.dtype.itemsize
     np.ndarray(tensor.shape, bool, mask.data, tensor.guard // width + tensor.offset, tensor.strides)[...] = False
     return mask
 
 
 def guard_and_gap_mask(tensor: Tensor) -> NDArray[np.bool_]:
-    """Mark the bytes of the buffer outside the view."""
+    """Mark the bytes of the buffer that belong to no element of the view."""
     return lies_outside(tensor).repeat(tensor.dtype.itemsize)
 
 
@@ -177,13 +178,14 @@ def _elements_behind(tensor: Tensor) -> NDArray[Any]:
 
 
 _SHORT = 1 << 12
-"""Bytes up to which a buffer is filled completely, including elements."""
+"""Bytes up to which a buffer is filled as a whole, elements included."""
 
 
 def _tensor(form: Form, guard: int, fill: int, take: Allocator, beyond: int = 0) -> Tensor:
-    """Place a tensor in new memory; guard bands and gaps contain the byte ``fill``.
+    """Place a tensor in fresh memory, whose guard bands and gaps hold the byte ``fill``.
 
-    Without gaps, its elements are left uninitialised. ``beyond`` is the number of fenced elements behind it.
+    Without gaps its elements are left for whoever fills them. There is a fence where ``beyond`` elements behind it may
+    not be touched.
     """
     size = 2 * guard + form.nbytes
     buffer = take(size, beyond * form.dtype.itemsize)
@@ -202,22 +204,22 @@ def _pattern(byte: int, length: int) -> int:
 
 
 _ALIGNMENT = 16
-"""Alignment of fenced memory; up to this many bytes less one may be between its end and the fence."""
+"""Of the first byte of fenced memory; so many bytes less one may lie between the last one and the fence."""
 
 _NO_ACCESS = 0
 """PROT_NONE of mmap(2)."""
 
 
 def fenced(size: int, beyond: int) -> NDArray[np.uint8]:
-    """Map ``size`` bytes of zeros; the next ``beyond`` bytes can be neither read nor written.
+    """Map ``size`` bytes of zeros, behind which the next ``beyond`` bytes may be neither read nor written.
 
-    A process that touches them dies at once by a signal, and damages nothing else.
+    Whoever touches them is ended by a signal there and then, and damages nothing else.
     """
     inside, outside = whole_pages(size + _ALIGNMENT), whole_pages(beyond)
     pages = np.frombuffer(mmap.mmap(-1, inside + outside), np.uint8)
     fence = ctypes.c_void_p(pages.ctypes.data + inside)
     if ctypes.CDLL(None, use_errno=True).mprotect(fence, ctypes.c_size_t(outside), _NO_ACCESS):
-        raise OSError(ctypes.get_errno(), "mprotect cannot fence the memory")
+        raise OSError(ctypes.get_errno(), "mprotect puts no fence behind memory")
     start = (inside - size) // _ALIGNMENT * _ALIGNMENT
     return pages[start : start + size]
 

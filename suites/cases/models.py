@@ -1,8 +1,8 @@
-"""Pooling layers of well-known networks at training sizes, as data.
+"""Pooling layers of well-known networks at training sizes, as data: what a user of these operators runs all day.
 
-A layer names the source of its sizes: the paper, or the file of an implementation that many train with. The batch is
-that of one card, not of a cluster. Values are typical of the layer: after a ReLU, after a batch normalisation, or
-saturated. Gradients are as they reach a layer far from the loss.
+A layer is named with the source of its sizes: the paper, or the file of an implementation that many train with. The
+batch is what one card gets, not the whole of a cluster's. Data is as it stands behind that layer: after a ReLU, behind
+a batch normalisation, or saturated, with the gradients that come back to a layer far from the loss.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 
 DTYPES = ("float32", "float16", "bfloat16")
-"""Dtypes in which networks are trained."""
+"""What networks are trained in."""
 
 SMALL = 10**6
-"""Elements of ``self`` below which a layer is in every plan."""
+"""Elements of ``self`` below which a layer is part of every plan."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One pooling layer; ``shape`` is that of ``self``, (N, C, *spatial), ``values`` the recipe of its input."""
+    """One pooling layer: ``shape`` is that of ``self``, (N, C, *spatial), ``values`` the recipe of what it pools."""
 
     network: str
     name: str
@@ -39,12 +39,12 @@ class Layer:
 
 
 _ROWS, _WIDTHS = 16, range(33, 65)
-"""Sizes of reduced planes. Widths have every remainder modulo the elements of a vector."""
+"""Of reduced planes; widths have every remainder of the elements that a vector may hold."""
 
 
 def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
-    """List an operator's layers in one pair of dtypes, then their windows on reduced planes."""
-    layers = []
+    """List the layers that run by an operator, in one pair of dtypes, then their windows on reduced planes."""
+    found = []
     gradient = "backpropagated" if scope.operator.is_backward else "integers"
     for layer in LAYERS if dtype in DTYPES else ():
         if layer.is_run_by(scope.operator):
@@ -52,13 +52,13 @@ def models(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
             data = {"shape": layer.shape, "values": layer.values, "gradient": gradient}
             plan_cases = 0 if prod(layer.shape) < SMALL else ACCEPTANCE
             windows = layer.windows.passed()
-            layers.append(target(scope, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
-    return layers + (_reduced(scope, dtype, index_dtype, gradient) if layers else [])
+            found.append(target(scope, dtype, index_dtype, name, 1, plan_cases, attributes=windows, **data))
+    return found + (_reduced(scope, dtype, index_dtype, gradient) if found else [])
 
 
 def _reduced(scope: Scope, dtype: str, index_dtype: str, gradient: str) -> list[Target]:
-    """List the windows of layers on small planes; the smoke plan has one width of each remainder modulo eight."""
-    operator, reduced = scope.operator, []
+    """List the windows of layers on small planes; the smoke plan asks a width of each remainder by eight."""
+    operator, found = scope.operator, []
     own = (layer.windows for layer in LAYERS if layer.is_run_by(operator))
     for number, windows in enumerate(dict.fromkeys(each for each in own if max(each.sizes) <= _ROWS)):
         turn = number + crc32(f"{operator.name} {dtype} {index_dtype}".encode())
@@ -67,8 +67,8 @@ def _reduced(scope: Scope, dtype: str, index_dtype: str, gradient: str) -> list[
             shape = (1, 2, *(_ROWS,) * (operator.spatial_rank - 1), width)
             fields = {"shape": shape, "attributes": windows.passed(), "gradient": gradient, "values": "after_relu"}
             name = f"{windows or 'windows'} on rows of {width}"
-            reduced.append(target(scope, dtype, index_dtype, name, 1, plan_cases, **fields))
-    return reduced
+            found.append(target(scope, dtype, index_dtype, name, 1, plan_cases, **fields))
+    return found
 
 
 _TORCHVISION = "torchvision/models"
@@ -143,4 +143,4 @@ LAYERS = (
     Layer("SlowOnly on AVA", "head of 4 regions", _AVA, (4, 2048, 1, 8, 8), Adaptive((1, 1, 1))),
     Layer("SlowOnly on AVA", "head of 16 regions", _AVA, (16, 2048, 1, 8, 8), Adaptive((1, 1, 1)), "saturated"),
 )
-"""Sources that name no input size have images of 224x224."""
+"""Shapes follow from the input that the source trains on: images of 224x224 where nothing else is said."""

@@ -1,7 +1,7 @@
-"""Operands: the data that the recipes of a case make from its seed.
+"""Operands: the data that the recipes of a case make of its seed.
 
-They follow from the case only. Their values are separate from their placement (`memory`), so that a check can place
-them in another layout, dtype of indices or scale.
+They follow from the case alone. Their values are kept apart from their placement (`memory`: where the elements lie),
+so that a check can place them in another layout, dtype of indices or scale.
 """
 
 from __future__ import annotations
@@ -25,23 +25,25 @@ from poolproof.suites.cases.recipes.stream import RandomStream
 from poolproof.suites.cases.recipes.values import draw_values
 
 CHUNK_ELEMENTS = 1 << 16
-"""Elements per chunk of several planes."""
+"""Elements of the planes that are judged at a time, where these are more than one."""
 
 MAX_WHOLE_PLANE = 1 << 20
-"""Cells of the largest plane that is judged as a whole."""
+"""Cells of a plane that is judged as a whole."""
 
 CHUNKS_OF_LARGE_PLANE = 4
-"""Chunks of a larger plane. Judging it takes more memory than its tensors, and each chunk searches all its windows."""
+"""Of a larger plane, which takes more memory to judge than its tensors: all its windows are looked through for each."""
 
 
 @dataclass(frozen=True, eq=False)
 class CaseOperands:
-    """The meaning of a case's input tensors, in logical order.
+    """What the input tensors of a case mean, in logical order.
 
-    ``values`` (self) and ``gradient`` (grad_output) have the case's dtype; ``indices`` are int64 of shape
-    (planes, *windows). A forward has only ``values``. ``mask`` is a forward's result for the same windows, if only a
-    forward can make it (`Case.has_bit_mask`). Zeros replace a missing mask, and the indices of a case with windows
-    without a cell: only a forward makes these. ``first_maxima`` are their indices, if the recipe found them.
+    ``values`` (self) and ``gradient`` (grad_output) are of the case's dtype; ``indices`` are int64 of shape
+    (planes, *windows). Both are empty for forward operators.
+    ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
+    (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
+    the indices, too, inside the plane or not; zeros stand in for those of such a case. ``first_maxima`` are the indices
+    of the first maxima of ``values`` where the recipe has found them.
     """
 
     case: Case
@@ -58,38 +60,38 @@ class CaseOperands:
 
     @cached_property
     def landing(self) -> Landing:
-        """Cells that the gradients reach, for backwards only."""
+        """Cells that the gradients reach; backward operators only."""
         return _landing(self.case, self.indices, self.values)
 
     @property
     def terms(self) -> Float64:
-        """The gradients as float64, flat, for backwards only."""
+        """The gradients as float64, flat; backward operators only."""
         return self.gradient.ravel().astype(np.float64)
 
     @cached_property
     def sums(self) -> ExactSums:
-        """The exact sum of each cell of grad_input, flat; windows without a cell add nothing."""
+        """The exact sum that belongs in each cell of grad_input, flat; windows without a cell add nothing."""
         cells = self.landing.cells
         if self.case.has_empty_window:
             cells = np.where(self._placed.ravel(), cells, -1)
         return scatter_sums(cells, self.terms, self.values.size)
 
     def chunks(self, outputs: NDArray) -> Iterator[Callable[[], PlaneChunk]]:
-        """Yield the outputs in grad_input with what they should be, by chunks of whole planes or of one plane."""
+        """Yield what came out in grad_input beside what belongs there, by chunks of whole planes or of one plane."""
         most = min(max(CHUNK_ELEMENTS, self.case.plane_size), MAX_WHOLE_PLANE)
-        flat = outputs.reshape(-1)
+        came_out = outputs.reshape(-1)
 
         def chunk(part: slice) -> PlaneChunk:
             unspecified = self.unspecified_cells[part] if self.case.has_empty_window else NOWHERE_OPEN
-            return PlaneChunk(*self.gradients_into(part), flat[part].astype(np.float64), unspecified)
+            return PlaneChunk(*self.gradients_into(part), came_out[part].astype(np.float64), unspecified)
 
         return (partial(chunk, part) for part in self.chunk_ranges(most, CHUNKS_OF_LARGE_PLANE))
 
     def chunk_ranges(self, most: int, count: int) -> Iterator[slice]:
         """Yield ranges of flat cells of grad_input: of whole planes, or of a plane of more than ``most`` cells.
 
-        Whole planes of a range have at most ``most`` cells, or windows, together. A larger plane is split into at most
-        ``count`` chunks of at least ``most`` cells.
+        Whole planes have ``most`` cells, or windows, together. A larger plane is cut into at most ``count`` chunks, of
+        ``most`` cells or more.
         """
         size, total = self.case.plane_size, self.case.planes * self.case.plane_size
         if size > most:
@@ -101,22 +103,22 @@ class CaseOperands:
 
     @cached_property
     def unspecified_cells(self) -> NDArray[np.bool_]:
-        """Cells, flat, with an index from a window without a cell: no document says whether that gradient arrives."""
+        """Cells, flat, that windows without a cell have an index of: whether their gradients come, nobody says."""
         indices, planes = self.indices.reshape(self.case.pooled_shape), self.landing.plane
         pointing = ~self._placed.ravel() & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
-        unspecified = np.zeros(self.values.size, bool)
-        unspecified[planes[pointing] * self.case.plane_size + indices.ravel()[pointing]] = True
-        return unspecified
+        found = np.zeros(self.values.size, bool)
+        found[planes[pointing] * self.case.plane_size + indices.ravel()[pointing]] = True
+        return found
 
     @property
     def elements_past_end(self) -> int:
-        """Elements past the last plane up to the farthest index; only windows without a cell may have such indices."""
+        """How many elements past the last plane the indices point; only those of windows without a cell may."""
         if not (self.case.api.is_backward and self.case.has_empty_window):
             return 0
         return max(int(self.landing.cells.max(initial=0)) + 1 - self.values.size, 0)
 
     def gradients_into(self, cells: slice) -> tuple[Int64, Float64]:
-        """Return (cells, gradients) that belong into a range of cells, counted from its first.
+        """Return (cells, gradients) of what belongs into a range of cells, counted from the first of them.
 
         A gradient that belongs nowhere has a negative cell, or is left out.
         """
@@ -135,7 +137,7 @@ class CaseOperands:
         return indices[inside].astype(np.int64) - first, gradients[inside].astype(np.float64)
 
     def senders(self, cell: int) -> Int64:
-        """Return the windows, flat, with gradients that belong in a cell."""
+        """Find the windows, flat, whose gradients belong in a cell."""
         placed = self._placed
         plane, cell_of_plane = divmod(cell, self.case.plane_size)
         belongs = (self.indices.reshape(placed.shape)[plane] == cell_of_plane) & placed[plane]
@@ -143,21 +145,21 @@ class CaseOperands:
 
     @property
     def _placed(self) -> NDArray[np.bool_]:
-        """Which gradients, of shape (planes, windows), have a window with a cell."""
+        """Which gradients, of shape (planes, windows), are of a window that has a cell."""
         placed = ~self.case.empty_windows_of_plane.ravel()
         return np.broadcast_to(placed, (self.case.planes, self.case.plane_windows))
 
     def with_indices(self, indices: Int64) -> CaseOperands:
-        """Replace the indices, and remake the gradients by the recipe for these indices."""
+        """Replace the indices, and the gradients by those that the recipe makes of where these lead."""
         return replace(self, indices=indices, gradient=_gradient(self.case, self.values, indices))
 
     def scaled(self, exponent: int) -> CaseOperands:
-        """Multiply every gradient by 2**exponent; exact only within the normal range."""
+        """Multiply every gradient by 2**exponent; exact only where nothing leaves the normal range."""
         return replace(self, gradient=self.gradient * self.gradient.dtype.type(2.0**exponent))
 
 
 def make_operands(case: Case) -> CaseOperands:
-    """Make the data of ``case``; elements that share memory have the value of the first of them."""
+    """Make the data of ``case``; elements of a tensor that share memory have the value of the first of them."""
     fmt, literals = FORMATS[case.dtype], dict(case.literals)
     if "self" in literals:
         values = fmt.round(np.array(literals["self"], np.float64)).astype(fmt.dtype)
@@ -167,8 +169,8 @@ def make_operands(case: Case) -> CaseOperands:
     if "grad_output" not in case.api.inputs:
         return CaseOperands(case, values)
     indices = _indices(case, values)
-    may_differ = case.has_empty_window or "indices" in literals or case.layout("indices").repeats_elements
-    first_maxima = indices if case.indices == "forward" and not may_differ else None
+    others = case.has_empty_window or "indices" in literals or case.layout("indices").repeats_elements
+    first_maxima = indices if case.indices == "forward" and not others else None
     return CaseOperands(case, values, _gradient(case, values, indices), indices, first_maxima=first_maxima)
 
 
@@ -204,7 +206,7 @@ def _landing(case: Case, indices: Int64, values: NDArray) -> Landing:
 
 
 def _shared(operands: NDArray, case: Case, name: str) -> NDArray:
-    """Give all elements that share memory the value of the first one in row-major order."""
+    """Give all elements that share memory one value, that of the first in row-major order."""
     layout = case.layout(name)
     if not layout.repeats_elements:
         return operands
@@ -212,5 +214,5 @@ def _shared(operands: NDArray, case: Case, name: str) -> NDArray:
     steps = (np.arange(size) * stride for size, stride in zip(operands.shape, strides, strict=True))
     places = reduce(np.add.outer, steps)
     memory = np.empty(places.max(initial=0) + 1, operands.dtype)
-    memory[places.ravel()[::-1]] = operands.ravel()[::-1]  # the last of several values for a place stays
+    memory[places.ravel()[::-1]] = operands.ravel()[::-1]  # of several values for a place, the last stays
     return memory[places]

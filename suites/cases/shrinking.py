@@ -1,4 +1,4 @@
-"""Shrinking: smaller cases and low-level calls with the same failure."""
+"""Smaller cases and low-level calls that fail alike."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from poolproof.suites.cases.varying import Record, parameters, spelled
 def smaller_case(
     failing: Case, words: Mapping[str, Sequence[object]], still_fails: Callable[[Case], bool], seconds: float
 ) -> Case:
-    """Return the smallest case that Hypothesis finds in time; ``words`` lists possible values of fields.
+    """Return the smallest case that Hypothesis finds in time; ``words`` are what its fields may hold.
 
-    A case is one choice for each of its `_Place`, the first being the simplest. `find` gets the choices of the failing
-    case as its second alternative. The shrinker of Hypothesis moves them to the first one, where each may be less.
+    A case is a choice for each of its `_Place`, the first being the simplest. `find` gets the choices of the failing
+    case as its second alternative. The shrinker of Hypothesis moves them to the first, where each may be less.
     """
-    from hypothesis import Verbosity, find, settings  # takes 0.3 s, and most commands do not need it
+    from hypothesis import Verbosity, find, settings  # takes 0.3 s, which most commands do not need
     from hypothesis import strategies as st
     from hypothesis.errors import NoSuchExample
 
@@ -45,7 +45,7 @@ def smaller_case(
             return numbers == own or case == smallest
         try:
             smallest = case if fails_once(case) else smallest
-        except Exception as error:  # Hypothesis would shrink towards the exception
+        except Exception as error:  # Hypothesis would shrink what raises
             errors.append(error)
         return case == smallest
 
@@ -61,11 +61,11 @@ def smaller_case(
 
 _OPTIONAL = ("stride", "padding", "dilation")
 _Place = tuple[str, int | None, Sequence[Any]]
-"""(Field, axis of a list or None, possible values; the last is the failing case's own)."""
+"""A field, the axis of a list or None, and what may stand there: the failing case's own last."""
 
 
 def _places(case: Case, words: Mapping[str, Sequence[object]]) -> list[_Place]:
-    """List the places where a case can become simpler."""
+    """List where a case may become simpler."""
     windows = case.attributes
     usual = {field.name: field.default for field in (*fields(Case), *fields(windows))}
     own = {name: getattr(windows, name, getattr(case, name, None)) for name in usual}
@@ -80,15 +80,15 @@ def _places(case: Case, words: Mapping[str, Sequence[object]]) -> list[_Place]:
     places = [shorter(*each) for each in {**words, **flags, "layouts": layouts, "literals": [{}]}.items()]
     for each in sorted(parameters(case), key=lambda each: each.field == "shape"):
         if each.axis is not None and getattr(windows, each.field, True):
-            low = min(each.low - (each.name == "N"), each.value)  # if N is 0, there is no batch axis
+            low = min(each.low - (each.name == "N"), each.value)  # where N is 0, there is no batch axis
             places.append((each.field, each.axis, range(low, each.value + 1)))
-    places.append(shorter("seed", (0, 1)))  # after lengths: the shrinker also raises one of the next four
+    places.append(shorter("seed", (0, 1)))  # behind lengths: the shrinker raises one of the next four, too
     places += [(name, None, ([], None)) for name in _OPTIONAL if getattr(windows, name, ())]
     return [place for place in places if len(place[2]) > 1]
 
 
 def _made(failing: Case, places: Sequence[_Place], numbers: Sequence[int]) -> Case | None:
-    """Return the case of these choices, with windows reduced to the plane if necessary; None if there is none."""
+    """Make the case of these choices, if need be with windows cut down to the plane; None where there is none."""
     record = spelled(failing) | {name: [] for name in _OPTIONAL if getattr(failing.attributes, name, None) == ()}
     for (name, axis, choices), number in zip(places, numbers, strict=True):
         if axis is not None:
@@ -101,7 +101,7 @@ def _made(failing: Case, places: Sequence[_Place], numbers: Sequence[int]) -> Ca
 
 
 def _read(record: Record, failing: Case) -> Case | None:
-    """Read a case, with short lists where the failing one has them; return None if it is invalid."""
+    """Read a case, with short lists where the failing one has them; None where it is none."""
     try:
         case = Case.from_record(record)
     except CaseError:
@@ -113,12 +113,12 @@ def _read(record: Record, failing: Case) -> Case | None:
 
 
 def _extent(case: Case) -> tuple[int, int, int, int]:
-    """Return the size of a case for a reader: few elements, few and small windows, a short line."""
+    """Measure how small a case is for a person: few elements, few and small windows, a short line."""
     return case.planes * case.plane_size, case.planes * case.plane_windows, case.taps, len(case.to_json())
 
 
 def _fitted(record: Record, rank: int) -> Record:
-    """Reduce windows to the plane, and padding to the windows."""
+    """Cut windows down to the plane, and padding to the windows."""
     if "kernel_size" not in record:
         return record
     kernel = [min(own, max(size, 1)) for own, size in zip(record["kernel_size"], record["shape"][-rank:], strict=True)]
@@ -127,26 +127,26 @@ def _fitted(record: Record, rank: int) -> Record:
 
 
 _MAX_TOGETHER = 3
-"""Most changes to try together, before trying all but one."""
+"""How many changes are tried at once before all but one are."""
 
 
 def smaller_call(
     product: Product, call: ContractCall, still_fails: Callable[[ContractCall], bool], seconds: float
 ) -> ContractCall:
-    """Return the first smaller call, within ``seconds``, that breaks the same clause and still fails; else ``call``."""
+    """Find, in time, the first smaller call that breaks the same clause and still fails; ``call`` itself if none."""
     deadline = time.monotonic() + seconds
     clause = expectations(product, call).code.clause
 
-    def fails_alike(candidate: ContractCall) -> bool:
-        expected = expectations(product, candidate)
-        alike = expected.code.clause == clause and may_ask(candidate, expected)
-        return alike and time.monotonic() < deadline and still_fails(candidate)
+    def fails_alike(other: ContractCall) -> bool:
+        expected = expectations(product, other)
+        alike = expected.code.clause == clause and may_ask(other, expected)
+        return alike and time.monotonic() < deadline and still_fails(other)
 
-    return next((candidate for candidate in _candidates(product, call) if fails_alike(candidate)), call)
+    return next((other for other in _candidates(product, call) if fails_alike(other)), call)
 
 
 def _candidates(product: Product, call: ContractCall) -> Iterator[ContractCall]:
-    """Yield calls with fewer changes first, then simpler ones; the base before other legal calls."""
+    """Yield calls with fewer changes first, of them the simpler; in the base before in other legal calls."""
     named = models(product, call.api)
     closest, changes = nearest(call, named)
     for count in range(len(changes)):
@@ -161,10 +161,10 @@ def _candidates(product: Product, call: ContractCall) -> Iterator[ContractCall]:
 
 
 def _simpler(model: ContractCall, changes: Changes) -> Iterator[ContractCall]:
-    """Yield single changes of the same field to standard values, which are less extreme."""
+    """Yield single changes of the same field to the values that are tried anyway, which are less far off."""
     if len(changes) != 1:
         return
     (change,) = changes
-    for single in single_changes(model):
-        if len(single) == 1 and (single[0].argument, single[0].field) == (change.argument, change.field):
-            yield changed(model, single)
+    for alone in single_changes(model):
+        if len(alone) == 1 and (alone[0].argument, alone[0].field) == (change.argument, change.field):
+            yield changed(model, alone)

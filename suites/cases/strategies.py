@@ -1,8 +1,8 @@
 """Strategies: how cases are drawn.
 
-Every draw is legal by construction; nothing is filtered, so there is no hidden bias. Sizes come from thresholds, not
-only from ranges. Thresholds are vector and tile widths, plane counts around core and lane counts, and limits where
-kernels switch to another route.
+Every draw is legal by construction: nothing is filtered, so nothing is silently biased away. Sizes are drawn
+from thresholds, not only from ranges: vector and tile widths, plane counts around core and lane counts, and the
+limits where kernels switch to another route.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def _beside(*lengths: int) -> tuple[int, ...]:
 
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
-"""Spatial lengths: all small ones, both sides of 16, 32 and 64, and widths W with a reciprocal rounded down."""
+"""Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
 
 LONG_LENGTHS = tuple(sorted((*_beside(80, 96, 128, 192, 256, 512), 113, 130, 258, 384, 1025, 4097, 65537)))
-"""Both sides of multiples of 16, 32 and 64 (tiles), and of 255 and 256 (repeat counters); one axis past 16 bits."""
+"""Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
 
 PLANES = (*range(1, 7), 8, 12, *_beside(16, 20), 24, 25, *_beside(32, 40, 48, 64, 128))
 """N * C around lane counts (16, 32, 64, 128) and core counts (20, 24, 40, 48, 64)."""
@@ -39,15 +39,15 @@ EXTREME_PLANES = _beside(65536)
 """N * C around the end of 16 bits."""
 
 WINDOWS = _beside(16, 32, 64, 128, 256)
-"""Windows along an axis: both sides of the size of a vector, a tile row or an 8-bit counter. Two axes of 16 make a
+"""Windows along an axis: both sides of what a vector, a tile row or a counter of 8 bits holds. Two axes of 16 make a
 plane of 256."""
 
 LARGE_KERNELS = (11, 13, 14, 15, 16, 17, 24, 31, 32, 33, 127, 128, 255, 256, 257, 1000, 1023, 1024, 1025)
-"""Kernel lengths. Two axes give areas of about 200 to 260, where a buffer or 8 bits end, and about 1000. One axis alone
-also reaches these sizes, or exceeds 7, 8 and 10 bits."""
+"""Kernels whose area lies about 200 to 260, where a buffer or 8 bits end, and about 1000; and those whose length along
+one axis does, or is more than 7, 8 and 10 bits count."""
 
 LONG_STRIDES = _beside(16, 32, 64)
-"""Strides around the limit of an 8-bit field that counts blocks of 8 elements, and around vectors."""
+"""Strides around what a field of 8 bits counts in blocks of 8 elements, and around vectors."""
 
 MANY_PLANES = _beside(256, 512, 1024, 2560, 3072, 4096)
 """N * C around multiples of lanes * cores and the limits of the library's templates."""
@@ -58,13 +58,13 @@ INDICES = ("in_window", "forward", "crowded", "shared", "lattice", "lattice", *_
 
 @dataclass(frozen=True)
 class Profile:
-    """The options of an aspect's draws. Every tuple is sampled uniformly, so a repeated entry has more weight.
+    """What an aspect draws from; every tuple is sampled uniformly, so repeating an entry weighs it.
 
-    ``budgets`` limits the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur; each
-    is chosen once before one is repeated. ``tagged`` is one with a format tag, which all tensors have. With
-    ``empty_windows``, some window has no cell. With ``known_geometries``, some cases have a geometry of the operator
-    library's own tiling tests. With ``huge``, the plane has one of the `HUGE` sizes and few windows. ``abilities``
-    restricts the calls.
+    ``budgets`` bounds the elements of ``self`` and of grad_output. ``layouts`` names the layouts that may occur (empty:
+    all tensors contiguous), each chosen once before one of them comes again, ``tagged`` one with a format tag that all
+    tensors have. With ``empty_windows`` the geometry leaves some window without any cell. With ``known_geometries``
+    some cases have a geometry of the operator library's own tiling tests. With ``huge`` the plane has one of the `HUGE`
+    sizes and few windows. ``abilities`` bounds the calls to those that an implementation has.
     """
 
     gradients: tuple[str, ...] = ("integers",)
@@ -84,7 +84,7 @@ class Profile:
     abilities: Abilities = ALL
 
     def within(self, abilities: Abilities) -> Profile:
-        """Restrict the profile to what an implementation supports."""
+        """Restrict the profile to what an implementation can do."""
         return replace(
             self,
             layouts=tuple(layout for layout in self.layouts if abilities.reaches(layout)),
@@ -94,18 +94,18 @@ class Profile:
         )
 
     def is_possible_within(self, abilities: Abilities) -> bool:
-        """Tell whether an implementation supports such windows, and tensors with such a tag."""
+        """Tell whether an implementation has such windows, and tensors with such a tag."""
         if self.empty_windows and not (abilities.padding and abilities.dilation):
             return False
         return not self.tagged or abilities.reaches(self.tagged)
 
 
 HUGE = (4099, 4111, 8209)
-"""Lengths; any two make a plane of more than 2**24 cells."""
+"""Lengths of which any two make a plane of more than 2**24 cells."""
 
 
 Layouts = tuple[tuple[str, str], ...]
-"""(Tensor, layout) of a case."""
+"""Tensors of a case with the layouts that they have."""
 
 
 class _WindowedAxis(NamedTuple):
@@ -136,7 +136,7 @@ def planes(draw: Draws, operator: Operator, most: int, profile: Profile) -> tupl
 
 @composite
 def recipes(draw: Draws, operator: Operator, profile: Profile) -> dict[str, Any]:
-    """Draw the fields for a case's data: recipes of values, gradients and indices, and a seed."""
+    """Draw the fields of a case that its data are made by: recipes of values, gradients and indices, and a seed."""
     fields: dict[str, Any] = {"values": draw.choose(profile.values)}
     if "grad_output" in operator.inputs:
         fields["gradient"] = draw.choose(profile.gradients)
@@ -147,7 +147,7 @@ def recipes(draw: Draws, operator: Operator, profile: Profile) -> dict[str, Any]
 
 @composite
 def layouts(draw: Draws, case: Case, profile: Profile) -> dict[str, Any]:
-    """Draw the layouts of a case's tensors, and its shape, because a tag needs a batch axis."""
+    """Draw the field of a case that says how its tensors lie in memory; and its shape, of which a tag asks a batch."""
     if profile.tagged:
         has_batch = len(case.shape) == case.api.spatial_rank + 2
         shape = case.shape if has_batch else (1, *case.shape)
@@ -156,7 +156,7 @@ def layouts(draw: Draws, case: Case, profile: Profile) -> dict[str, Any]:
 
 
 def _leading_shape(draw: Draws, budget: int, profile: Profile) -> tuple[int, ...]:
-    """Draw ([N,] C): half the time few planes, so that they can be large, else any number; rarely an empty batch."""
+    """Draw ([N,] C): half the time few planes, so that they can be large, else any count; rarely an empty batch."""
     counts = _up_to(max(budget // 2, 1), profile.planes)
     planes = draw.choose(counts[:4] if draw.flip() else counts)
     if EXTREME_PLANES[-1] <= budget // 2 and draw.between(0, 3) == 3:
@@ -181,7 +181,7 @@ def _huge_plane(draw: Draws, rank: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _up_to(most: int, numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the ``numbers`` up to ``most``, or (1,) if there are none."""
+    """Select those of ``numbers`` that are not larger than ``most``, or 1."""
     return tuple(number for number in numbers if number <= most) or (1,)
 
 
@@ -205,7 +205,7 @@ def _adaptive_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
 
 
 def _possible(lengths: Lengths, abilities: Abilities) -> Lengths:
-    """Use the smallest length for all axes if an implementation supports only equal ones."""
+    """Take the smallest length for all axes if an implementation has equal ones only."""
     return lengths if abilities.unequal_axes else (min(lengths),) * len(lengths)
 
 
@@ -256,7 +256,7 @@ def _windowed_geometry(draw: Draws, rank: int, remaining: int, profile: Profile)
 
 
 _GEOMETRIES = per_kind("strategy", {Windowed: _windowed_geometry, Adaptive: _adaptive_geometry})
-"""Kind of windows -> function that draws the lengths of a plane together with its windows."""
+"""How the lengths of a plane and its windows are drawn together."""
 
 _SMALL_STYLES = ("unit", "tiling", "sparse", *["overlapping"] * 3)
 _STYLES = (*_SMALL_STYLES, "dilated", "dilated", "whole", "beyond", "large", "far_apart", "aimed", "aimed")
@@ -264,10 +264,10 @@ _STYLES = (*_SMALL_STYLES, "dilated", "dilated", "whole", "beyond", "large", "fa
 
 
 def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
-    """Draw kernel, stride, padding and dilation of one style; also the length, or 0 if the style does not define it.
+    """Draw kernel, stride, padding and dilation of one style, and the length where the style wants one, else 0.
 
-    With little ``room``, the window stays small, so that several axes together stay within the budget. The number of
-    draws is the same for every style, because Hypothesis shrinks from one to another.
+    Where there is little ``room`` the window stays small, so that several axes do not outgrow the budget together. The
+    number of draws is the same for every style: Hypothesis shrinks from one to another.
     """
     style = draw.choose(_STYLES if room > 4 else _SMALL_STYLES)
     small = draw.between(2, min(7, max(room, 2)))
@@ -293,14 +293,14 @@ def _window_pattern(draw: Draws, size: int, room: int) -> _WindowedAxis:
 
 
 def _aimed_length(pick: int, room: int, kernel: int, stride: int, padding: int) -> int:
-    """Choose a length that gives one of `WINDOWS`, if one fits; else return 0."""
+    """Choose a length that gives one of `WINDOWS`, of those that there is room for; 0 where there is none."""
     lengths = [(windows - 1) * stride + kernel - 2 * padding for windows in WINDOWS]
     possible = [length for length in lengths if length <= room]
     return possible[pick % len(possible)] if possible else 0
 
 
 def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _WindowedAxis:
-    """Fit the pattern on an axis with room for one window; drop the dilation if a window would miss the input."""
+    """Fit the pattern on an axis with room for one window; drop the dilation where a window would miss the input."""
     kernel, stride, padding = pattern.kernel, pattern.stride, pattern.padding
     for dilation in dict.fromkeys((pattern.dilation, 1)):
         length = size
@@ -313,13 +313,13 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
 
 
 def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
-    """Draw a legal axis with one window that steps over the whole input: one tap before it and one after."""
+    """Draw a legal axis whose only window steps over the whole input: one tap before it and one behind."""
     size = draw.between(1, 6)
     return _WindowedAxis(size, kernel=2, stride=draw.between(1, 3), padding=1, dilation=size + 1)
 
 
 def shortened(windows: Windowed) -> Windowed:
-    """Shorten lists of equal values to one value, and default lists to none."""
+    """Write the windows by lists of one value or none where that is possible."""
     names = [attribute.name for attribute in windows.attributes() if not attribute.is_flag]
     lists = {name: getattr(windows, name) for name in names}
     single = {name: values[:1] if len(set(values)) == 1 else values for name, values in lists.items()}
@@ -329,7 +329,7 @@ def shortened(windows: Windowed) -> Windowed:
 
 
 def _layouts(draw: Draws, case: Case, profile: Profile) -> Layouts:
-    """Draw layouts: one strided tensor, which most real defects need, or all of them at once."""
+    """Draw layouts: one tensor strided alone, as most real defects need it, or all of them at once."""
     tensors = case.api.strided
     chosen = (draw.choose(tensors),) if draw.flip() else tensors
     drawn = {name: _layout(draw, case, name, profile.layouts, name) for name in chosen}
@@ -337,18 +337,18 @@ def _layouts(draw: Draws, case: Case, profile: Profile) -> Layouts:
 
 
 def _tagged_layouts(draw: Draws, case: Case, profile: Profile) -> Layouts:
-    """Draw layouts with one tag: half the time all tensors are packed, else one of them is not."""
+    """Draw layouts under one tag: all tensors packed half the time, else one of them not."""
     packed = dict.fromkeys(sorted(case.api.tensors), profile.tagged)
     if draw.flip():
         name = draw.choose(case.api.strided)
         tag = TAGS[profile.tagged]
-        alike = tuple(layout for layout in TAGS if TAGS[layout] == tag and profile.abilities.reaches(layout))
+        alike = tuple(other for other in TAGS if TAGS[other] == tag and profile.abilities.reaches(other))
         packed[name] = _layout(draw, case, name, alike, f"tagged {name}")
     return tuple(packed.items())
 
 
 def _layout(draw: Draws, case: Case, tensor: str, names: tuple[str, ...], group: str) -> str:
-    """Draw one of a tensor's possible layouts, and an offset; within a group all come equally often."""
+    """Draw one of the layouts that a tensor can have, and an offset, each as often as others of its group."""
     possible = suitable(names, case.tensor_shape(tensor), case.api.spatial_rank, case.sharing(tensor))
     layout = draw.balanced_choice(group, possible)
     return str(MemoryLayout(layout, draw.balanced_choice(layout, _OFFSETS)))
@@ -357,4 +357,4 @@ def _layout(draw: Draws, case: Case, tensor: str, names: tuple[str, ...], group:
 _OFFSETS = (0, 1, 3, 17)
 
 ALL_LAYOUTS = (*DRAWN, "channels_last", "channels_last", "odd_units")
-"""Every layout; layouts with kernels of their own come twice."""
+"""Every layout, and once more those that have kernels of their own."""

@@ -1,8 +1,8 @@
-"""Fixed calls: examples of the published pages, and geometries that may expose kernel defects.
+"""Fixed calls: examples of the published pages, and geometries that kernels are suspected in.
 
-If a page prints an example with an illegal index, the call has a legal one instead. A target is the smallest known call
-that reaches the branch of its name. Drawn cases reach most of these branches too, but not always. The layers of
-networks (`models`) and the sizes at which offsets overflow (`huge`) are also targets.
+An example that its page prints with an illegal index is made with a legal one instead. A target is the smallest call
+that is known to reach the branch of its name; drawn cases reach most of these branches too, but not surely. The
+layers of networks (`models`) and the sizes at which offsets overflow (`huge`) are targets, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poolproof.suites.cases.case import Case
 
 @dataclass(frozen=True)
 class Target:
-    """A named case, repeated ``repeats`` times if the implementation claims to be deterministic.
+    """A case under a name, repeated ``repeats`` times where the implementation claims to be deterministic.
 
     Plans with fewer than ``plan_cases`` cases leave it out.
     """
@@ -34,13 +34,13 @@ class Target:
 def target(
     scope: Scope, dtype: str, index_dtype: str, name: str, repeats: int = 1, plan_cases: int = 0, **fields: Any
 ) -> Target:
-    """Return a target: a name and the case of these fields."""
+    """Name the case of these fields."""
     case = Case(operator=scope.operator.name, dtype=dtype, index_dtype=index_dtype, **fields)
     return Target(name, case, repeats, plan_cases)
 
 
 class KnownGeometry(NamedTuple):
-    """A windowed geometry that reaches one branch of a library, according to published tests."""
+    """A windowed geometry that somebody's tests take to reach one branch of a library."""
 
     branch: str
     spatial: tuple[int, ...]
@@ -69,7 +69,7 @@ KNOWN_GEOMETRIES = (
     KnownGeometry("channels last", (18, 30), Windowed((2, 2), (2, 2), (1, 1))),
     KnownGeometry("kernel of one", (64, 3), Windowed((1, 1), (1, 1))),
 )
-"""From the tiling tests that the operator library publishes, made smaller if the branch stays the same."""
+"""After the tiling tests that the operator library publishes, made smaller where the branch stays the same."""
 
 
 def known_geometries(rank: int) -> list[KnownGeometry]:
@@ -77,7 +77,7 @@ def known_geometries(rank: int) -> list[KnownGeometry]:
 
 
 ACCEPTANCE, SOAK = 800, 8000
-"""``plan_cases`` of calls too costly for the smoke plan, and of calls that take gigabytes and minutes."""
+"""``plan_cases`` of what is too costly for the smoke plan, and of what takes gigabytes and minutes."""
 
 
 def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:
@@ -101,13 +101,13 @@ _ADAPTIVE_VOLUME = {"shape": (1, 1, 2, 2, 2), "attributes": Adaptive((1, 1, 1))}
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "MaxPool3dWithArgmaxBackward": {**_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},
     "MaxPool2dWithIndicesBackward": {**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},
-    # The page's mask is all ones, an index of -1; use the indices of the page above instead.
+    # The page's mask is all ones, an index of -1; the indices of the page above stand in for it.
     "MaxPool2dWithMaskBackward": {**_PLANAR, "literals": (_PAIR, ("indices", (0, 6)), ("self", _PLANAR_SELF))},
     # The page's index is 6, in a plane of four cells.
     "AdaptiveMaxPool2dBackward": {**_ADAPTIVE_PLANE, "literals": (_SINGLE, ("indices", (3,)))},
     "AdaptiveMaxPool3dBackward": {**_ADAPTIVE_VOLUME, "literals": (_SINGLE, ("indices", (6,)))},
 }
-"""All digits that the pages print. Tags are poolproof's usual ones, not the pages' ND."""
+"""The pages print no more digits than these. Tags are those that this suite gives all tensors, not the pages' ND."""
 
 
 Named = Iterator[tuple[str, dict[str, Any]]]
@@ -137,7 +137,7 @@ def _targets_of(operator: Operator) -> Named:
     else:
         spatial, layouts = (4,) * rank, tuple((name, "channels_last") for name in sorted(operator.strided))
         lost = {"attributes": operator.windows.tiling(spatial, 2), "values": "negative_infinity", "layouts": layouts}
-        # more channels than a vector register holds, so that its tail is also tested
+        # more channels than a vector register holds, so that its tail takes part too
         yield "nothing but negative infinities, channels last", {"shape": (1, 33, *spatial), **lost}
         yield from _tagged_forward(operator) if operator.takes_tags else ()
 
@@ -211,7 +211,7 @@ def _windowed_anywhere(rank: int) -> Named:
 
 
 def _long_planes(rank: int, rows: Windows, columns: Windows, windows: Windows) -> Named:
-    """Yield planes that are long along one axis: past 12, 15 and 16 bits of windows, rows and cells."""
+    """Yield planes that are long along one axis: past what 12, 15 and 16 bits count of windows, rows and cells."""
     flat = (1,) * (rank - 2)
     yield "rows of 32,770 windows, past 2^16 cells", {"shape": (1, 1, *flat, 3, 32_772), "attributes": rows}
     yield "rows of 17 cells, past 2^16 cells", {"shape": (1, 1, *flat, 4099, 17), "attributes": columns}
@@ -239,7 +239,7 @@ def _adaptive_backward(rank: int) -> Named:
 
 
 _ANYWHERE = per_kind("targets", {Windowed: _windowed_anywhere, Adaptive: _adaptive_anywhere})
-"""Kind of windows -> targets of forwards and backwards, by the number of spatial axes."""
+"""The targets of forwards and backwards, for a number of spatial axes."""
 
 _BACKWARD: Mapping[type[Windows], tuple[Callable[[int], Named], Callable[[int], Windows]]] = per_kind(
     "targets of backwards",
@@ -248,4 +248,4 @@ _BACKWARD: Mapping[type[Windows], tuple[Callable[[int], Named], Callable[[int], 
         Adaptive: (_adaptive_backward, lambda rank: Adaptive((9,) * rank)),
     },
 )
-"""Kind of windows -> (targets of backwards only, windows that overlap on a plane of 7 cells along each axis)."""
+"""The targets of backwards alone, and windows that overlap on a plane of 7 cells along each axis."""

@@ -1,4 +1,4 @@
-"""Judging on the devices of many machines: a Ray cluster's nodes judge blocks and return rows.
+"""Judging on the devices of many machines: blocks go to judges on the nodes of a Ray cluster, rows come back.
 
-`node` runs on a device. Only `ray_pool` uses Ray. `session` replaces pytest's own loop.
+`node` runs on a device; `ray_pool` alone knows Ray; `session` replaces pytest's own loop.
 """

@@ -1,4 +1,4 @@
-"""The judge on a device of a fleet: a runner that returns its rows and evidence."""
+"""The judge on a device of a fleet: a runner whose rows and evidence are returned."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class FleetError(BadInput):
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Settings for all judges of a run.
+    """What all judges of a run need.
 
-    ``make`` creates a `Runner` from a folder, ``name``, ``record`` and ``loaded``. All judges must have the ``suite``
-    of the driver, and the ``environments`` of the first judge, by backend. ``memory`` is the bytes that the run may use
-    on a machine, 0 for all free memory. ``sharing`` is the number of judges that share it, by machine.
+    ``make`` makes a `Runner` of a folder, ``name``, ``record`` and ``loaded``. A judge has to run the ``suite`` of the
+    driver, and the backends of the first judge, whose ``environments`` are here by name. ``memory`` is what the run may
+    take on a machine in bytes, 0 for what is free; ``sharing`` has the number of judges that share it, by machine.
     """
 
     make: Callable[..., Runner]
@@ -48,7 +48,7 @@ class RunSettings:
 class Batch:
     """Rows, and the contents of their evidence files, by path in the folder of the run.
 
-    ``error`` is the traceback of an exception that ended the work, if one did.
+    ``error`` is the traceback of an exception that ended the work; empty if none did.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -59,8 +59,8 @@ class Batch:
 class Judge:
     """A runner on a device, with hosts of its own.
 
-    ``number`` counts the judges of a run from 0; backends may choose a device by it (`WORKER_VARIABLE`). With the
-    unique name ``run``, it names a scratch folder. A judge that replaces a killed one deletes its files.
+    ``number`` counts the judges of a run from 0: backends may choose a device by it (`WORKER_VARIABLE`). With the
+    unique name ``run`` it names a scratch folder: a judge in the place of one that was killed clears away its files.
     """
 
     def __init__(self, run: str, number: int) -> None:
@@ -73,22 +73,20 @@ class Judge:
         self._runner: Runner | None = None
 
     def survey(self, backends: Iterable[str], suite: dict[str, str]) -> dict[str, Survey]:
-        """Survey backends on this machine, which stay loaded; raise `FleetError` if its poolproof differs."""
-        if difference := first_difference("suite", suite, suite_identity()):
-            what, here, there = difference
-            raise FleetError(
-                f"{platform.node()} has another poolproof installed: {what} is {there!r}, here it is {here!r}"
-            )
+        """Survey backends on this machine, which stay loaded; `FleetError` if its suite is another."""
+        if found := first_difference("suite", suite, suite_identity()):
+            what, here, there = found
+            raise FleetError(f"{platform.node()} has another suite installed: {what} is {there!r}, here it is {here!r}")
         for name in backends:
             if name not in self._surveys:
                 self._surveys[name], self._loaded[name] = surveyed(name)
         return self._surveys
 
     def ping(self) -> None:
-        """Answer, which shows that this judge is alive."""
+        """Answer, which shows that this judge lives."""
 
     def run(self, settings: RunSettings, method: str, *arguments: Any) -> Batch:
-        """Call a method of the runner and return what it records; raise `FleetError` if this machine differs."""
+        """Call a method of the runner and return what it records; `FleetError` if this machine differs."""
         if self._runner is None:
             self._runner = self._prepare(settings)
         try:
@@ -98,7 +96,7 @@ class Judge:
         return self._take()
 
     def close(self) -> Batch:
-        """End all processes and remove the scratch folder; return the last rows and files."""
+        """End all processes and remove the scratch folder; return what their end adds."""
         if self._runner is not None:
             self._runner.close()
         batch = self._take()
@@ -111,17 +109,17 @@ class Judge:
         except (BackendUnavailable, UnknownBackend) as error:
             raise FleetError(f"{platform.node()} cannot judge: {error.args[0]}") from None
         for name, environment in settings.environments.items():
-            if difference := first_difference(name, environment, surveys[name].environment):
-                what, first, there = difference
+            if found := first_difference(name, environment, surveys[name].environment):
+                what, first, there = found
                 other = f"{platform.node()} runs another {name} than the first device: {what} is {there!r}"
-                raise FleetError(f"{other}, not {first!r}: judge them in separate runs")
+                raise FleetError(f"{other}, not {first!r}: judge them in runs of their own")
         share(settings.memory or free_memory(), settings.sharing.get(platform.node(), 1))
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)
         return settings.make(self._folder, name=self._name, record=self._rows.append, loaded=self._loaded)
 
     def _take(self, error: str = "") -> Batch:
-        """Return and clear the current rows and evidence."""
+        """Take the rows and the evidence that there are."""
         paths = list((self._folder / "evidence").rglob("*.npz"))
         files = {path.relative_to(self._folder).as_posix(): path.read_bytes() for path in paths}
         batch = Batch(self._rows.copy(), files, error)

@@ -1,6 +1,6 @@
-"""Judges as Ray actors, one for each device of a cluster.
+"""Judges as actors of Ray, one for each device of a cluster.
 
-Ray finds a device for each, and restarts it, on any machine, when it or its machine dies.
+Ray finds each a device, and starts it again, there or elsewhere, when it or its machine dies.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ AUTO = "auto"
 """The cluster that Ray finds by itself, or a new one on this machine."""
 
 START_TIMEOUT = 600.0
-"""Seconds for a device to become free, and then to load a backend."""
+"""Seconds that a device may take to become free, and then to load a backend."""
 
 
 _DEVICES = {"aclnn": "NPU", "npu": "NPU", "cuda": "GPU"}
-"""Part of a backend's name -> Ray's name of its device."""
+"""Ray's name of a device, by a part of the names of backends that run on it."""
 
 
 class RayPool:
@@ -49,36 +49,37 @@ class RayPool:
 
     @property
     def sharing(self) -> dict[str, int]:
-        """Machine -> most judges that it may have."""
+        """Most judges that a machine may have, by its name."""
         devices: Counter[str] = Counter()
         for node in self._ray.nodes():
             devices[node["NodeManagerHostname"]] += int(node["Resources"].get(self._resource, 0))
         return {name: min(count, self.size) for name, count in devices.items() if count}
 
     def survey(self, backends: Sequence[str]) -> dict[str, Survey]:
-        """Survey the backends on the first device; raise `FleetError` if none becomes free."""
+        """Survey the backends on the first device; `FleetError` if none becomes free."""
         self._start_judges(1)
-        surveys = self._get(self._judges[0].survey.remote(backends, suite_identity()), START_TIMEOUT)
-        if surveys is None:
+        found = self._get(self._judges[0].survey.remote(backends, suite_identity()), START_TIMEOUT)
+        if found is None:
             raise FleetError("the first judge ended before it judged: see ray logs")
-        return surveys
+        return found
 
     def begin(self, settings: RunSettings) -> None:
+        """Start all judges."""
         self._settings = self._ray.put(settings)
         self._start_judges(self.size)
 
     def ping(self, judge: int) -> Any:
-        """Return a reference to an answer, which arrives if the judge is alive."""
+        """Return a reference to an answer that comes when a judge lives."""
         return self._judges[judge].ping.remote()
 
     def ask(self, judge: int, method: str, *arguments: Any) -> Any:
-        """Let a judge call a method of its runner; return a reference to the answer."""
+        """Have a judge call a method of its runner; return a reference to the answer."""
         return self._judges[judge].run.options(max_task_retries=0).remote(self._settings, method, *arguments)
 
     def answers(self, references: Sequence[Any]) -> list[tuple[Any, Batch | None]]:
-        """Wait up to a second for answers; return each with its reference, and None if the judge died.
+        """Wait a second for answers, each with its reference; None where the judge died.
 
-        `FleetError` is raised if a judge's machine differs, or if the judge was removed.
+        `FleetError` if a judge's machine differs, or somebody took the judge away.
         """
         ready, _ = self._ray.wait(list(references), timeout=1.0)
         return [(reference, self._get(reference)) for reference in ready]
@@ -92,12 +93,12 @@ class RayPool:
         except errors.GetTimeoutError as error:
             raise FleetError(f"no {self._resource} was free for {timeout:.0f} s: see ray status") from error
         except errors.ActorDiedError as error:
-            raise FleetError(f"a judge ended and will not restart: {_first_line(error)}") from error
+            raise FleetError(f"a judge was ended for good: {_first_line(error)}") from error
         except errors.RayError:
             return None
 
     def end_judges(self) -> list[Batch]:
-        """End all judges; return their last batches."""
+        """End all judges; return what their end adds."""
         closing, self._judges = [judge.close.remote() for judge in self._judges], []
         closed = self._ray.wait(closing, num_returns=len(closing), timeout=10.0)[0] if closing else []
         batches = []
@@ -112,7 +113,7 @@ class RayPool:
         self._ray.shutdown()
 
     def _start_judges(self, count: int) -> None:
-        """Start judges up to ``count``, each on a free device, with this process's POOLPROOF variables."""
+        """Have so many judges, each on a free device, with this process's variables of the suite."""
         variables = {name: value for name, value in os.environ.items() if name.startswith("POOLPROOF_")}
         custom = {"num_cpus": 0, "resources": {self._resource: 1}}
         device = {"CPU": {"num_cpus": 1}, "GPU": {"num_gpus": 1}}.get(self._resource, custom)
@@ -123,15 +124,15 @@ class RayPool:
 
 
 def pool_of(backends: Sequence[str], address: str, resource: str | None, workers: int | None) -> RayPool:
-    """Create the pool of the options --ray, --ray-resource and --ray-workers."""
+    """Make the pool of the options --ray, --ray-resource and --ray-workers."""
     return RayPool(address, resource or resource_of(backends), workers)
 
 
 def resource_of(backends: Iterable[str]) -> str:
-    """Return Ray's name of the backends' devices; raise `FleetError` if they need several kinds."""
+    """Return Ray's name of the devices that backends run on; `FleetError` if they need several kinds."""
     kinds = {next((kind for word, kind in _DEVICES.items() if word in name), "CPU") for name in backends}
     if len(kinds) > 1:
-        raise FleetError(f"--ray: the backends run on {' and '.join(sorted(kinds))}: judge them in separate runs")
+        raise FleetError(f"--ray: the backends run on {' and '.join(sorted(kinds))}: judge them in runs of their own")
     return kinds.pop()
 
 

@@ -1,4 +1,4 @@
-"""The loop of a pytest session in which a fleet judges the blocks, instead of pytest's own loop or xdist's."""
+"""The loop of a pytest session whose blocks are judged by a fleet, instead of pytest's own or xdist's."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from poolproof.suites.plan.lines import SingleBlock
 from poolproof.suites.run.runner import BlockResult
 
 MOST_DEATHS = 3
-"""Deaths of judges at a block before its cases are judged separately, and at a case before it is skipped."""
+"""Deaths of judges at a block before its cases are judged alone, and at a case before it is given up."""
 
 
 @dataclass
 class Work:
-    """A test, its block, its results so far, and the number of its parts that are still to be judged."""
+    """A test with what it asks, what has come of it, and the number of its parts that are still to be judged."""
 
     item: pytest.Item
     asked: Block
@@ -60,7 +60,7 @@ class Recording:
             self.rows.append(row)
 
     def take_part(self, batch: Batch, work: Work) -> None:
-        """Record the results of a part; a block with all parts judged and no error is finished."""
+        """Take what has come of a part of a work; a block whose parts are all judged without an error is finished."""
         self.take(batch)
         for row in batch.rows:
             work.result.add(row)
@@ -71,13 +71,13 @@ class Recording:
 
 
 def works_of(items: Iterable[pytest.Item]) -> list[Work]:
-    """Return the works of a session's tests, most costly first, so that all judges end at about the same time."""
-    works = []
+    """Return the works of a session's tests, the costly first, so that all judges end at about the same time."""
+    found = []
     for item in items:
         match getattr(getattr(item, "callspec", None), "params", {}):
             case {"block": asked} | {"single": asked}:
-                works.append(Work(item, asked))
-    return sorted(works, key=lambda work: -work.asked.cost)
+                found.append(Work(item, asked))
+    return sorted(found, key=lambda work: -work.asked.cost)
 
 
 def judge_session(
@@ -87,7 +87,7 @@ def judge_session(
     report: Callable[[Work, int], None],
     judged: Container[tuple[str, str]],
 ) -> None:
-    """Let a pool judge the works of a session's tests, by `judge_all`; other tests run here."""
+    """Have the works of a session's tests judged by a pool, as `judge_all`; other tests run here."""
     works = works_of(session.items)
     judged_there = {work.item for work in works}
     here = [item for item in session.items if item not in judged_there]
@@ -102,14 +102,14 @@ def judge_session(
 
 @dataclass(frozen=True)
 class Part:
-    """A block to judge for a test, and the number of judges that died at it."""
+    """Something to be judged for a test, at which so many judges have died."""
 
     work: Work
     asked: Block
     deaths: int = 0
 
     def after_death(self, judged: Container[tuple[str, str]]) -> list[Part]:
-        """Return the parts to judge again; after `MOST_DEATHS`, the cases of a block that are not ``judged``."""
+        """Return what is to be judged again: in the end the cases of a block alone, but for those ``judged``."""
         if self.deaths + 1 < MOST_DEATHS:
             return [replace(self, deaths=self.deaths + 1)]
         if isinstance(self.asked, SingleBlock):
@@ -118,10 +118,10 @@ class Part:
         return [Part(self.work, SingleBlock(case, self.asked.backend)) for case in cases]
 
     def given_up(self) -> Batch:
-        """Return the row of a question that no judge survives."""
+        """Make the row of a question that no judge survives."""
         if not isinstance(self.asked, SingleBlock):
             return Batch()
-        row = self.asked.question.describe() | verdict(Verdict.NOT_RUN, f"{MOST_DEATHS} judges of the fleet died")
+        row = self.asked.question.describe() | verdict(Verdict.NOT_RUN, f"{MOST_DEATHS} judges of the fleet died at it")
         row |= {"checks_judged": [], "judged_at": time.time(), "product": "", "worker": "fleet"}
         return Batch([row | {"backend": self.asked.backend}])
 
@@ -134,9 +134,9 @@ def judge_all(
     judged: Container[tuple[str, str]] = (),
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Give works to idle judges until all are judged or it ``is_over``; raise `FleetError` if no judge is left.
+    """Give works to idle judges until all are judged or it ``is_over``; `FleetError` if no judge is left.
 
-    ``report`` receives each judged work, and its last judge. ``judged`` are the (block, case id) of a resumed run.
+    ``report`` takes each work that is judged, and its last judge. ``judged`` are the (block, case id) of a resumed run.
     """
     left = deque(Part(work, work.asked) for work in works)
     idle: deque[int] = deque()
@@ -150,7 +150,7 @@ def judge_all(
         if not running and (not left or is_over()):
             return
         if not running and time.monotonic() - heard > START_TIMEOUT:
-            raise FleetError(f"no judge answered for {START_TIMEOUT:.0f} s: see ray status; continue with --resume")
+            raise FleetError(f"no judge has come back for {START_TIMEOUT:.0f} s: see ray status; --resume goes on")
         for reference, batch in pool.answers([*running, *starting]):
             heard = time.monotonic()
             if reference in starting:
@@ -170,11 +170,11 @@ def judge_all(
 
 
 def judge_further(pool: RayPool, recording: Recording, question: Question, backend: str) -> Row:
-    """Judge and record a further question, once; raise `BackendUnavailable` if no judge can."""
+    """Judge and record a further question, once; `BackendUnavailable` if no judge can."""
     pings = {pool.ping(judge): judge for judge in range(pool.size)}
     judge = pings[_first_answer(pool, list(pings))[0]]
-    _, answer = _first_answer(pool, [pool.ask(judge, "judge_one", question, backend, False)])
-    batch = answer or Batch(error="the judge of this case died")
+    _, found = _first_answer(pool, [pool.ask(judge, "judge_one", question, backend, False)])
+    batch = found or Batch(error="the judge that got it died")
     recording.take(batch)
     if batch.error:
         raise BackendUnavailable(batch.error.splitlines()[-1])

@@ -22,7 +22,7 @@ from poolproof.suites.probe.questions import MEMORY_FORMATS, ProbeQuestion, prob
 from poolproof.suites.run.sandbox import Sandbox
 
 SECONDS = 120.0
-"""Time limit of one account."""
+"""How long one account may take."""
 
 
 def accounts(
@@ -31,9 +31,9 @@ def accounts(
     asks: Callable[[ProbeQuestion], bool] = lambda _: True,
     until: float = inf,
 ) -> Iterator[tuple[ProbeQuestion, Account | str]]:
-    """Yield the questions that ``asks`` selects, each with its account, or with the reason why there is none.
+    """Yield the questions to a backend that ``asks`` selects, each with its account or the reason why there is none.
 
-    Each may take `SECONDS`, and half of the time left until the monotonic time ``until``.
+    Each may take `SECONDS`, and half of what is left until a monotonic time.
     """
     with TemporaryDirectory() as scratch, closing(Sandbox(name, Path(scratch), "probe", SECONDS, until)) as sandbox:
         questions = list(filter(asks, probe_questions(sandbox.start().subjects, formats)))
@@ -42,14 +42,14 @@ def accounts(
 
 
 def records_of(name: str, places: Collection[tuple[str, str]], until: float) -> Iterator[dict[str, Any]]:
-    """Yield records of the accounts of (operator, dtype) on a backend; none if it is unavailable."""
+    """Yield records of the accounts of (operator, dtype) on a backend; of one that is unavailable none."""
     with suppress(BackendUnavailable, UnknownBackend):
-        answers = accounts(name, MEMORY_FORMATS[:1], lambda each: (each.operator, each.dtype) in places, until)
-        yield from (account.to_record() for _, account in answers if isinstance(account, Account))
+        asked = accounts(name, MEMORY_FORMATS[:1], lambda each: (each.operator, each.dtype) in places, until)
+        yield from (account.to_record() for _, account in asked if isinstance(account, Account))
 
 
 def all_accounts(name: str) -> list[Account]:
-    """Return all accounts of a backend, without those that it does not survive."""
+    """Take the accounts of everything that a backend has; what it does not survive is left out."""
     return [account for _, account in accounts(name) if isinstance(account, Account)]
 
 
@@ -66,31 +66,31 @@ def all_accounts(name: str) -> list[Account]:
     type=click.Choice(MEMORY_FORMATS),
     default=MEMORY_FORMATS,
     show_default=True,
-    help="Memory format of the tensors; may be repeated.",
+    help="Memory format of the tensors, repeatable.",
 )
 def probe(backend: str, operator: tuple[str, ...], dtype: tuple[str, ...], formats: tuple[str, ...]) -> None:
-    """Find out from outputs only how a backend adds, rounds, overflows and picks indices.
+    """Find out from outputs alone how a backend adds, rounds, overflows and picks indices.
 
-    Prints the findings with their evidence, the accumulation model or forward rule to declare, and disagreements with
-    the backend's own declaration. Exits with 1 if there is any.
+    Prints what was found with its evidence, the accumulation model or forward rule to declare, and where the backend's
+    own declaration disagrees. Exits with 1 if it does anywhere.
     """
     try:
 
         def asks(question: ProbeQuestion) -> bool:
             return (not operator or question.operator in operator) and (not dtype or question.dtype in dtype)
 
-        printed = [_print_account(question, account) for question, account in accounts(backend, formats, asks)]
+        found = [_told(question, account) for question, account in accounts(backend, formats, asks)]
     except (BackendUnavailable, UnknownBackend, KeyError) as error:
         raise BadInput(str(error.args[0])) from error
-    if not printed:
+    if not found:
         raise BadInput(f"{backend} has none of these operators, dtypes and memory formats")
-    click.echo("\n".join(_declarations([account for account in printed if account is not None])))
-    disagree = any(account is None or account.disagreements for account in printed)
+    click.echo("\n".join(_declarations([account for account in found if account is not None])))
+    disagree = any(account is None or account.disagreements for account in found)
     sys.exit(Overall.VIOLATES if disagree else Overall.CONFORMS)
 
 
-def _print_account(question: ProbeQuestion, account: Account | str) -> Account | None:
-    """Print one account and return it; return None if there is none."""
+def _told(question: ProbeQuestion, account: Account | str) -> Account | None:
+    """Print one account; None where there is none."""
     click.secho(f"{question.operator} {question.dtype} {question.memory_format}", bold=True)
     if isinstance(account, str):
         click.secho(f"  {account}", fg="red")
@@ -104,7 +104,7 @@ def _print_account(question: ProbeQuestion, account: Account | str) -> Account |
 
 
 def _declarations(found: Sequence[Account]) -> Iterator[str]:
-    """Write what `Backend.accumulation` and `Backend.forward_rule` should return, one line for dtypes that share it."""
+    """Write what `Backend.accumulation` and `Backend.forward_rule` should return, a line for dtypes that share it."""
     for method, direction in (("accumulation", Direction.BACKWARD), ("forward_rule", Direction.FORWARD)):
         fitting = [
             (account, account.model or "none fits")

@@ -1,4 +1,4 @@
-"""Experiments with one operator in one dtype and memory format, on crafted gradients, and their accounts."""
+"""Experiments with one operator in one dtype and memory format, on gradients made to measure, and their accounts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from poolproof.suites.cases.recipes.gradients import Landing
 from poolproof.suites.judging.trial import Trial
 
 PLANES = (2, 43)
-"""N and C: one plane for each tested width, and a number of channels that fills no vector."""
+"""N and C: a plane for each width that is tried, and channels that fill no vector of any length."""
 
 Craft = Callable[[Landing], Float64]
-"""Makes one gradient per window, given where they land."""
+"""Gradients for the places where they land, one value per window."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One tested trait: the finding, and the evidence in a sentence."""
+    """One trait that was looked at: what was found, and the evidence in a sentence."""
 
     trait: str
     found: str
@@ -34,14 +34,12 @@ class Observation:
 
 @dataclass(frozen=True)
 class Account:
-    """All findings about one operator in one dtype and memory format.
+    """All about one operator in one dtype and memory format.
 
-    Attributes:
-        model: The narrowest accumulation model, or forward rule, that admits every output seen, as `AccumulationModel`
-            and `ForwardRule` spell them; empty if there is none.
-        declared: The backend's declaration.
-        rule: The forward rule of a backward that finds the maxima itself.
-        disagreements: Sentences about differences between these.
+    ``model`` is the narrowest accumulation model, of a forward the rule, that admits every output seen, as
+    `AccumulationModel` and `ForwardRule` spell them; empty where there is none. ``declared`` is what the backend says.
+    ``rule`` is the forward rule of a backward that finds the maxima itself. ``disagreements`` are the sentences that
+    follow from comparing them.
     """
 
     operator: str
@@ -54,7 +52,7 @@ class Account:
     disagreements: tuple[str, ...] = ()
 
     def found(self, trait: str) -> str:
-        """Return the finding about a trait; empty if it was not tested."""
+        """Return what was found of a trait; empty where it was not looked at."""
         return next((seen.found for seen in self.observations if seen.trait == trait), "")
 
     def to_record(self) -> dict[str, Any]:
@@ -80,7 +78,7 @@ class Experiment:
         return FORMATS[self.dtype]
 
     def trial(self, case: Case, operands: CaseOperands | None = None) -> Trial:
-        """Run the case on the data of its recipes, or on ``operands``; raise `NotRun` if it did not run."""
+        """Run the case on what its recipes make of it, or on ``operands``; `NotRun` if it was not."""
         trial = Trial(case, self.backend)
         if operands is not None:
             trial.operands = operands
@@ -92,13 +90,13 @@ class Experiment:
     def recipe(
         self, gradient: str, crowded: bool = False, deterministic: bool = False, indices: str | None = None
     ) -> Trial:
-        """Run gradients of one of poolproof's recipes."""
+        """Run gradients of a recipe of the suite."""
         case = self._case(crowded)
         indices = indices or case.indices
         return self.trial(replace(case, gradient=gradient, deterministic=deterministic, indices=indices))
 
     def crafted(self, craft: Craft, crowded: bool = False) -> Trial:
-        """Run gradients crafted for where they land, as literals of the case."""
+        """Run gradients made for where they land; the case spells them out."""
         drawn = self._grounds[crowded]
         gradient = self.fmt.round(craft(drawn.landing))
         case = replace(drawn.case, literals=(("grad_output", tuple(gradient.tolist())),))
@@ -110,7 +108,7 @@ class Experiment:
 
     @cached_property
     def _grounds(self) -> dict[bool, CaseOperands]:
-        """Where crafted gradients land: whether crowded -> operands with other gradients."""
+        """Where crafted gradients land: (whether crowded) -> data with other gradients."""
         return {crowded: Trial(self._case(crowded), self.backend).operands for crowded in (False, True)}
 
     def forward(self, values: str) -> Trial:
@@ -119,9 +117,9 @@ class Experiment:
         return self.trial(case, make_operands(case) if self.finds_maxima else None)
 
     def without_cells(self) -> Trial | None:
-        """Run a forward with windows that step over the input; return None if there are none, or they are refused."""
-        ones, further_axes = (1,) * self.operator.spatial_rank, self.operator.spatial_rank - 1
-        windows = Windowed((2, *ones[1:]), ones, (1, *(0,) * further_axes), (2, *ones[1:]))
+        """Run a forward whose windows step over the input; None where there are none, or they are refused."""
+        ones, others = (1,) * self.operator.spatial_rank, self.operator.spatial_rank - 1
+        windows = Windowed((2, *ones[1:]), ones, (1, *(0,) * others), (2, *ones[1:]))
         is_one = self.operator.windows is Windowed and not self.operator.is_backward
         if not is_one or not self.backend.abilities(self.operator).have(windows):
             return None
@@ -136,7 +134,7 @@ class Experiment:
         return self.operator.is_backward and not self.backend.abilities(self.operator).indices
 
     def _case(self, crowded: bool) -> Case:
-        """Make overlapping windows: up to nine (27 in 3-D) gradients in a cell, or 49 to 125 if ``crowded``."""
+        """Make overlapping windows: up to nine (27 in 3-D) gradients in a cell, or if ``crowded`` 49 to 125."""
         operator = self.operator
         length, attributes, indices = _OVERLAPPING[operator.windows](operator, crowded)
         if isinstance(attributes, Windowed) and not self.backend.abilities(operator).padding:
@@ -160,4 +158,4 @@ def _adaptive(operator: Operator, crowded: bool) -> tuple[int, Windows, str]:
 _OVERLAPPING: Mapping[type[Windows], Callable[[Operator, bool], tuple[int, Windows, str]]] = per_kind(
     "probes", {Windowed: _windowed, Adaptive: _adaptive}
 )
-"""(operator, whether crowded) -> length of each axis, overlapping windows, recipe by which most gradients meet."""
+"""(operator, whether crowded) -> length of each axis, windows that overlap, the recipe by which most gradients meet."""

@@ -17,14 +17,14 @@ from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.experiment import Experiment, Observation
 
 UNKNOWN = "none of those known"
-"""The finding about a trait that no rule explains."""
+"""What is found of a trait that no rule explains."""
 
 NO_CELL = "no cell"
-"""The trait of windows without a cell, if there are such windows."""
+"""The trait of windows without a cell, where there are such windows."""
 
 
 def exact_data(experiment: Experiment) -> Observation:
-    """Check that maxima arrive and indices point at them; otherwise no rule can be found."""
+    """Find whether maxima arrive, and indices point at them: without that no rule can be found."""
     trials = map(experiment.forward, ("normal", "ties", "negative", "descending"))
     flags = np.concatenate([trial.forward_flags.ravel() for trial in trials])
     wrong = np.count_nonzero(flags & (WRONG_MAXIMUM | POINTS_ELSEWHERE))
@@ -33,9 +33,9 @@ def exact_data(experiment: Experiment) -> Observation:
 
 
 def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
-    """Find which cell wins among ties, NaN and only -inf, and whether subnormals differ from zero.
+    """Find which cell is taken of ties, of NaN and of nothing but -inf, and whether subnormals differ from zero.
 
-    Also return the closest rule. If a finding is `UNKNOWN`, no known rule explains all outputs.
+    Returns the rule that comes closest, too; where one is `UNKNOWN`, the known ones do not explain all that was seen.
     """
     seen: list[Observation] = []
     rule = ForwardRule()
@@ -64,9 +64,9 @@ def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
 
 @dataclass(frozen=True)
 class _Trait:
-    """One trait of rules: the recipes of self that show it, its field, and the field's values with their words.
+    """One trait of rules: the recipes of self that show it, its field, and its values with the words for them.
 
-    If several values explain everything, the first counts: a rule of any cell explains more than one of a single cell.
+    Of several values that explain all, the first is meant: what may be any cell explains more than what is one.
     """
 
     name: str
@@ -112,11 +112,11 @@ _TRAITS = (
 
 _FROM_INDICES = frozenset({Ties.SHARED, Ties.ALL})
 _FROM_SUMS = frozenset({Ties.ANY, Nans.ANY})
-"""Values that the indices of a forward cannot show, and values that the sums of a backward cannot show."""
+"""What cannot be told from the indices of a forward; from the sums of a backward."""
 
 
 def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
-    """Mark the windows with a maximum or index that differs from the rule's."""
+    """Mark the windows whose maximum or index is not what the rule says."""
     wrong = []
     for trial in trials:
         planes, out = trial.operands.planes, trial.baseline.output("out")
@@ -125,7 +125,7 @@ def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_
 
 
 def _unexplained_sums(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
-    """Mark the cells with a sum of ones that differs from the rule's; shared ones may differ by their roundings."""
+    """Mark the cells whose sum of ones is not what the rule says; parts of ones as near as their roundings allow."""
     wrong = []
     for trial in trials:
         case, planes = trial.case, trial.operands.planes

@@ -1,4 +1,4 @@
-"""Probes as questions to a sandbox: if an implementation dies of one, it costs one account."""
+"""Probes as questions to a sandbox, so that an implementation which dies of one costs one account."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEMORY_FORMATS = ("contiguous", "channels_last")
 def take_account(
     backend: Backend, operator: str, dtype: str, index_dtype: str, memory_format: str = "contiguous"
 ) -> Account:
-    """Probe one operator in one dtype and memory format; raise `NotRun` if the implementation does not run probes."""
+    """Probe one operator in one dtype and memory format; `NotRun` if the implementation does not run the probes."""
     api = find_operator(operator)
     layouts = tuple((name, memory_format) for name in sorted(api.strided)) if memory_format != "contiguous" else ()
     experiment = Experiment(backend, api, dtype, index_dtype, layouts)
@@ -45,13 +45,13 @@ def _completed(experiment: Experiment, account: Account) -> Account:
     exact = _exact_data(experiment)
     if exact.found == "right":
         return look(experiment, replace(account, observations=(exact,)))
-    wrong = f"exact data are wrong: {exact.evidence}"
+    wrong = f"exact data do not arrive: {exact.evidence}"
     misread = [name for name, layout in experiment.layouts if not _arrives(experiment, ((name, layout),))]
     layouts = tuple((name, layout) for name, layout in experiment.layouts if name not in misread)
     if not (misread and layouts and _arrives(experiment, layouts)):
         return replace(account, observations=(exact,), disagreements=(wrong,))
-    misreading = Observation("exact data", f"wrong unless {' and '.join(misread)} are contiguous", exact.evidence)
-    seen = look(replace(experiment, layouts=layouts), replace(account, observations=(misreading,)))
+    found = Observation("exact data", f"wrong unless {' and '.join(misread)} are contiguous", exact.evidence)
+    seen = look(replace(experiment, layouts=layouts), replace(account, observations=(found,)))
     return replace(seen, disagreements=(wrong, *seen.disagreements))
 
 
@@ -70,17 +70,15 @@ def _forward_account(experiment: Experiment, account: Account) -> Account:
 
 
 def _rule(experiment: Experiment) -> tuple[list[Observation], str, str, tuple[str, ...]]:
-    """Find the rule by which indices are picked; return (observations, that rule, the declared one, disagreements)."""
+    """Find the rule by which indices are picked: what was seen, that rule, the declared one, where they disagree."""
     declared = experiment.backend.forward_rule(experiment.forward("ties").baseline.call)
     seen, rule = indices.traits(experiment)
     takes_several = rule.ties.takes_several and seen[0].found != indices.UNKNOWN
-    if (
-        experiment.finds_maxima and declared.leaves_open and not takes_several
-    ):  # each case then shows what the backward takes
+    if experiment.finds_maxima and declared.leaves_open and not takes_several:  # what it takes is read in each case
         return seen, str(declared), str(declared), ()
     if unknown := " and ".join(each.trait for each in seen if each.found == indices.UNKNOWN):
-        closest = f"no known rule explains {unknown} ({rule} comes closest)"
-        judged = "data without it are judged as usual, data with it by the declared rule"
+        closest = f"no rule that is known is what was seen of {unknown} ({rule} comes closest)"
+        judged = "data without are judged all the same, those with are held to what is declared"
         return seen, "", str(declared), (f"declared {declared}, but {closest}: {judged}",)
     if indices.NO_CELL not in {each.trait for each in seen}:
         rule = replace(rule, empty_is_lowest=declared.empty_is_lowest)
@@ -104,15 +102,15 @@ def _backward_account(experiment: Experiment, account: Account) -> Account:
 
 
 def _held_against_declaration(experiment: Experiment, account: Account, model: AccumulationModel | None) -> Account:
-    """Add the model, if it admits everything seen, and the disagreements with the backend's declaration."""
+    """Add the model, if it admits all that was seen, and what the backend declares otherwise."""
     trials = sums.mixture(experiment)
     declared = trials[0].model
     says = []
     if model is not None and (rejected := sums.admits(model, trials)):
-        says.append(f"no model admits all outputs: {model} rejects {rejected}")
+        says.append(f"no model admits what was seen: {model} rejects {rejected}")
         model = None
     elif model is None:
-        # the accumulation comes before the rounding: a too narrow sum also has no known rounding
+        # the accumulation comes before the rounding: a sum that is too narrow has none of those modes either
         accumulation, rounding = account.found("accumulation"), account.found("rounding")
         is_blamed = accumulation in ("too narrow", "in between")
         blamed = f"accumulation: {accumulation}" if is_blamed else f"rounding: {rounding}"
@@ -120,17 +118,17 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
     if rejected := sums.admits(declared, trials):
         says.append(f"declared {declared} rejects {rejected}")
     elif model is not None and model != declared:
-        wider = f"declared {declared}, but {model} admits all outputs"
+        wider = f"declared {declared}, but {model} admits all that was seen"
         says.append(f"{wider}: verdicts are weaker than they could be")
     says += [f"{trait}: {account.found(trait)}" for trait in ("infinity", "NaN") if account.found(trait) != "kept"]
     if trials[0].is_deterministic and account.found("repetitions") == "differ":
         says.append("declared deterministic, but repetitions differ")
-    elif account.found("repetitions in deterministic mode") == "differ":
-        says.append("repetitions differ in deterministic mode")
+    elif account.found("repetitions, asked to be deterministic") == "differ":
+        says.append("repetitions differ although deterministic mode was asked for")
     return replace(account, model=str(model or ""), declared=str(declared), disagreements=tuple(says))
 
 
-PROBE = Aspect("probe", "outputs show how a kernel adds, rounds, overflows and picks indices", ())
+PROBE = Aspect("probe", "outputs alone tell how a kernel adds, rounds, overflows and picks indices", ())
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ class ProbeQuestion(Question):
         return {"operator": self.operator, "dtype": self.dtype, "index_dtype": self.index_dtype, "account": None}
 
     def judge(self, backend: Backend) -> Row:
-        """Return the account, or the reason why there is none, instead of a row of the report."""
+        """Return no row of the report, but the account, or the reason why there is none."""
         try:
             account = take_account(backend, self.operator, self.dtype, self.index_dtype, self.memory_format)
         except NotRun as error:
@@ -168,12 +166,12 @@ class ProbeQuestion(Question):
 
 
 def probe_questions(subjects: Sequence[Subject], formats: Sequence[str] = MEMORY_FORMATS) -> list[ProbeQuestion]:
-    """Return one question per supported operator, dtype and memory format, in one dtype of indices."""
-    by_key: dict[tuple[str, str, str], ProbeQuestion] = {}
+    """Make one question for each operator, dtype and memory format that is supported, in one dtype of indices."""
+    found: dict[tuple[str, str, str], ProbeQuestion] = {}
     for subject in subjects:
         if subject.unsupported is None:
             reaches = subject.abilities.reaches
             for memory_format in (each for each in formats if each == MEMORY_FORMATS[0] or reaches(each)):
                 key = (subject.operator.name, subject.dtype, memory_format)
-                by_key.setdefault(key, ProbeQuestion(key[0], key[1], subject.index_dtype, memory_format))
-    return list(by_key.values())
+                found.setdefault(key, ProbeQuestion(key[0], key[1], subject.index_dtype, memory_format))
+    return list(found.values())

@@ -1,4 +1,4 @@
-"""Probes of grad_input: how many bits partial sums keep, how they are rounded, and how special values are treated."""
+"""Probes of grad_input: how many bits partial sums keep, how they are rounded, and what becomes of special values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.experiment import Craft, Experiment, Observation
 
 WIDEST = {"float64": 58}
-"""Dtype -> tested widths in bits, if not 30."""
+"""Widths that are tried, in bits, where not 30."""
 
 
 def exact_data(experiment: Experiment) -> Observation:
-    """Check that sums of integers that fit into 8 bits arrive; otherwise nothing can be found."""
+    """Find whether integers arrive whose sums any accumulator of 8 bits holds: without that nothing can be found."""
     wrong = cells = 0
     for crowded in (False, True):
         trial = experiment.crafted(
@@ -33,9 +33,9 @@ def exact_data(experiment: Experiment) -> Observation:
 
 
 def kept_bits(experiment: Experiment) -> int:
-    """Return the bits that partial sums keep: the largest j for which no order loses the 1 of 2**j + 1 - 2**j."""
+    """Count the bits that partial sums keep: the most for which no order loses the 1 of 2**j + 1 - 2**j."""
     widest, fmt = WIDEST.get(experiment.dtype, 30), experiment.fmt
-    unit = fmt.smallest_normal if fmt.max_exponent < 64 else 1.0  # leave room for the largest power of two above it
+    unit = fmt.smallest_normal if fmt.max_exponent < 64 else 1.0  # leaves room for the largest power of two above it
 
     def craft(landing: Landing) -> Float64:
         big = np.exp2(1 + landing.plane % widest)
@@ -53,7 +53,7 @@ RoundingMode = Callable[[Float64, Float64], Float64]
 
 
 def _nearest(ties: Callable[[Float64, Float64], NDArray[np.bool_] | bool]) -> RoundingMode:
-    """Round to the nearest integer; a tie goes away from zero if ``ties`` is true."""
+    """Round to the nearest integer, a tie away from zero where ``ties`` says so."""
 
     def rounded(leading: Float64, tail: Float64) -> Float64:
         outward = np.sign(tail) == np.sign(leading)
@@ -64,7 +64,7 @@ def _nearest(ties: Callable[[Float64, Float64], NDArray[np.bool_] | bool]) -> Ro
 
 
 def _directed(toward: Callable[[Float64], Float64]) -> RoundingMode:
-    """Round to the neighbour in the direction ``toward`` of the sum's own sign."""
+    """Round to the neighbour in the direction whose sign is ``toward`` of the sum's own sign."""
 
     def rounded(leading: Float64, tail: Float64) -> Float64:
         direction = toward(np.sign(leading))
@@ -102,9 +102,9 @@ def rounding(experiment: Experiment) -> Observation:
 
 
 def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
-    """Return (integer L, t, output) of the cells with two or more gradients, in ulps; further gradients are zero.
+    """Return (integer L, t, output) of the cells with two gradients or more, in ulps; the probe's others are zero.
 
-    Powers of two are left out, because the ulp changes below them.
+    Left out: powers of two, below which the ulp is another.
     """
     landing, terms = trial.operands.landing, trial.operands.terms
     leading, tail = np.zeros(landing.size), np.zeros(landing.size)
@@ -115,7 +115,7 @@ def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
 
 
 def accumulation(experiment: Experiment, bits: int, rounded: str) -> tuple[AccumulationModel | None, Observation]:
-    """Find the kind of model, from the bits that partial sums keep; if few, also from the gradients per partial sum."""
+    """Find the kind of model: from the bits that partial sums keep, and if they are few from how many make one."""
     fmt = experiment.fmt
     evidence = f"partial sums keep {'at least ' * (bits > WIDEST.get(experiment.dtype, 30))}{bits} bits"
     if bits >= max(fmt.precision, FLOAT32.precision):
@@ -135,14 +135,14 @@ def accumulation(experiment: Experiment, bits: int, rounded: str) -> tuple[Accum
 
 
 _HALF_ULPS = {"even": 1, "half away from zero": 1, "half toward zero": 1, "toward zero": 2, "down": 2, "up": 2}
-"""Half ulps that a sum must exceed before it moves, upwards or (for up) downwards."""
+"""How many halves of an ulp a sum has to exceed before it moves, upwards or (for up) downwards."""
 
 
 def _added_together(experiment: Experiment, rounded: str) -> tuple[int, int]:
-    """Return (n, k): of k gradients, the most that are certainly added before rounding to the output's format.
+    """Return (n, k): of k gradients the most that are certainly added before the sum is rounded to the output's format.
 
-    Next to a large value 2**p, gradients just above an n-th of what moves it move it if n of them are added first. A
-    kernel that adds one by one also sums them if the large value comes last. So the least over its places counts.
+    Beside a large value 2**p, gradients just above an n-th of what moves it move it if n of them are added first.
+    Whoever adds one by one sums them up if the large value comes last, hence the least over its places counts.
     """
     most = experiment.landing(crowded=True).largest_multiplicity
     for number in range(2, most):
@@ -152,10 +152,10 @@ def _added_together(experiment: Experiment, rounded: str) -> tuple[int, int]:
 
 
 def _keeps_neighbours(experiment: Experiment) -> bool:
-    """Tell whether three neighbours that need more bits than the output has are mostly added without loss.
+    """Tell whether three neighbours in memory that need more bits than the output has are mostly added without a loss.
 
-    They are if many gradients are added in float32 before a rounding, with all three in one group. Groups that are
-    added in the output's format lose the 1 of 2**(p + 1) + 1 - 2**(p + 1), unless it comes last.
+    They are where many gradients are added in float32 before a rounding, all three in one of those groups. Groups that
+    are themselves added in the output's format lose the 1 of 2**(p + 1) + 1 - 2**(p + 1) wherever it is not last.
     """
     kept: list[bool] = []
     for order in ((1.0, 0.0, -1.0), (0.0, 1.0, -1.0)):
@@ -171,10 +171,10 @@ def _keeps_neighbours(experiment: Experiment) -> bool:
 
 
 def _moves(experiment: Experiment, rounded: str, number: int) -> bool:
-    """Tell whether ``number`` tails, each that part of what moves the large value, move it at every place."""
+    """Tell whether tails of an n-th of what moves the large value do, wherever it stands."""
     fmt = experiment.fmt
     big = 2.0**fmt.precision * (-1.0 if rounded == "up" else 1.0)
-    enough = _HALF_ULPS[rounded] * (1.0 + 2.0 * fmt.unit_roundoff)  # a sum of so much still moves it after rounding
+    enough = _HALF_ULPS[rounded] * (1.0 + 2.0 * fmt.unit_roundoff)  # a sum of so much still does when it is rounded
     tail = np.copysign(_at_or_above(enough / number, fmt), big)
 
     def craft(landing: Landing) -> Float64:
@@ -186,7 +186,7 @@ def _moves(experiment: Experiment, rounded: str, number: int) -> bool:
 
 
 def _in_fullest(experiment: Experiment, craft: Craft) -> Float64:
-    """Return the outputs of the cells in which most crafted gradients meet."""
+    """Return what the cells hold in which most crafted gradients meet."""
     landing = experiment.landing(crowded=True)
     fullest = landing.cells_of_at_least(landing.largest_multiplicity)
     return experiment.crafted(craft, crowded=True).gradient_input[fullest]
@@ -199,7 +199,7 @@ def _at_or_above(x: float, fmt: FloatFormat) -> float:
 
 
 def mixture(experiment: Experiment) -> list[Trial]:
-    """Run many kinds of data in cells with few and many gradients; cells with two of them require exact bits."""
+    """Run data of many kinds in cells that few and many gradients reach, two among them: there bits are demanded."""
     recipes = ["uniform", "positive", "big_among_ones", "cancellation", "rounding_probe", "subnormal", "near_overflow"]
     crowds = [experiment.recipe(recipe, crowded) for recipe in recipes for crowded in (False, True)]
     pairs = [experiment.recipe(recipe, indices="in_window") for recipe in ("uniform", "rounding_probe")]
@@ -207,7 +207,7 @@ def mixture(experiment: Experiment) -> list[Trial]:
 
 
 def admits(model: AccumulationModel, trials: list[Trial]) -> str:
-    """Return how many outputs of ``trials`` the model rejects; empty if none."""
+    """Say how many outputs of ``trials`` the model rejects; empty if it admits every one."""
     rejected = cells = 0
     for trial in trials:
         accepted = admissible(trial.operands.sums, trial.fmt, model).accepts(trial.gradient_input)
@@ -234,7 +234,7 @@ def subnormals(experiment: Experiment) -> Observation:
 
 
 def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
-    """Run cells with these first two gradients and zeros otherwise; one value per cell if ``second`` is zero."""
+    """Run cells whose first two gradients are these and whose others are zero; alone if ``second`` is zero."""
 
     def craft(landing: Landing) -> Float64:
         pair = landing.multiplicity >= 2
@@ -244,7 +244,7 @@ def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
 
 
 def specials(experiment: Experiment) -> Iterator[Observation]:
-    """Find the result of the largest value added to itself, and of an infinity or NaN alone in its cell."""
+    """Find what becomes of the largest value added to itself, and of an infinity or NaN that is alone in its cell."""
     largest = experiment.fmt.max
     yield _special(experiment, "overflow", (largest, largest), {"infinity": np.inf, "saturates": largest})
     yield _special(experiment, "infinity", (np.inf, 0.0), {"kept": np.inf, "saturates": largest})
@@ -252,7 +252,7 @@ def specials(experiment: Experiment) -> Iterator[Observation]:
 
 
 def negative_zero(experiment: Experiment) -> Observation:
-    """Find whether a cell of only negative zeros is negative zero."""
+    """Find whether a cell of negative zeros alone is negative zero."""
     trial = experiment.crafted(lambda landing: np.full(len(landing.cells), -0.0))
     negative = np.signbit(trial.gradient_input[experiment.landing().cells])
     found = "kept" if negative.all() else "becomes +0" if not negative.any() else "sometimes kept"
@@ -260,7 +260,7 @@ def negative_zero(experiment: Experiment) -> Observation:
 
 
 def _special(experiment: Experiment, trait: str, pair: tuple[float, float], names: Mapping[str, float]) -> Observation:
-    """Name the result of a pair of gradients, and of their negatives, by the values that it may become."""
+    """Name what becomes of a pair of gradients, and of their negatives, by the values that it may become."""
     first, second = pair
     outputs = np.concatenate([sign * _of_pairs(experiment, sign * first, sign * second) for sign in (1.0, -1.0)])
     for name, value in names.items():
@@ -271,8 +271,8 @@ def _special(experiment: Experiment, trait: str, pair: tuple[float, float], name
 
 
 def determinism(experiment: Experiment, demanded: bool) -> Observation:
-    """Find whether repetitions of a call that depends on the order of additions agree in every bit."""
-    trait = "repetitions in deterministic mode" if demanded else "repetitions"
+    """Find whether repetitions of a call whose result depends on the order of additions agree in every bit."""
+    trait = "repetitions, asked to be deterministic" if demanded else "repetitions"
     first = experiment.recipe("uniform", crowded=True, deterministic=demanded)
     trials = [first, *(experiment.trial(first.case, first.operands) for _ in range(_REPETITIONS - 1))]
     seen = {np.ascontiguousarray(trial.baseline.output("grad_input")).tobytes() for trial in trials}

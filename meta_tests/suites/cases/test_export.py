@@ -110,7 +110,7 @@ def test_a_row_that_was_changed_behind_its_case_is_named(tmp_path: Path) -> None
     path.write_text(json.dumps(rows))
     first, second, third = read_lists([path])
     assert first.case
-    assert "differs from the rest of the row" in second.fault
+    assert "is another than the rest of the row" in second.fault
     assert third.case
 
 
@@ -126,7 +126,7 @@ BASE = Case.of(
         ({"deterministic": True}, "deterministic"),
         ({"scale": 3}, "scaled"),
         ({"indices": "shared"}, "indices of the recipe shared"),
-        ({"literals": (("self", (0.0,) * 16),)}, "given data"),
+        ({"literals": (("self", (0.0,) * 16),)}, "spelled out"),
         ({"index_dtype": "int64"}, "int32 indices"),
         ({"dtype": "float64", "gradient": "special"}, "no range for data of the recipe special"),
         ({"gradient": "pointed"}, "the gradient that is listed"),

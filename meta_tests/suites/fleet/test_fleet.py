@@ -152,7 +152,7 @@ def test_a_single_question_that_no_judge_survives_is_not_run() -> None:
     kept = judged(Scripted(2, ["case"]), [single("case")])
     (row,) = kept.rows
     assert (row["case_id"], row["backend"], row["verdict"]) == ("case", "made", Verdict.NOT_RUN)
-    assert row["reason"] == "3 judges of the fleet died"
+    assert row["reason"] == "3 judges of the fleet died at it"
     assert (kept.reported, kept.finished) == ({"case": (1, "")}, [])
 
 
@@ -180,7 +180,7 @@ def test_the_costly_come_first() -> None:
 def test_a_device_is_told_by_its_backend_and_backends_of_several_are_refused() -> None:
     asked = (["torch-cpu"], ["aclnn"], ["torch-npu"], ["torch-cuda", "torch-compile-cuda"])
     assert [resource_of(backends) for backends in asked] == ["CPU", "NPU", "NPU", "GPU"]
-    with pytest.raises(FleetError, match="run on CPU and NPU: judge them in separate runs"):
+    with pytest.raises(FleetError, match="run on CPU and NPU: judge them in runs of their own"):
         resource_of(["aclnn", "torch-cpu"])
 
 
@@ -293,7 +293,7 @@ def test_a_fleet_judges_further_cases(pool: Any, tmp_path: Path) -> None:
     ("batch", "said"),
     [
         (Batch(error="Traceback\nRuntimeError: no device"), "RuntimeError: no device"),
-        (None, "the judge of this case died"),
+        (None, "the judge that got it died"),
     ],
 )
 def test_what_a_judge_raises_ends_further_cases(tmp_path: Path, batch: Batch | None, said: str) -> None:
@@ -307,7 +307,7 @@ def test_a_machine_that_differs_is_named_in_a_sentence(pool: Together) -> None:
     other_suite = {"suite": pool.settings.suite | {"version": "0"}}
     other_library = {"environments": {BACKEND: pool.said.environment | {"numpy": "0"}}}
     for change, said in (
-        (other_suite, r"^\S+ has another poolproof .*: suite version is '.*', here it is '0'$"),
+        (other_suite, r"^\S+ has another suite .*: suite version is '.*', here it is '0'$"),
         (other_library, f"another {BACKEND} than the first .*: judge"),
         ({"environments": {"scatter_backends:None": {}}}, r"^\S+ cannot judge: backend '.*:None' cannot be loaded: "),
     ):
@@ -347,5 +347,5 @@ def outcomes(folder: Path) -> Counter[tuple[str, ...]]:
 
 def test_a_fleet_whose_judges_are_all_gone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poolproof.suites.fleet.session.START_TIMEOUT", 0.0)
-    with pytest.raises(FleetError, match="no judge answered"):
+    with pytest.raises(FleetError, match="no judge has come back"):
         judged(SimpleNamespace(size=2, ping=lambda judge: judge, answers=lambda _: []), made(12))

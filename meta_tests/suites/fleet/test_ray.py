@@ -61,7 +61,7 @@ def test_a_case_that_no_judge_survives_accuses_nobody(tmp_path: Path) -> None:
     found = {row["case_id"]: (row["verdict"], row["reason"]) for row in rows}
     assert found == {
         fair.id: (Verdict.CONFORMS, ""),
-        deadly.id: (Verdict.NOT_RUN, "3 judges of the fleet died"),
+        deadly.id: (Verdict.NOT_RUN, "3 judges of the fleet died at it"),
     }, ended.output
     assert ended.status == Overall.INCOMPLETE
 

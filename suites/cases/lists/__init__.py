@@ -1,6 +1,6 @@
-"""Case lists of other tools, and our own. Every row is a case with an id, or says why it cannot be one.
+"""Case lists of others, and our own: every row is a case with an id, or says what keeps it from being one.
 
-A format is an object in `FORMATS`. The content of a file decides its format.
+A format is an object in `FORMATS`; which of them a file has, its content says.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from poolproof.suites.cases.lists.ttk import Ttk
 __all__ = ["ListError", "ListFormat", "NotExpressible"]
 
 FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
-"""poolproof's own formats by name."""
+"""Every format of ours, by its name."""
 
 
 @cache
 def all_formats() -> Mapping[str, ListFormat]:
-    """Return own formats and those of installed packages (entry points of the group ``poolproof.case_lists``), by name.
+    """Return our formats and those of installed packages (entry points of the group ``poolproof.case_lists``), by name.
 
-    `ListError` names the package of the first unusable format.
+    `ListError` names the package of the first format that cannot be used.
     """
-    formats = dict(FORMATS)
+    found = dict(FORMATS)
     for point in entry_points(group="poolproof.case_lists"):
         title = f"case list format {point.name!r} of package {point.dist.name if point.dist else 'unknown'}"
         try:
@@ -41,11 +41,11 @@ def all_formats() -> Mapping[str, ListFormat]:
         except Exception as error:
             raise ListError(f"{title} cannot be loaded: {_one_line(error)}") from error
         if not isinstance(own, ListFormat):
-            raise ListError(f"{title} is {own!r:.80}, not a ListFormat")
-        if own.name in formats:
-            raise ListError(f"{title} has the name {own.name!r} of another format")
-        formats[own.name] = own
-    return formats
+            raise ListError(f"{title} is {own!r:.80}, no ListFormat")
+        if own.name in found:
+            raise ListError(f"{title} is called {own.name!r}, and so is another format")
+        found[own.name] = own
+    return found
 
 
 def _one_line(error: Exception) -> str:
@@ -53,7 +53,7 @@ def _one_line(error: Exception) -> str:
 
 
 def format_named(name: str) -> ListFormat:
-    """Return a format by name; `ListError` lists the known ones."""
+    """Find a format of ours or of a package; `ListError` lists those there are."""
     own = FORMATS.get(name) or all_formats().get(name)
     if own is None:
         raise ListError(f"unknown format {name!r}: choose from {', '.join(all_formats())}")
@@ -61,22 +61,22 @@ def format_named(name: str) -> ListFormat:
 
 
 def read_lists(paths: Sequence[Path]) -> list[Entry]:
-    """Read the rows of some files; `ListError` names an unreadable file, or two of the same name."""
+    """Read the rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
     for name, count in Counter(path.name for path in paths).items():
         if count > 1:
-            raise ListError(f"two case lists are called {name}: rename one, because it identifies the rows")
+            raise ListError(f"two case lists are called {name}: rows are told by it, so rename one")
     return [entry for path in paths for entry in _read(path)]
 
 
 def _read(path: Path) -> list[Entry]:
     if path.exists() and not path.is_file():
-        raise ListError(f"case list {path} is not a file")
+        raise ListError(f"case list {path} is no file")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ListError(f"case list {path}: {error.strerror}") from error
     except ValueError as error:
-        raise ListError(f"case list {path} is not UTF-8 text: {error}") from error
+        raise ListError(f"case list {path} is no text in UTF-8: {error}") from error
     own = _format_of(text, path)
     with format_errors(own.name, f"read {path}"):
         try:
@@ -89,7 +89,7 @@ def _read(path: Path) -> list[Entry]:
 
 
 def _format_of(text: str, path: Path) -> ListFormat:
-    """Return the first format that recognises the text; load formats of packages only if no built-in one does."""
+    """Return the first format that recognises the text; those of packages are loaded if no built-in one does."""
     for own in FORMATS.values():
         if own.recognises(text):
             return own
@@ -97,14 +97,14 @@ def _format_of(text: str, path: Path) -> ListFormat:
         with format_errors(name, f"recognise {path}"):
             if name not in FORMATS and own.recognises(text):
                 return own
-    raise ListError(f"case list {path} has none of the formats {', '.join(all_formats())}")
+    raise ListError(f"case list {path} is of none of the formats {', '.join(all_formats())}")
 
 
 DUPLICATE = "the same case again"
 
 
 def export_rows(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object], Counter[str]]:
-    """Return (rows of the cases that the format can express, number of the other cases by reason)."""
+    """Return (rows of the cases that the format can express, number of the others by reason)."""
     rows: list[object] = []
     left_out: Counter[str] = Counter()
     seen: set[str] = set()
@@ -122,7 +122,7 @@ def export_rows(chosen: ListFormat, cases: Iterable[Case]) -> tuple[list[object]
 
 @contextmanager
 def format_errors(name: str, task: str) -> Iterator[None]:
-    """Turn exceptions of a package's format into `BadInput`; those of a built-in format are faults of poolproof."""
+    """Turn what a package's format raises into `BadInput`; what a built-in one raises is a fault of this suite."""
     try:
         yield
     except Exception as error:

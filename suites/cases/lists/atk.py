@@ -1,8 +1,8 @@
-"""Case lists of ATK, the test tool of the operator library: a JSON list with one object per case.
+"""Case lists of ATK, the test tool of the operator library: a JSON list of objects, one for each case.
 
-ATK's executors for this family show how it completes a row. Indices are those of a forward on self, as int32, whatever
-tensor is listed; for a mask, they fill the first bytes of the buffer. The gradient of an adaptive backward is the
-output of that forward. All other tensors are as listed.
+How the tool completes a row was read in its executors for this family: indices are those of a forward on self,
+whatever tensor is listed, as int32 (in the first bytes of the buffer where there is a mask); the gradient of an
+adaptive backward is that forward's output; all other tensors are as listed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAMES = TENSORS | _ATTRIBUTES
 _THEIRS = {ours: name for name, ours in _NAMES.items()}
 
 _STANDARDS = {"single_bm": "atk-single"}
-"""ATK's name of a standard -> ours. Nobody has published the meaning of "default"."""
+"""What ATK's names of standards mean; what "default" means, nobody has published."""
 
 Item = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ class Atk(ListFormat):
 
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
         if not isinstance(row, Mapping):
-            raise RowError(f"the row: {row!r:.40} is not an object")
+            raise RowError(f"the row: {row!r:.40} is no object")
         if "aclnn_name" not in row:
             raise RowError("aclnn_name: the row has none")
         try:
@@ -70,9 +70,7 @@ class Atk(ListFormat):
         case = legal_case(record)
         if api.is_backward and _shape("grad_output", tensors) != list(case.pooled_shape):
             given = tensors["grad_output"]["shape"]
-            raise RowError(
-                f"grad_output.shape: {given} does not match the windows, which give {list(case.pooled_shape)}"
-            )
+            raise RowError(f"grad_output.shape: {given} is not what the windows give, {list(case.pooled_shape)}")
         return case, own
 
     def write(self, case: Case, number: int) -> dict[str, Any]:
@@ -95,7 +93,7 @@ class Atk(ListFormat):
 
 
 def _inputs(row: Item) -> tuple[dict[str, Item], dict[str, Any]]:
-    """Return (tensors, attributes) by our names; `RowError` names an input that is unknown or repeated."""
+    """Return (tensors, attributes) by our names; `RowError` names an input that is not known or there twice."""
     given = row.get("inputs")
     if not isinstance(given, list):
         raise RowError("inputs: there must be a list of them")
@@ -107,7 +105,7 @@ def _inputs(row: Item) -> tuple[dict[str, Item], dict[str, Any]]:
         if ours is None:
             raise RowError(f"inputs: {name!r} is none of {', '.join(_NAMES)}")
         if ours in tensors or ours in attributes:
-            raise RowError(f"{name}: it is repeated")
+            raise RowError(f"{name}: it is there twice")
         if name in TENSORS:
             if not isinstance(item, Mapping):
                 raise RowError(f"{name}: a tensor is one object, not a list of them")
@@ -120,18 +118,18 @@ def _inputs(row: Item) -> tuple[dict[str, Item], dict[str, Any]]:
 
 
 def _named(item: Any) -> tuple[str, Any]:
-    """Return (name, content of its range) of an input."""
+    """Return (name, what its range says) of an input."""
     if not isinstance(item, Mapping) or "name" not in item:
-        raise RowError(f"inputs: {item!r:.40} has no name")
+        raise RowError(f"inputs: {item!r:.40} is no input with a name")
     return str(item["name"]), item.get("range_values")
 
 
 def _attribute_list(items: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Read an attribute that is a list of objects of one name, with one value each."""
+    """Read an attribute that is a list of objects of one name, each with one value."""
     named = [_named(item) for item in items]
     names = {name for name, _ in named}
     if len(names) != 1:
-        raise RowError(f"inputs: a list of values has the names {', '.join(sorted(names)) or 'of no value'}")
+        raise RowError(f"inputs: a list of values has the names {', '.join(sorted(names)) or 'of nothing'}")
     return named[0][0], [value for _, value in named]
 
 
@@ -145,24 +143,24 @@ def _dtype(tensor: str, tensors: Mapping[str, Item]) -> str:
 def _shape(tensor: str, tensors: Mapping[str, Item]) -> list[Any]:
     given = tensors[tensor].get("shape")
     if not isinstance(given, list):
-        raise RowError(f"{tensor}.shape: {given!r} is not a list")
+        raise RowError(f"{tensor}.shape: {given!r} is no list")
     return given
 
 
 def _windows(api: Operator, attributes: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Read the attributes of the windows, which the adaptive backwards get too."""
+    """Read the attributes of the windows, which the adaptive backwards are told as well."""
     known = {attribute.name for attribute in api.windows.attributes()}
     for name in attributes:
         if name not in known:
             raise RowError(f"{name}: {api.name} has no such attribute")
     given = dict(attributes)
-    if given.get("ceil_mode") in (["inf"], ["-inf"]):  # not a range of bools: ATK draws either
+    if given.get("ceil_mode") in (["inf"], ["-inf"]):  # no range of a bool: the tool draws either
         given["ceil_mode"] = bool(RandomStream(seed, "ceil_mode").uniform(1)[0] < 0.5)
     return {name: value if name == "ceil_mode" or isinstance(value, list) else [value] for name, value in given.items()}
 
 
 def _gradient(api: Operator, tensors: Mapping[str, Item], dtype: str, seed: int) -> str:
-    """Return the recipe of the gradient that ATK gives a backward with self of ``dtype``."""
+    """Return the recipe of the gradient that the tool gives a backward whose self has ``dtype``."""
     if "grad_output" not in tensors:
         raise RowError("grad_output: a backward needs one")
     own_dtype = _dtype("grad_output", tensors)
@@ -194,7 +192,7 @@ _RANGES: Mapping[str, Any] = {
     "all_nan": ["nan"],
     "ones": 1,
 }
-"""Recipe -> an ATK range that draws the same."""
+"""Ranges that say what a recipe of ours draws."""
 
 
 def _range(recipe: str) -> Any:

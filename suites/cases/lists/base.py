@@ -1,7 +1,6 @@
-"""The interface of a format of case lists: how to recognise, read and write it.
+"""The interface of a format of case lists: how a file is recognised and read, and how a case of ours is written.
 
-A row that poolproof wrote contains its case. Read again, it is that case with its id, if the rest of the row still
-matches.
+A row that we wrote carries its case. Read again, it is that case with its id, if the rest of the row still agrees.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from poolproof.suites.cases.entry import Entry, OwnStandard
 from poolproof.suites.cases.lists.fields import RowError
 
 OURS = "poolproof_case"
-"""The field with the case in a row that poolproof wrote; other tools ignore it."""
+"""The field in which a row that we wrote carries its case, which no other tool reads."""
 
 
 class NotExpressible(Exception):
-    """A case that the format cannot express; the text names the property."""
+    """A case that the format has no words for; the text says of what."""
 
 
 class ListFormat(ABC):
@@ -28,32 +27,34 @@ class ListFormat(ABC):
 
     @abstractmethod
     def recognises(self, text: str) -> bool:
-        """Tell whether a file with this text has the format."""
+        """Tell whether a file with this text is of the format."""
 
     @abstractmethod
     def entries(self, text: str, label: str) -> Iterator[Entry]:
-        """Read the rows of a file; an unreadable row becomes an entry with a fault, a wrong file ValueError."""
+        """Read the rows of a file, those that cannot be read with what is wrong; ValueError where no row can be."""
 
     def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
-        """Return the list's own name of a row, or its number."""
+        """Return what the list calls its row, its number where it has no name."""
         return str(number)
 
     @abstractmethod
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:
-        """Return the case and the standard of a row; `RowError` says which field is wrong, and why."""
+        """Return the case and the standard of a row; `RowError` says what is wrong with which field."""
 
     def carried(self, row: Any) -> str | None:
-        """Return the case that a row contains, if poolproof wrote it."""
+        """Return the case that a row of ours carries."""
         return row.get(OURS) or None if isinstance(row, Mapping) else None
 
     @abstractmethod
     def write(self, case: Case, number: int) -> Any:
-        """Write the ``number``-th row of a list, without the case; raise `NotExpressible` if it means another case."""
+        """Write the ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
 
     def carrying(self, row: Any, case: Case) -> Any:
+        """Add the case to the row."""
         return row | {OURS: case.to_json()}
 
     def without_case(self, row: Any) -> Any:
+        """Remove the case from the row."""
         return {name: value for name, value in row.items() if name != OURS}
 
     @abstractmethod
@@ -61,7 +62,7 @@ class ListFormat(ABC):
         """Write the text of a file with these rows."""
 
     def entry(self, row: Any, label: str, number: int) -> Entry:
-        """Read one row; a wrong one becomes an entry with a fault."""
+        """Read one row, whatever is wrong with it."""
         name = self.name_of(row, number)
         try:
             carried = self.carried(row)
@@ -73,14 +74,14 @@ class ListFormat(ABC):
         return Entry(label, number, name, case, own=own)
 
     def _ours(self, row: Any, carried: str, number: int) -> Case:
-        """Read the case that a row contains, if the rest of the row matches it."""
+        """Read the case that a row of ours carries, if the row still is that case's."""
         try:
             case = Case.from_json(carried)
             written = self.write(case, number)
         except (CaseError, NotExpressible, TypeError) as error:
-            raise RowError(f"the case that it contains: {error}") from error
+            raise RowError(f"the case that it carries: {error}") from error
         if _comparable(self.without_case(row)) != _comparable(written):
-            raise RowError("the case that it contains differs from the rest of the row: remove one of them")
+            raise RowError("the case that it carries is another than the rest of the row: remove one of them")
         return case
 
 
@@ -91,14 +92,14 @@ def _comparable(row: Any) -> str:
 
 
 def check_expressible(case: Case) -> None:
-    """Raise `NotExpressible` for a case with a property that no other tool's list can express."""
+    """Raise `NotExpressible` for a case with something that no list of others has a word for."""
     is_backward = case.api.is_backward
     features = {
-        "given data": case.literals,
+        "data that are spelled out": case.literals,
         "tensors that are not contiguous": case.layouts,
         "the deterministic mode": case.deterministic,
         "gradients scaled by a power of two": is_backward and case.scale,
-        "windows without a cell, for which poolproof has no indices": is_backward and case.has_empty_window,
+        "windows without a cell, of which no forward of ours makes indices": is_backward and case.has_empty_window,
         f"indices of the recipe {case.indices}: the tool makes those of a forward": is_backward
         and case.indices != "forward",
     }

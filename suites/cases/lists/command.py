@@ -19,7 +19,7 @@ from poolproof.suites.options import KnownName, library_options, run_options
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 
 FORMAT = KnownName(lambda: FORMATS)
-"""Built-in formats only: completion does not load packages."""
+"""Built-in formats alone: those of packages are not loaded for completion."""
 
 
 @click.command()
@@ -28,7 +28,7 @@ FORMAT = KnownName(lambda: FORMATS)
     "name",
     required=True,
     type=FORMAT,
-    help="Format to write: atk, json, ttk, or one of an installed package.",
+    help="What to write: atk, json, ttk, or a format that an installed package brings.",
 )
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @plan_options
@@ -37,7 +37,7 @@ FORMAT = KnownName(lambda: FORMATS)
 def export(
     name: str, path: Path, backend: str, case: tuple[str, ...], case_list: tuple[Path, ...], **values: Any
 ) -> None:
-    """Write cases as a list for another tool, as far as its format can express them.
+    """Write cases as a list for another tool, those that its format has words for.
 
     Read again by --case-list, each row is the case that was written, with its id. The other cases are counted with the
     reason.
@@ -61,7 +61,7 @@ def export(
 
 
 def _given_cases(lines: Iterable[str], lists: Sequence[Path]) -> Iterator[Case]:
-    """Yield the cases of lines of JSON and of lists; raise `BadInput` at the first line or row that is not a case."""
+    """Yield the cases of lines of JSON and of lists; `BadInput` at the first line or row that is not a case."""
     yield from map(Case.from_json, lines)
     for entry in read_lists(lists):
         if entry.case is None:

@@ -1,4 +1,4 @@
-"""Fields of rows that several formats of case lists share: numbers, ranges, distributions, attributes, seeds."""
+"""Fields of rows of case lists that several formats share: numbers, ranges, distributions, attributes, seeds."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ API_ATTRIBUTES = {
     "dilation": "dilation",
     "ceilMode": "ceil_mode",
 }
-"""Name on the API's pages -> our name of an attribute."""
+"""Our names of attributes, by those of the API's pages."""
 
 
 class ListError(BadInput):
-    """A file that is not a case list, or two lists of one name."""
+    """A file that is no case list, or lists of one name."""
 
 
 class RowError(ValueError):
-    """A fault of one row; the text begins with the field."""
+    """What is wrong with one row: the text begins with the field."""
 
 
 def legal_case(record: Mapping[str, Any]) -> Case:
@@ -38,16 +38,16 @@ def legal_case(record: Mapping[str, Any]) -> Case:
     try:
         return Case.from_record(record)
     except CaseError as error:
-        raise RowError(f"not a legal call: {error}") from error
+        raise RowError(f"no legal call: {error}") from error
 
 
 def seed_of(name: str) -> int:
-    """Derive the seed of a row from its name, if the list has no seeds; its place does not matter."""
+    """Derive the seed of a row whose list has none from its name, wherever in the list it stands."""
     return derive_seed("case list", name) >> 1
 
 
 def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
-    """Return the layouts of a case with all tensors channels last, and tagged as such."""
+    """Return the layouts of a case whose tensors are all channels last, and handed over as such."""
     return tuple(sorted((tensor, "nhwc") for tensor in case.api.strided))
 
 
@@ -55,7 +55,7 @@ def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
 
 
 def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
-    """Return the recipe for one tensor of numbers; raise `RowError` if ``given`` is no known declaration."""
+    """Return the recipe for one tensor of numbers; raise `RowError` where ``given`` is no known declaration."""
     fmt = FORMATS[dtype]
     if isinstance(given, Mapping):
         return _normal(field, given, fmt, RandomStream(seed, field))
@@ -66,8 +66,8 @@ def declared_recipe(field: str, given: Any, dtype: str, seed: int) -> str:
     if low == high or (low != low and high != high):
         return str(Spread("filled", (_within(low, fmt) if isfinite(low) else low,)))
     if not low < high:
-        raise RowError(f"{field}: [{low}, {high}] is not a range")
-    # no uniform distribution reaches infinity: clamp a bound outside the format to its largest number
+        raise RowError(f"{field}: [{low}, {high}] is no range")
+    # no uniform distribution reaches infinity: a bound that the format does not have is its largest number
     return str(Spread("between", (_within(low, fmt), _within(high, fmt))))
 
 
@@ -76,7 +76,7 @@ def number_of(field: str, given: Any) -> float:
     if isinstance(given, str) and given in ("inf", "-inf", "nan"):
         return float(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise RowError(f"{field}: {given!r} is not a number")
+        raise RowError(f"{field}: {given!r} is no number")
     try:
         return float(given)
     except OverflowError as error:
@@ -95,10 +95,10 @@ def _normal(field: str, given: Mapping[str, Any], fmt: FloatFormat, stream: Rand
     for name in ("mean", "std"):
         bounds = given.get(name)
         if not _is_list(bounds) or len(bounds) != 2:  # type: ignore[arg-type]
-            raise RowError(f"{field}: {name} {bounds!r} of a normal distribution is not a range")
+            raise RowError(f"{field}: {name} {bounds!r} of a normal distribution is no range")
         low, high = (number_of(field, bound) for bound in bounds)  # type: ignore[union-attr]
         if not (isfinite(low) and isfinite(high) and low <= high):
-            raise RowError(f"{field}: {name} [{low}, {high}] of a normal distribution is not a range")
+            raise RowError(f"{field}: {name} [{low}, {high}] of a normal distribution is no range")
         drawn.append(low + (high - low) * round(float(stream.beside(name).uniform(1)[0]), 4))
     try:
         return str(Spread("gaussian", (_within(drawn[0], fmt), min(drawn[1], fmt.max))))

@@ -1,4 +1,4 @@
-"""Case lists of poolproof: one case per line, as for `--case`; empty lines and lines that begin with # are ignored."""
+"""Case lists of our own: a case in each line, as `--case` takes it; empty lines and those after a # are comments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Case lists of TTK, the test tool of kernels and APIs: CSV files with one row per case and Python literals in cells.
+"""Case lists of TTK, the test tool of kernels and APIs: CSV files with a row for each case, Python literals in cells.
 
-Scripts beside the lists show how TTK completes a row of a kernel. self of the gradient's kernel is integers in [-128,
-127]. Indices are those of a forward on self, and the gradient is that forward's output, whatever ranges are listed. For
-an API no script is published: its data are as listed, but indices are those of a forward on self.
+How the tool completes a row of a kernel was read in the scripts beside the lists: self of the gradient's kernel is
+integers in [-128, 127], indices are those of a forward on it, the gradient is that forward's output, whatever ranges
+are listed. Of an API no script is published: its data are as listed, but indices are those of a forward on self.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KERNELS = {
     "max_pool_grad_with_argmax_v3": "MaxPool2dWithIndicesBackward",
     "max_pool_with_argmax_v3": "MaxPool2dWithIndices",
 }
-"""Kernel of TTK's lists -> the operator that the library runs by it."""
+"""The operators that the library runs by a kernel of TTK's lists."""
 
 _WRITTEN = "max_pool_grad_with_argmax_v3"
 
@@ -48,7 +48,7 @@ _NHWC = TAGS["nhwc"]
 
 @dataclass(frozen=True)
 class ListColumns:
-    """Columns of one kind of lists, for all tensors' dtypes and shapes, and its names of attributes."""
+    """Columns of one kind of lists: of all tensors' ``dtypes`` and ``shapes``; and its names of ``attributes``."""
 
     operator: str
     dtypes: tuple[str, ...]
@@ -57,7 +57,7 @@ class ListColumns:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that every row must have."""
+        """Those without which a row is no case."""
         return self.operator, *self.dtypes, *self.shapes, "attributes", "input_data_ranges"
 
 
@@ -74,10 +74,10 @@ _API = ListColumns(
 _UNREAD = ("tensor_view_strides", "tensor_storage_shapes", "tensor_view_offsets")
 
 _LEFT = [None, None]
-"""The range of data that the list leaves to TTK."""
+"""The range of what the list leaves to the tool."""
 
 MADE = str(Spread("whole", (-128.0, 127.0)))
-"""Contents of self by TTK's input script."""
+"""What the tool's input script fills self with."""
 
 _CLOSE = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 1e-3}
 _ATOL = 1e-08
@@ -133,11 +133,11 @@ class Ttk(ListFormat):
 
     def write(self, case: Case, number: int) -> dict[str, str]:
         if case.operator != KERNELS[_WRITTEN]:
-            raise NotExpressible(f"rows of TTK are written only for the kernel {_WRITTEN}, not for {case.operator}")
+            raise NotExpressible(f"rows of TTK are written for the kernel {_WRITTEN} alone, not for {case.operator}")
         channels_last = case.layouts == tagged_layouts(case)
         check_expressible(replace(case, layouts=() if channels_last else case.layouts))
         if len(case.shape) != 4:
-            raise NotExpressible("TTK's kernel takes only batched tensors")
+            raise NotExpressible("TTK's kernel takes batched tensors alone")
         if case.dtype not in _DTYPES or case.index_dtype not in _INDEX_DTYPES.values():
             raise NotExpressible(f"TTK's kernel has no {case.dtype} with {case.index_dtype} indices")
         if (case.values, case.gradient) != (MADE, pointed.__name__):
@@ -156,12 +156,12 @@ class Ttk(ListFormat):
 
 
 def _cells(row: Mapping[str, Any], form: ListColumns) -> dict[str, Any]:
-    """Read the cells as Python values; `RowError` names one that is not."""
+    """Read the cells as Python values; `RowError` names one that is none."""
     if str(row.get("is_enabled")).upper() == "FALSE":
         raise RowError("is_enabled: the list has switched this row off")
     for column in _UNREAD:
         if row.get(column) not in (None, "", "()"):
-            raise RowError(f"{column}: only contiguous tensors are read, not {row[column]:.60}")
+            raise RowError(f"{column}: only tensors that lie as their shapes say are read, not {row[column]:.60}")
     cells: dict[str, Any] = {}
     for column in (*form.columns, "tensor_formats", "precision_tolerances", "absolute_precision"):
         text = row.get(column)
@@ -179,7 +179,7 @@ def _cells(row: Mapping[str, Any], form: ListColumns) -> dict[str, Any]:
 def _operator(cells: Mapping[str, Any], form: ListColumns) -> Operator:
     name = cells[form.operator]
     if form is _KERNEL and name not in KERNELS:
-        raise RowError(f"op_name: the kernel {name!r} runs no operator of this family, unlike {', '.join(KERNELS)}")
+        raise RowError(f"op_name: the kernel {name!r} runs no operator of this family; {', '.join(KERNELS)} do")
     try:
         return OPERATORS[KERNELS[name]] if form is _KERNEL else find_operator(name)
     except KeyError as error:
@@ -187,11 +187,11 @@ def _operator(cells: Mapping[str, Any], form: ListColumns) -> Operator:
 
 
 def literal(text: str) -> Any:
-    """Read a Python literal that may contain nan and inf; raise ValueError for anything else."""
+    """Read a Python literal in which nan and inf may stand; ValueError for anything else."""
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError, TypeError) as error:
-        raise ValueError(f"{text:.60} is not a Python literal") from error
+        raise ValueError(f"{text:.60} is no Python literal") from error
 
 
 _NUMBERS = {"nan": float("nan"), "inf": float("inf")}
@@ -210,7 +210,7 @@ def _value(node: ast.expr) -> Any:
         case ast.UnaryOp(ast.USub(), operand):
             return -_value(operand)
         case _:
-            raise ValueError(f"{ast.unparse(node):.60} is not a Python literal")
+            raise ValueError(f"{ast.unparse(node):.60} is no Python literal")
 
 
 def _attributes(cells: Mapping[str, Any], form: ListColumns, index_dtype: Any) -> dict[str, Any]:
@@ -228,11 +228,11 @@ def _attributes(cells: Mapping[str, Any], form: ListColumns, index_dtype: Any) -
 
 
 def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequence[str]) -> dict[str, Any]:
-    """Read the columns' values of the tensors, in order; a column of inputs may continue with outputs."""
+    """Read what columns say of the tensors, in their order; one that is about inputs may go on with outputs."""
     given: list[Any] = []
     for column in columns:
         if not isinstance(cells[column], list):
-            raise RowError(f"{column}: {cells[column]!r:.60} is not a tuple")
+            raise RowError(f"{column}: {cells[column]!r:.60} is no tuple")
         given += cells[column]
     if len(given) < len(tensors) or (len(given) > len(tensors) and "ranges" not in columns[0]):
         raise RowError(f"{columns[0]}: a value is needed for each of {', '.join(tensors)}, not {len(given)}")
@@ -244,7 +244,7 @@ def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequenc
 
 def _planes_first(shape: Sequence[Any], channels_last: bool, form: ListColumns) -> list[Any]:
     if len(shape) != 4 and (form is _KERNEL or channels_last):
-        raise RowError(f"{form.shapes[0]}: {list(shape)} has {len(shape)} axes; the kernel takes 4")
+        raise RowError(f"{form.shapes[0]}: {list(shape)} has {len(shape)} axes, and the kernel takes 4")
     return [shape[0], shape[3], shape[1], shape[2]] if channels_last else list(shape)
 
 
@@ -298,4 +298,4 @@ def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
 
 
 COLUMNS = tuple(_written(Case.of(KERNELS[_WRITTEN], shape=(1, 1, 2, 2), kernel_size=(2,)), "", False))
-"""The columns that poolproof writes, in order, taken from an example."""
+"""The columns that we write, in their order: those of any case."""

@@ -1,7 +1,7 @@
 """Recipes for grad_output, each aimed at one way in which a scatter-add goes wrong.
 
 Every recipe returns values that the case's dtype represents exactly. Recipes know where each gradient lands
-(`Landing`). So they can limit integers by the case's own multiplicity, or arrange the gradients of one cell.
+(`Landing`), so that they can size integers by the case's own multiplicity or arrange what meets in one cell.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
 _AT_ONCE = 1 << 16
-"""Cells with gradients counted together, unless a plane has more."""
+"""Cells whose gradients are counted together, unless a plane has more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Landing:
-    """Where the gradients go: that of window w of plane p goes to cell ``indices[p, w]`` of the plane.
+    """Where the gradients go: that of window w of plane p to cell ``indices[p, w]`` of the plane's ``plane_size``.
 
-    A plane has ``plane_size`` cells. ``axes`` are the windows of the gradients, in row-major order within each plane.
-    ``values`` are self, for recipes that need it. Flat, gradients and cells are numbered through all planes.
+    ``axes`` are the windows that the gradients belong to, in row-major order within each plane. ``values`` are those
+    of self in the cells, for the recipes that look at them. Flat, gradients and cells are counted through all planes.
     """
 
     indices: Int64
@@ -39,10 +39,12 @@ class Landing:
 
     @property
     def gradients(self) -> int:
+        """How many there are."""
         return self.indices.size
 
     @property
     def size(self) -> int:
+        """How many cells there are."""
         return len(self.indices) * self.plane_size
 
     @cached_property
@@ -52,12 +54,12 @@ class Landing:
 
     @cached_property
     def multiplicity(self) -> Int64:
-        """Number of gradients in gradient i's cell, including itself."""
+        """How many gradients share gradient i's cell, itself included."""
         return self._counts[self.cells]
 
     @cached_property
     def largest_multiplicity(self) -> int:
-        """Gradients of the fullest cell, 1 if there are none; counted for several planes at a time."""
+        """Gradients of the fullest cell, 1 where there are none; counted in some planes at a time."""
         most, step = 1, max(1, _AT_ONCE // max(self.plane_size, 1))
         for first in range(0, len(self.indices), step):
             planes = np.maximum(self.indices[first : first + step], 0)
@@ -67,11 +69,11 @@ class Landing:
 
     @cached_property
     def _counts(self) -> Int64:
-        """Number of gradients of each cell."""
+        """How many gradients each cell gets."""
         return np.bincount(self.cells, minlength=self.size)
 
     def cells_of_at_least(self, gradients: int) -> Int64:
-        """Return the cells, ascending, with at least ``gradients`` gradients."""
+        """Find the cells, ascending, that so many gradients share, or more."""
         return np.flatnonzero(self._counts >= gradients)
 
     @cached_property
@@ -85,12 +87,12 @@ class Landing:
 
     @property
     def place(self) -> Int64:
-        """As `rank`, but from a different start in each cell: no order of additions always meets the same one first."""
+        """As `rank`, counted from another gradient from cell to cell: no order of additions always meets it first."""
         return (self.rank - self.cells) % self.multiplicity
 
     @property
     def plane_windows(self) -> int:
-        """Number of gradients of each plane."""
+        """How many gradients each plane has."""
         return self.indices.shape[1]
 
     @cached_property
@@ -108,17 +110,17 @@ class Landing:
         return prod(axis.overlap for axis in self.axes)
 
     def residue(self) -> Int64:
-        """Return a number below `residues` per window of a plane; windows that can reach a common cell differ."""
+        """Assign a plane's windows numbers below `residues`, different ones to those that can reach a common cell."""
         residues = np.ix_(*(axis.residues for axis in self.axes))
         return np.ravel_multi_index(residues, [axis.overlap for axis in self.axes]).ravel()
 
 
 Recipe = Callable[[Landing, FloatFormat, RandomStream], NDArray]
-"""(landing, format, stream) -> gradients, flat, in float64 or in the format's own dtype."""
+"""Gradients for a landing, flat, in float64 or in the format's own dtype."""
 
 
 def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) -> Recipe:
-    """Make a recipe from ``draw``, which draws any number of gradients independently."""
+    """Make a recipe of ``draw``, which draws any number of gradients, each by itself."""
     return described(
         draw.__doc__ or "",
         lambda landing, fmt, stream: draw_bulk(landing.indices.size, fmt, stream, partial(draw, landing)),
@@ -126,13 +128,13 @@ def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) ->
 
 
 def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw non-zero integers with sums within 2**precision in every cell: exact in every order and model."""
+    """Draw non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
     bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
     return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
 
 
 def one_hot(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw zeros except for one gradient: any other value came from the wrong place."""
+    """Draw zeros but for one gradient: whatever else appears came from the wrong place."""
     gradient = np.zeros(landing.gradients)
     if gradient.size:
         value = 1.0 + stream.one_below(fmt.largest_exact_integer // 2)
@@ -155,10 +157,10 @@ def big_among_ones(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> 
 
 
 def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Put a one among large values that cancel in pairs: a too short accumulator loses the one.
+    """Put a one among large values that cancel in pairs: an accumulator that is too short loses the one.
 
-    For float16 and bfloat16, the large value is 2**(precision + 1), which needs a wider accumulator. For float32, it is
-    as large as possible so that every order of a float32 sum stays exact.
+    The large value is 2**(precision + 1) for float16 and bfloat16, where only a wider accumulator survives, and for
+    float32 as large as leaves every order of a float32 sum exact.
     """
     pairs = np.maximum(landing.multiplicity // 2, 1)
     if fmt in (FLOAT32, FLOAT64):
@@ -173,10 +175,10 @@ def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Fl
 
 
 def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Make pairs with sums a quarter, a half, almost a half, or three quarters between two outputs.
+    """Make pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
 
-    In each cell, the first gradient has ``precision`` bits, and the second is that fraction of its last bit. Further
-    ones are zero. This distinguishes rounding to even, truncation, and rounding halves away.
+    In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit; any
+    further one is zero. Tells rounding to even from truncation and from rounding halves away.
     """
     size = landing.gradients
     tails = np.array([0.5, 0.25, 0.75, 0.5 + 2.0 ** -(fmt.precision - 1), 0.5 - 2.0**-fmt.precision])
@@ -190,7 +192,7 @@ def carries(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64
     """Make pairs as `rounding_probe` does, at every mantissa and binade of the format.
 
     Mantissas go up from the least and down from all ones, where a sum carries into its exponent. No number is
-    subnormal, and no sum overflows.
+    subnormal, and no sum is too large.
     """
     cells, half = landing.cells, 2 ** (fmt.precision - 1)
     step = cells // 2 % half
@@ -203,15 +205,15 @@ def carries(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64
 
 
 def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw subnormals and the smallest normals: sums are exact, and zero in a kernel that flushes."""
+    """Draw subnormals and the smallest normals: exact sums, zero for a kernel that flushes."""
     steps = 1.0 + stream.below(2 ** min(fmt.precision, 30), size)
     return steps * stream.signs(size) * fmt.smallest_subnormal
 
 
 def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw values of the largest binade with both signs: sums overflow in some orders, or just do not.
+    """Draw values of the largest binade with both signs: sums overflow in some orders, or barely do not.
 
-    In float64 the binade is lower, because an exact sum beyond the format could not be stored.
+    In float64, where an exact sum beyond the format has no place, the binade is a lower one.
     """
     top = min(fmt.max_exponent, 900)
     value = np.minimum(fmt.round(np.ldexp(1.0 + stream.uniform(size), top)), np.ldexp(fmt.max, top - fmt.max_exponent))
@@ -220,7 +222,7 @@ def near_overflow(landing: Landing, size: int, fmt: FloatFormat, stream: RandomS
 
 
 def special(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw integers; one in six is NaN, an infinity, a signed zero, the largest or the smallest value instead."""
+    """Draw integers, and in one place of six NaN, infinities, signed zeros, the largest or the smallest value."""
     placed = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, fmt.max, -fmt.max, fmt.smallest_subnormal])
     if fmt is FLOAT64:
         placed[5:7] = 2.0**900, -(2.0**900)
@@ -231,7 +233,7 @@ def special(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream)
 def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Give windows that cannot meet their number, and others zero, plane by plane: a wrong value names its window.
 
-    If a plane has more windows than the format has integers, successive planes have the number's digits.
+    Where a plane has more windows than the format has integers, the planes carry the number's digits in turn.
     """
     base, residues = fmt.largest_exact_integer, landing.residues
     digits = 1
@@ -244,9 +246,9 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Floa
 
 
 def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int) -> Float64:
-    """Give windows that can meet different powers of 2**bits: the digits of a sum show which windows arrived.
+    """Give windows that can meet different powers of 2**bits, whose digits in a sum are the windows that arrived.
 
-    As many windows as fit into the precision have one; further planes have the others.
+    As many windows as fit into the precision, the others in further planes.
     """
     digits = fmt.precision // bits
     groups = -(-landing.residues // digits)
@@ -256,7 +258,7 @@ def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int
 
 
 def pointed(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> NDArray:
-    """Take the value of self at each index: with the indices of a forward, that forward's output."""
+    """Take the value of self that each index points at: with the indices of a forward, that forward's output."""
     assert landing.values is not None
     planes = landing.values.reshape(len(landing.indices), landing.plane_size)
     return np.take_along_axis(planes, landing.indices, axis=1).ravel()
@@ -289,19 +291,19 @@ GRADIENTS: dict[str, Recipe] = {
         lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=1),
     ),
     "base_four_weights": described(
-        "The same with powers of four: a wrong sum also shows how often a window was added, up to three times.",
+        "Powers of four likewise: a wrong sum also tells how often a window came, up to three times.",
         lambda landing, fmt, stream: _weights(landing, fmt, stream, bits=2),
     ),
     "backpropagated": described(
         "Normal values in twelve binades from 2**-4 down, as far from a mean loss; the last are subnormal in float16.",
         _each(lambda _, size, fmt, stream: fmt.round(np.ldexp(stream.normal(size), -4 - stream.below(12, size)))),
     ),
-    "pointed": pointed,  # for case lists of other tools; poolproof does not draw it
+    "pointed": pointed,  # as tools of others fill gradients; nothing here draws it
 }
 """The recipes by name; the docstring of each describes it."""
 
 
 def gradient_recipe(name: str) -> Recipe:
-    """Return the recipe of a name, or of a spelling with numbers; raise KeyError if there is none."""
+    """Find the recipe of a name, or of a spelling with numbers; KeyError if there is none."""
     spread = parse_spread(name)
     return _each(lambda _, size, fmt, stream: spread.draw(size, fmt, stream)) if spread else GRADIENTS[name]

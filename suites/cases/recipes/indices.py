@@ -1,7 +1,7 @@
-"""Recipes for indices: which cell of its window each gradient goes to.
+"""Recipes for indices: which cell of its window each gradient is sent to.
 
-Any cell of its own window is a legal index (the library's pages demand no more), and no backward kernel reads ``self``.
-So recipes place maxima where defects are likely, instead of waiting for random data to do so.
+Any cell of its own window is a legal index (the library's pages demand no more), and no backward kernel reads
+``self``. So maxima are put where defects live, instead of hoping that random data has one there.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def in_window(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> In
 
 
 _AT_ONCE = 1 << 16
-"""Indices that are drawn together, unless a plane has more. It limits the raw numbers in memory."""
+"""Indices that are drawn together, unless a plane has more: so many raw numbers are kept at a time."""
 
 
 def shared(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
-    """Send all gradients to one cell if their windows reach it, the others to their nearest cell."""
+    """Send all to one cell as far as windows reach it, the others to their nearest cell."""
     coordinates = [_nearest(axis, stream.one_below(axis.size), 2 * axis.size) for axis in axes]
     return _in_every_plane(axes, coordinates, len(values))
 
@@ -55,7 +55,7 @@ def shared(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64
 def lattice(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int64:
     """Send every window to its cell nearest to one of several peaks, one window apart.
 
-    Windows that can meet do so all over the plane, including dilated windows whole strides apart.
+    Those that can meet do so all over the plane, dilated windows whole strides apart included.
     """
     reaches = [max((axis.positions.shape[1] - 1) * axis.step, 1) for axis in axes]
     coordinates = map(_nearest, axes, map(stream.one_below, reaches), reaches)
@@ -63,19 +63,19 @@ def lattice(axes: Sequence[Axis], values: NDArray, stream: RandomStream) -> Int6
 
 
 def _nearest(axis: Axis, peak: int, distance: int) -> Int64:
-    """Return each window's coordinate nearest to a peak; peaks are ``distance`` apart."""
+    """Find each window's coordinate that is nearest to one of the peaks, ``distance`` apart."""
     beyond = (np.arange(axis.size) - peak) % distance
     return _best(axis, -np.minimum(beyond, distance - beyond))
 
 
 def _best(axis: Axis, score: Int64) -> Int64:
-    """Return each window's first coordinate of highest score."""
+    """Find each window's first coordinate of highest score."""
     scores = np.where(axis.valid, score[np.where(axis.valid, axis.positions, 0)], np.iinfo(np.int64).min)
     return axis.positions[np.arange(axis.windows), scores.argmax(axis=1)]
 
 
 def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
-    """Make a recipe that gives every window its cell of highest score along each axis, for any data."""
+    """Make a recipe that gives every window its cell of highest score along each axis, whatever is drawn."""
 
     @lru_cache(maxsize=1024)
     def best(axis: Axis) -> Int64:
@@ -85,7 +85,7 @@ def _by_place(score: Callable[[Axis], Int64]) -> Recipe:
 
 
 def tile_borders(axis: Axis) -> Int64:
-    """Prefer cells on either side of multiples of 64, 32, 16 and 8, in that order: planes are often split there."""
+    """Prefer cells on either side of multiples of 64, 32, 16 and 8, the usual places to cut a plane, in that order."""
     coordinate = np.arange(axis.size)
     rank = np.zeros(axis.size, np.int64)
     for preference, tile in enumerate((8, 16, 32, 64), start=1):
@@ -95,7 +95,7 @@ def tile_borders(axis: Axis) -> Int64:
 
 
 def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: int) -> Int64:
-    """Fill every plane with the cells at each window's coordinates along each axis."""
+    """Fill every plane with the cells whose coordinates each window has along each axis."""
     cells = np.ravel_multi_index(np.ix_(*coordinates), [axis.size for axis in axes])
     return np.broadcast_to(cells, (planes, *cells.shape)).copy()
 

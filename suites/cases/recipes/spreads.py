@@ -1,7 +1,7 @@
-"""Recipes with numbers in them, as in other tools' case lists: ``between(-5,5)``, ``filled(nan)``.
+"""Recipes with numbers in them, as case lists of others have them: ``between(-5,5)``, ``filled(nan)``.
 
-A spelling names the distribution of elements. It is a recipe for both values and gradients, and must not depend on
-where the elements go.
+A spelling names the distribution that elements are drawn from, and is a recipe of values and of gradients alike. It
+must not know where the elements go.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from poolproof.suites.cases.recipes.stream import RandomStream
 
 _SPELLING = re.compile(r"([a-z]+)\(([^()]*)\)")
 _MAX_INTEGERS = 1 << 32
-"""Limit of the bound of `RandomStream.below`."""
+"""The largest bound of `RandomStream.below`."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """One of `SPREADS` with its numbers; raises ValueError if these mean nothing."""
+    """One of `SPREADS` with its numbers; ValueError where these mean nothing."""
 
     name: str
     numbers: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if len(self.numbers) != (1 if self.name == "filled" else 2):
-            raise ValueError(f"{self} is not one of {', '.join(SPREADS)}")
+            raise ValueError(f"{self} is none of {', '.join(SPREADS)}")
         if self.name == "filled":
             return
         low, high = self.numbers
@@ -52,7 +52,7 @@ class Spread:
         return max((abs(number) for number in self.numbers if isfinite(number)), default=0.0)
 
     def draw(self, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-        """Draw ``size`` elements, each a value of the format."""
+        """Draw so many elements, each a value of the format."""
         return fmt.round(_DRAWS[self.name](size, fmt, stream, *self.numbers))
 
 
@@ -74,11 +74,11 @@ SPREADS = {
     "gaussian(mean,deviation)": "Close to normally distributed, clamped to the format's largest number.",
     "filled(value)": "One value everywhere, which may be NaN or infinite.",
 }
-"""Spelling -> the distribution of elements, which are drawn independently."""
+"""What elements are drawn from, each by itself, by the spelling."""
 
 
 def parse_spread(text: str) -> Spread | None:
-    """Read a spelling; return None if it is none, and raise ValueError if its numbers are wrong."""
+    """Read a spelling, None where it is none; ValueError says what is wrong with its numbers."""
     match = _SPELLING.fullmatch(text)
     if match is None or match[1] not in _DRAWS:
         return None
@@ -89,5 +89,5 @@ def parse_spread(text: str) -> Spread | None:
 
 
 def spelled(number: float) -> str:
-    """Write a number as short as possible without losing its value."""
+    """Write a number as briefly as it can be read back."""
     return str(int(number)) if isfinite(number) and number == int(number) and abs(number) < 1e15 else repr(number)

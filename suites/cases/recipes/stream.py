@@ -1,6 +1,6 @@
-"""Random numbers that depend only on a seed and a purpose.
+"""Random numbers that depend on a seed and a purpose alone.
 
-They come from numpy's raw Philox stream, which numpy guarantees across versions; its distributions are not guaranteed.
+They are those of numpy's raw Philox stream, whose output numpy guarantees across versions; its distributions are not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Size = int | tuple[int, ...]
 
 
 class RandomStream:
-    """Independent random numbers for one purpose of one seed; all methods take the next numbers of one stream."""
+    """Independent random numbers for one purpose of one seed; every kind takes the next ones of the stream."""
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._seed, self._purpose = seed, purpose
@@ -26,7 +26,7 @@ class RandomStream:
         self._bits = np.random.Philox(key=np.frombuffer(digest, "<u8", 2))
 
     def below(self, bounds: ArrayLike, size: Size) -> Int64:
-        """Draw integers in [0, bound); no bound may exceed 2**32."""
+        """Draw integers in [0, bound), where no bound is more than 2**32."""
         words = self._bits.random_raw(size) >> _HALF
         words *= np.asarray(bounds, np.uint64)
         return (words >> _HALF).view(np.int64)
@@ -44,34 +44,34 @@ class RandomStream:
         return 1.0 - 2.0 * self.below(2, size)
 
     def normal(self, size: int) -> Float64:
-        """Draw nearly standard normal numbers: sums of twelve uniforms, so that no library function decides a bit."""
+        """Draw close to standard normal: twelve uniforms summed, so that no library function decides a bit."""
         drawn = self.uniform(size)
         for _ in range(11):
             drawn += self.uniform(size)
         return drawn - 6.0
 
     def beside(self, name: str) -> RandomStream:
-        """Open an independent stream for another part of the same purpose."""
+        """Open an independent stream for what belongs to the same purpose."""
         return RandomStream(self._seed, f"{self._purpose}/{name}")
 
 
 _HALF, _DROPPED = np.uint64(32), np.uint64(11)
-"""Bits of a 64-bit raw number that integers do not use, and that float64 cannot hold."""
+"""Of the 64 bits of a raw number, those that integers are not made of, and those that float64 has no place for."""
 
 MAX_DRAWN = 1 << 18
-"""Elements of the largest tensor with each element drawn; for a larger one, this many are drawn."""
+"""Elements of the largest tensor of which each is drawn; so many are drawn for a larger one."""
 
 _PIECE = 1 << 16
-"""Consecutive drawn elements in a larger tensor."""
+"""Elements that a larger one has of the drawn ones in their order."""
 
 
 def draw_bulk(
     size: int, fmt: FloatFormat, stream: RandomStream, draw: Callable[[int, FloatFormat, RandomStream], Float64]
 ) -> NDArray:
-    """Draw ``size`` elements, flat; beyond `MAX_DRAWN`, join pieces of drawn elements that begin at random places.
+    """Draw ``size`` elements, flat; beyond `MAX_DRAWN` as pieces of a ring of drawn ones that begin at drawn places.
 
-    This tests a kernel as well: all planes differ, and an element of another place has another value. ``draw`` takes
-    exactly the requested number of elements from the stream.
+    That tells as much about a kernel: no two planes are alike, and an element read at another place is another one.
+    ``draw`` takes from the stream as many elements as it is asked for.
     """
     if size <= MAX_DRAWN:
         return _with_payloads(draw(size, fmt, stream).astype(fmt.dtype), stream)
@@ -85,16 +85,16 @@ def draw_bulk(
 
 
 def _with_payloads(elements: NDArray, stream: RandomStream) -> NDArray:
-    """Give each NaN, in place, a sign and a payload: none, the largest (of 32 bits) or any.
+    """Give each NaN a sign and a payload in place: none, the largest (of 32 bits) or any.
 
-    All are quiet, because machines differ in what they do to a signalling NaN. None has all bits set, as unwritten
-    memory.
+    All are quiet: what becomes of a signalling one, where it is copied or compared, is a matter of the machine. None
+    has all bits, as memory that nobody has written.
     """
     unknown = np.flatnonzero(np.isnan(elements))
     if size := len(unknown):
         bits, own = elements.view(f"u{elements.itemsize}"), stream.beside("payloads")
         usual = int(np.full(1, np.nan, elements.dtype).view(bits.dtype)[0])
-        most = min(usual & -usual, 1 << 32) - 2  # below the bit that makes it quiet
+        most = min(usual & -usual, 1 << 32) - 2  # below the bit that makes it a quiet one
         payloads = np.where(own.below(2, size) == 0, own.below(most + 1, size), own.below(2, size) * most)
         signs = own.below(2, size).astype(np.uint64) << np.uint64(8 * elements.itemsize - 1)
         bits[unknown] |= (signs | payloads.view(np.uint64)).astype(bits.dtype)

@@ -1,4 +1,4 @@
-"""Recipes for ``self``: the data of which a forward takes the maximum, and which no backward may read."""
+"""Recipes for ``self``: the data whose maximum a forward takes, and which no backward may look at."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
 Recipe = Callable[[int, FloatFormat, RandomStream], Float64]
-"""(size, format, stream) -> values."""
+"""(how many, format, stream) -> values."""
 
 
 def draw_values(recipe: str, size: int, fmt: FloatFormat, stream: RandomStream) -> NDArray:
@@ -37,7 +37,7 @@ def infinities(size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
 
 
 def batch_normalised(size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw typical outputs of a trained batch normalisation: normal, with gains and shifts of several channels."""
+    """Draw what a trained batch normalisation gives: normal values, with gains and shifts of several channels."""
     gain, shift = np.exp2(stream.below(4, size) - 2.0), 0.25 * (stream.below(9, size) - 4.0)
     return fmt.round(gain * stream.normal(size) + shift)
 
@@ -91,4 +91,4 @@ VALUES: dict[str, Recipe] = {
 """The recipes by name; the docstring of each describes it."""
 
 _BY_PLACE = ("ascending", "descending")
-"""Recipes with values that depend on their place, so that drawn pieces cannot be reused elsewhere."""
+"""Recipes whose values depend on where they lie, so that no other place can lend its own."""
