@@ -39,9 +39,13 @@ MatrixCell = tuple[str, ...]
 class Card:
     """One cluster of failures.
 
-    ``picture`` shows the case ``drawn``; where there is none, ``undrawn`` says why. ``evidence`` is the path of that
-    in the folder of the run, ``programs`` are the commands there that make its call and judge it. ``squares`` count its
-    cases by the squares of the matrix.
+    Attributes:
+        squares: Square of the matrix -> number of its cases there.
+        drawn: Id of the case with evidence.
+        picture: Its picture; None if no case left evidence of a plane.
+        undrawn: Why there is no picture.
+        evidence: Path of its evidence in the folder of the run.
+        programs: Commands there that repeat its call and judge it.
     """
 
     number: int

@@ -46,8 +46,7 @@ def wrong_window(
         return None
     element = first_element(wrong)
     leading, window = element[: -trial.case.api.spatial_rank], element[-trial.case.api.spatial_rank :]
-    axes = zip(trial.case.axes, window, strict=True)
-    visited = [axis.positions[at][axis.valid[at]].tolist() for axis, at in axes]  # evenly apart
+    visited = [axis.positions[at][axis.valid[at]].tolist() for axis, at in zip(trial.case.axes, window, strict=True)]
     reason = window_text(visited, trial.operands.values[leading][np.ix_(*visited)].astype(np.float64).ravel())
     case, guess = trial.case, ""
     if not (context or case.has_bit_mask or case.has_empty_window or case.planes * case.plane_size > MAX_GUESSED):

@@ -205,9 +205,8 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
 
 def _arrived(trial: Trial, window: int) -> bool:
     """Tell whether the cell where a gradient belongs holds what it should."""
-    index = int(trial.operands.indices.reshape(-1)[window])
-    home = window // trial.case.plane_windows * trial.case.plane_size + index
-    return 0 <= index < trial.case.plane_size and not trial.cells.flags[home] & REJECTED
+    plane, index = window // trial.case.plane_windows, int(trial.operands.indices.reshape(-1)[window])
+    return index in range(size := trial.case.plane_size) and not trial.cells.flags[plane * size + index] & REJECTED
 
 
 def _gone(trial: Trial, cell: int, missing: float) -> str:

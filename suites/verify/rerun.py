@@ -323,19 +323,16 @@ def _report(
     _show_plain(out, [*wrong, *failed])
     unjudged = Counter(again.now["verdict"] for again in judged if again.now["verdict"] not in JUDGED)
     overall = gravest({Overall.VIOLATES: [*differing, *wrong], Overall.INCOMPLETE: [*unjudged, *failed]})
-    bits = sum(again.other_bits for again in judged)
-    counts = f"{len(differing):,} with another verdict, {bits:,} with other bits"
+    counts = f"{len(differing):,} with another verdict, {sum(again.other_bits for again in judged):,} with other bits"
     counts += "".join(f", {number:,} {word}" for word, number in sorted(unjudged.items()))
     counts += _plain_text(judged, plain)
     whole = f"{len(judged) - unjudged.total():,} of " if unjudged else ""
     words = f"{whole}{count_of(len(judged), 'case')} judged again, {counts}"
-    in_part = " as far as it was judged" if unjudged or failed else ""
-    ended = "disagrees" if differing or wrong else f"agrees{in_part}"
+    ended = "disagrees" if differing or wrong else "agrees as far as it was judged" if unjudged or failed else "agrees"
     if unjudged.total() == len(judged):
         ended = "nothing was judged"
-    for changed in ("another backend", "another library", "another chip", "other variables"):
-        if any(line.startswith(f"{changed} than ") for line in others):
-            ended += f", with {changed}"
+    changed = ("another backend", "another library", "another chip", "other variables")
+    ended += "".join(f", with {each}" for each in changed if any(line.startswith(f"{each} than ") for line in others))
     out.print(ending(ended, overall, f"{words} (sample --seed {seed}); the run in it: {what}"), soft_wrap=True)
     out.print(Text(f"not compared: {NOT_COMPARED}", style="dim"), soft_wrap=True)
     sys.exit(overall)
