@@ -20,8 +20,8 @@ Sources:
     [repeatable]  page of aclSetAclOpExecutorRepeatable: when it may be called, what it refuses, who then destroys; page
         of aclSetInputTensorAddr, by which an executor gets other addresses before a run
     [destroy]     page of aclDestroyAclOpExecutor
-    [runtime]     pages of the runtime: NULL is the default stream; a stream runs work in order; threads share a context;
-        a part of an allocation begins at a multiple of 64 bytes
+    [runtime]     pages of the runtime: NULL is the default stream; a stream runs work in order; threads share a
+        context; a part of an allocation begins at a multiple of 64 bytes
     [base]        code of the base library: the checks of phase two, what an executor keeps, when it is deleted
     [adapter]     torch_npu, which queues calls: phase one runs in one thread before the inputs exist, phase two in
         another; descriptors are destroyed as soon as phase two has returned
