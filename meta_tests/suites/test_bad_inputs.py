@@ -94,7 +94,7 @@ EXPORT -o a-loop                                 | a-loop is there and is no reg
 EXPORT -o a-file/out                             | cannot write a-file/out: File exists
 EXPORT -o LONG                                   | cannot write xxx
 coverage missing                                 | case list missing: No such file or directory
-coverage a-file                                  | case list a-file is of none of the formats atk, ttk, json
+coverage a-file                                  | case list a-file is none of the formats that poolproof reads
 coverage a-loop                                  | case list a-loop: Too many levels of symbolic links
 coverage a-folder                                | a-folder is no run: it has no run.json
 coverage a-pipe                                  | case list a-pipe
@@ -203,7 +203,7 @@ SESSIONS = r"""
 3 | SESSION --report=run --resume --seed=1         | run holds a run whose selection cases is 6, and now it would be 2
 3 | SESSION --resume                               | nothing to resume
 3 | SESSION --case={                               | this is not JSON
-3 | SESSION --case-list=a-file                     | a-file is of none of the formats
+3 | SESSION --case-list=a-file                     | a-file is none of the formats that poolproof reads
 3 | SESSION --operator=MaxPool2dWithMsk            | 'MaxPool2dWithMsk' (did you mean MaxPool2dWithMask?); known
 3 | SESSION --waivers=a-file                       | a-file
 3 | SESSION --case-timeout=nan                     | --case-timeout

@@ -100,7 +100,7 @@ def test_a_case_list_is_read_by_the_format_of_a_package_unless_it_is_one_of_ours
 @pytest.mark.parametrize(
     ("module", "text", "said"),
     [
-        (FORMAT.replace(" or not text[100]", ""), "other", "is of none of the formats atk, ttk, json, mine"),
+        (FORMAT.replace(" or not text[100]", ""), "other", "is none of the formats that poolproof reads: atk.* mine,"),
         (FORMAT, "other", "case list format 'mine' cannot recognise .*list: IndexError"),
         (
             FORMAT.replace("super()", "1 / 0 or super()"),

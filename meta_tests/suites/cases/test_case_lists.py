@@ -3,7 +3,7 @@
 import csv
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from poolproof.suites.cases.operands import make_operands
 from poolproof.suites.plan.lines import parse_line
 from sessions import run_session
 from shared_runs import made_once, verified
+from wrong_values import WRONG, places, put
 
 Row = dict[str, Any]
 
@@ -73,8 +74,11 @@ def case_of(entry: Entry) -> Case:
 
 
 def test_rows_of_each_kind_are_the_cases_that_their_tools_make_of_them() -> None:
-    """Pinned: all backwards and two forwards of ATK; of TTK both kernels and an API. A row is its line, and back."""
-    names = "backwards.json", "forwards.json", "gradient.csv", "forward.csv", "api.csv"
+    """Pinned: all backwards and two forwards of ATK; of TTK kernels, an API, functions of torch and a spreadsheet.
+
+    A row is its line, and back.
+    """
+    names = "backwards.json", "forwards.json", "gradient.csv", "forward.csv", "api.csv", "torch.csv", "spreadsheet.csv"
     entries = read_lists([SAMPLES / name for name in names])
     lines = (SAMPLES / "entries.jsonl").read_text().splitlines()
     assert [entry.to_json() for entry in entries] == lines
@@ -179,6 +183,7 @@ def test_what_is_wrong_with_a_row_names_its_field_and_leaves_the_others(tmp_path
 
 
 VIEWS = "tensor_view_shapes"
+FUNCTION = {"api_name": "torch.max_pool2d", VIEWS: "((2, 3, 6, 4),)", "tensor_dtypes": "('float32',)"}
 
 
 @pytest.mark.parametrize(
@@ -193,7 +198,7 @@ VIEWS = "tensor_view_shapes"
         ("gradient", {"input_shapes": "__import__('os').getcwd()"}, "input_shapes"),
         ("gradient", {"attributes": "[1]"}, "attributes"),
         ("gradient", {"attributes": "{'ksize': [2, 2]}"}, "attributes"),
-        ("gradient", {"attributes": ""}, "attributes"),
+        ("gradient", {"attributes": ""}, "attributes: ksize is missing"),
         ("gradient", {"input_data_ranges": "((nan, nan), (0, 1))"}, "input_data_ranges"),
         ("gradient", {"input_data_ranges": "((1, 0), (0, 1), (0, 0))"}, "self"),
         ("gradient", {"precision_tolerances": "(0.001, 0.001)"}, "precision_tolerances"),
@@ -205,6 +210,17 @@ VIEWS = "tensor_view_shapes"
         ("api", {VIEWS: "((2, 3, 3, 3), (2, 3, 6, 4), (2, 3, 3, 2), (2, 3, 6, 4))"}, VIEWS),
         ("api", {"tensor_view_strides": "((24, 6, 2, 1),)"}, "tensor_view_strides"),
         ("api", {"attributes": '{"stride": [2, 2]}'}, "no legal call"),
+        ("api", {"attributes": '{"kernelSize": [2, 2], "indices": [1]}'}, "attributes: 'indices' is none of"),
+        ("api", {"tensor_dtypes": "('int8', 'int8', 'int32', 'int8')"}, "tensor_dtypes: poolproof tests the dtypes"),
+        ("api", {"input_data_ranges": "((-1, 1, 0),)"}, "grad_output: poolproof cannot make [0] occur in"),
+        ("api", {"api_name": "torch.nn.functional.max_pool1d"}, "torch.nn.functional.max_pool1d: poolproof tests max_"),
+        ("api", {"api_name": "tf.nn.max_pool2d"}, "api_name: poolproof reads functions of torch and aclnn"),
+        (
+            "api",
+            FUNCTION | {"api_name": "torch.adaptive_max_pool2d", "attributes": ""},
+            "no legal call: a case of Adapt",
+        ),
+        ("api", FUNCTION, "kernelSize: no argument of max_pool2d_with_indices"),
     ],
 )
 def test_a_wrong_row_of_ttk_names_its_column(tmp_path: Path, sample: str, changes: dict[str, str], field: str) -> None:
@@ -213,15 +229,22 @@ def test_a_wrong_row_of_ttk_names_its_column(tmp_path: Path, sample: str, change
     assert entry.fault.partition("): ")[2].startswith(field), entry.fault
 
 
+OTHER_FORMATS = (
+    *("", "[]", "[{", "[" * 200_000, "name,shape\n", "# nothing\n", "# settings\n[server]\nport = 1\n", "5\n"),
+    json.dumps({"graph": [{"kind": "MaxPool"}]}, indent=2),
+    '{"id": 1}\n{"id": 2}\n',
+    json.dumps({"operator": "MaxPool2dWithIndices", "shape": [1, 1, 4, 4]}, indent=1),
+)
+"""Files that look like lists at their first character: each has one sentence, not one for each line."""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "none of the formats"),
-        ("[]", "has no row"),
-        ("[{", "cannot be read as atk"),
-        ("[" * 100_000, "cannot be read as atk"),
-        ("name,shape\n", "none of the formats"),
-        ("# nothing\n", "has no row"),
+        ('[{"aclnn_name"', "cannot be read as atk"),
+        ("[" * 200_000 + '"aclnn_name"', "cannot be read as atk"),
+        ("api_name,tensor_view_shapes\n", "has no row"),
+        *((text, "list is none of the formats that poolproof reads: atk, a JSON list") for text in OTHER_FORMATS),
         (b"\xff\xfe[", "no text in UTF-8"),
     ],
 )
@@ -230,6 +253,20 @@ def test_a_file_that_is_no_list_is_refused(tmp_path: Path, text: str | bytes, me
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ListError, match=message):
         read_lists([path])
+
+
+def test_a_row_may_be_longer_or_shorter_than_its_heading(tmp_path: Path) -> None:
+    heading, row = (SAMPLES / "torch.csv").read_text().splitlines()[:2]
+    short, long = row.removesuffix(","), f"{row},,more"
+    (tmp_path / "list.csv").write_text("\n".join((heading, short, long)))
+    first, second = read_lists([tmp_path / "list.csv"])
+    assert case_of(first).id == case_of(second).id
+
+
+def test_a_workbook_is_to_be_saved_as_csv(tmp_path: Path) -> None:
+    (tmp_path / "list.xlsx").write_bytes(b"PK\x03\x04\xff")
+    with pytest.raises(ListError, match=r"is no text in UTF-8; save an \.xlsx file as CSV"):
+        read_lists([tmp_path / "list.xlsx"])
 
 
 def test_a_missing_file_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -250,6 +287,12 @@ def test_lines_of_our_own_are_cases_and_a_wrong_one_is_named(tmp_path: Path) -> 
     assert second.fault == "row 4 of ours.jsonl (4): a case needs the field 'operator'"
 
 
+def test_a_broken_line_is_a_fault_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "ours.jsonl").write_text('{"operator": "AdaptiveMaxPool2d", \n')
+    (entry,) = read_lists([tmp_path / "ours.jsonl"])
+    assert "this is not JSON" in entry.fault
+
+
 @pytest.mark.parametrize("index_dtypes", [("int64",), ("int32",), ()])
 def test_indices_are_stored_as_a_backend_takes_them(tmp_path: Path, index_dtypes: tuple[str, ...]) -> None:
     entry = read(tmp_path, ROW)[0].within(index_dtypes)
@@ -263,11 +306,6 @@ def test_a_line_that_is_half_of_a_row_is_refused(rest: str) -> None:
         parse_line(f'{{"list":"a"{rest}}}')
 
 
-WRONG: tuple[Any, ...] = (
-    *(None, True, 0, -1, 2**63, 10**400, 1.5, 1e308, float("nan"), "", "nan", "x", [], [1, 2], [[1]], {}, ["nan"]),
-    *(["-inf", "inf"], [2**40] * 2, {"name": "nd", "mean": ["inf", 1], "std": [0, 1]}, {"x": {"type": [1]}}, "int64"),
-    {"name": "nd", "mean": "ab", "std": "ab"},
-)
 CELLS = (
     *("", "()", "nan", "{}", "1", "'x'", "-'a'", "{[]: 1}", "{**{}}", "((1,2),(1,2),(1,2))", "(('a',),)", "((1,2,3),)"),
     *("((1e400,1),(0,1),(0,1))", "(((1,),2,3,4),(1,2,3,4),(1,2,3,4))", "((True,None),(0,0),(0,0))"),
@@ -275,22 +313,6 @@ CELLS = (
     "{'ksize': 2, 'strides': 2, 'pads': 0, 'dilation': 1, 'ceil_mode': 0, 'dtype': [3]}",
     "{'ksize': [2], 'strides': [2], 'pads': [0], 'dilation': [1], 'data_format': ['NHWC']}",
 )
-
-
-def places(given: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    inside = given.items() if isinstance(given, dict) else enumerate(given) if isinstance(given, list) else ()
-    for key, value in inside:
-        yield from places(value, (*path, key))
-
-
-def put(given: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """A copy with ``value`` at a place."""
-    if not path:
-        return value
-    changed = dict(given) if isinstance(given, dict) else list(given)
-    changed[path[0]] = put(given[path[0]], path[1:], value)
-    return changed
 
 
 def test_whatever_stands_in_a_row_it_is_a_case_or_has_a_fault() -> None:

@@ -76,7 +76,8 @@ def _read(path: Path) -> list[Entry]:
     except OSError as error:
         raise ListError(f"case list {path}: {error.strerror}") from error
     except ValueError as error:
-        raise ListError(f"case list {path} is no text in UTF-8: {error}") from error
+        hint = "; save an .xlsx file as CSV" if path.suffix == ".xlsx" else ""
+        raise ListError(f"case list {path} is no text in UTF-8{hint}: {error}") from error
     own = _format_of(text, path)
     with format_errors(own.name, f"read {path}"):
         try:
@@ -97,7 +98,8 @@ def _format_of(text: str, path: Path) -> ListFormat:
         with format_errors(name, f"recognise {path}"):
             if name not in FORMATS and own.recognises(text):
                 return own
-    raise ListError(f"case list {path} is of none of the formats {', '.join(all_formats())}")
+    known = "; ".join(f"{name}, {own.looks}" if own.looks else name for name, own in all_formats().items())
+    raise ListError(f"case list {path} is none of the formats that poolproof reads: {known}")
 
 
 DUPLICATE = "the same case again"

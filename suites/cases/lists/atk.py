@@ -16,13 +16,19 @@ from poolproof.references.windows import Adaptive
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.entry import Entry, OwnStandard
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible, check_expressible
-from poolproof.suites.cases.lists.fields import API_ATTRIBUTES, RowError, declared_recipe, legal_case, seed_of
+from poolproof.suites.cases.lists.fields import (
+    API_ATTRIBUTES,
+    RowError,
+    declared_recipe,
+    dtype_named,
+    legal_case,
+    seed_of,
+)
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Spread, parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream
 
-DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
-_SPELLED = {dtype: name for name, dtype in DTYPES.items()}
+_SPELLED = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 
 TENSORS = {"gradOutput": "grad_output", "self": "self", "indices": "indices"}
 _ATTRIBUTES = API_ATTRIBUTES | {"output_size": "output_size"}
@@ -37,9 +43,10 @@ Item = Mapping[str, Any]
 
 class Atk(ListFormat):
     name = "atk"
+    looks = "a JSON list of rows with an aclnn_name"
 
     def recognises(self, text: str) -> bool:
-        return text.lstrip().startswith("[")
+        return text.lstrip().startswith("[") and '"aclnn_name"' in text
 
     def entries(self, text: str, label: str) -> Iterator[Entry]:
         rows = json.loads(text)
@@ -134,10 +141,7 @@ def _attribute_list(items: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _dtype(tensor: str, tensors: Mapping[str, Item]) -> str:
-    given = tensors[tensor].get("dtype")
-    if not isinstance(given, str) or given not in DTYPES:
-        raise RowError(f"{tensor}.dtype: {given!r} is none of {', '.join(DTYPES)}")
-    return DTYPES[given]
+    return dtype_named(f"{tensor}.dtype", tensors[tensor].get("dtype"))
 
 
 def _shape(tensor: str, tensors: Mapping[str, Item]) -> list[Any]:

@@ -23,7 +23,10 @@ class NotExpressible(Exception):
 
 
 class ListFormat(ABC):
+    """A format; ``looks`` tells a person what a file of it is."""
+
     name: ClassVar[str]
+    looks: ClassVar[str] = ""
 
     @abstractmethod
     def recognises(self, text: str) -> bool:

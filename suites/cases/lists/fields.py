@@ -24,6 +24,8 @@ API_ATTRIBUTES = {
 }
 """Our names of attributes, by those of the API's pages."""
 
+_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
+
 
 class ListError(BadInput):
     """A file that is no case list, or lists of one name."""
@@ -39,6 +41,15 @@ def legal_case(record: Mapping[str, Any]) -> Case:
         return Case.from_record(record)
     except CaseError as error:
         raise RowError(f"no legal call: {error}") from error
+
+
+def dtype_named(field: str, given: Any) -> str:
+    """Return our name of a dtype of data, of which lists have several spellings."""
+    name = str(given).rpartition(".")[2].lower()
+    name = _DTYPES.get(name, name)
+    if name not in FORMATS:
+        raise RowError(f"{field}: poolproof tests the dtypes {', '.join(FORMATS)}, not {given}")
+    return name
 
 
 def seed_of(name: str) -> int:

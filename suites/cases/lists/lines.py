@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,14 +14,19 @@ from poolproof.suites.cases.lists.fields import RowError
 
 class Lines(ListFormat):
     name = "json"
+    looks = "a case in each line"
 
     def recognises(self, text: str) -> bool:
-        return text.lstrip().startswith(("{", "#"))
+        """Look at the first line that is no comment: it is a case, or the broken line of one."""
+        first = next((line.strip() for _, line in _rows(text)), "")
+        try:
+            return "operator" in json.loads(first)
+        except (ValueError, TypeError, RecursionError):
+            return first.startswith('{"') and "operator" in first
 
     def entries(self, text: str, label: str) -> Iterator[Entry]:
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip() and not line.startswith("#"):
-                yield self.entry(line, label, number)
+        for number, line in _rows(text):
+            yield self.entry(line, label, number)
 
     def read(self, row: Any, name: str) -> tuple[Case, OwnStandard]:  # noqa: ARG002
         try:
@@ -37,3 +43,7 @@ class Lines(ListFormat):
 
     def document(self, rows: Sequence[Any]) -> str:
         return "".join(f"{row}\n" for row in rows)
+
+
+def _rows(text: str) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip() and line[0] != "#")

@@ -3,6 +3,7 @@
 How the tool completes a row of a kernel was read in the scripts beside the lists: self of the gradient's kernel is
 integers in [-128, 127], indices are those of a forward on it, the gradient is that forward's output, whatever ranges
 are listed. Of an API no script is published: its data are as listed, but indices are those of a forward on self.
+Columns, defaults and spellings are those of the guides of its repository, hicann/ops-test-kit, at 3264c2b6.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from poolproof.suites.cases.lists.fields import (
     API_ATTRIBUTES,
     RowError,
     declared_recipe,
+    dtype_named,
     legal_case,
     seed_of,
     tagged_layouts,
 )
+from poolproof.suites.cases.lists.torch_calls import torch_attributes, torch_operator
 from poolproof.suites.cases.recipes.gradients import pointed
 from poolproof.suites.cases.recipes.spreads import Spread
 
@@ -48,7 +51,7 @@ _NHWC = TAGS["nhwc"]
 
 @dataclass(frozen=True)
 class ListColumns:
-    """Columns of one kind of lists: of all tensors' ``dtypes`` and ``shapes``; and its names of ``attributes``."""
+    """Columns that a row of one kind of lists needs, of ``dtypes`` and ``shapes``, and its names of ``attributes``."""
 
     operator: str
     dtypes: tuple[str, ...]
@@ -57,8 +60,7 @@ class ListColumns:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those without which a row is no case."""
-        return self.operator, *self.dtypes, *self.shapes, "attributes", "input_data_ranges"
+        return self.operator, *self.dtypes, *self.shapes
 
 
 _ATTRIBUTES = {"ksize": "kernel_size", "strides": "stride", "pads": "padding", "dilation": "dilation"}
@@ -73,8 +75,10 @@ _API = ListColumns(
 )
 _UNREAD = ("tensor_view_strides", "tensor_storage_shapes", "tensor_view_offsets")
 
-_LEFT = [None, None]
-"""The range of what the list leaves to the tool."""
+_OPTIONAL = ("attributes", "input_data_ranges", "tensor_formats", "precision_tolerances", "absolute_precision")
+
+_LEFT = -2, 2
+"""The bounds that the tool takes where a list leaves them out."""
 
 MADE = str(Spread("whole", (-128.0, 127.0)))
 """What the tool's input script fills self with."""
@@ -85,18 +89,23 @@ _ATOL = 1e-08
 
 class Ttk(ListFormat):
     name = "ttk"
+    looks = "CSV with the columns api_name or op_name, and shapes"
 
     def recognises(self, text: str) -> bool:
-        heading = next(csv.reader(io.StringIO(text)), [])
-        return "testcase_name" in heading and not {_KERNEL.operator, _API.operator}.isdisjoint(heading)
+        try:
+            heading = _table(text).fieldnames or ()
+        except csv.Error:
+            return False
+        return any({form.operator, form.shapes[0]} <= set(heading) for form in (_KERNEL, _API))
 
     def entries(self, text: str, label: str) -> Iterator[Entry]:
         try:
-            rows = list(csv.DictReader(io.StringIO(text)))
+            rows = list(_table(text))
         except csv.Error as error:
             raise ValueError(str(error)) from error
         for number, row in enumerate(rows, 1):
-            yield self.entry(row, label, number)
+            if any(str(cell or "").strip() for cell in row.values()):
+                yield self.entry(row, label, number)
 
     def name_of(self, row: Any, number: int) -> str:
         return row.get("testcase_name") or str(number)
@@ -106,24 +115,23 @@ class Ttk(ListFormat):
         cells = _cells(row, form)
         api = _operator(cells, form)
         tensors = (*_INPUTS, "grad_input") if form is _KERNEL and api.is_backward else api.tensors
-        dtypes = _for_each(cells, form.dtypes, tensors)
+        if _is_torch(cells):  # outputs are listed for calls with out= alone
+            tensors = tensors[: max(len(api.inputs), len(_listed(cells, form.shapes[0])))]
         shapes = _for_each(cells, form.shapes, tensors)
+        dtype, index_dtype = _dtypes(cells, form, api, tensors)
         ranges = _for_each(cells, ("input_data_ranges",), tensors[: len(api.inputs)])
-        attributes = _attributes(cells, form, dtypes["indices"])
-        dtype, seed = dtypes["self"], seed_of(name)
-        if dtype not in _DTYPES or {dtypes[tensor] for tensor in api.tensors if tensor != "indices"} != {dtype}:
-            raise RowError(f"{form.dtypes[0]}: all data are of one of {', '.join(_DTYPES)}, not {dtypes}")
+        attributes, seed = _attributes(cells, form, api, index_dtype, shapes["self"]), seed_of(name)
         tags = cells.get("tensor_formats", [cells["attributes"].get("data_format")])
         channels_last = isinstance(tags, list) and tags[:1] == [_NHWC]
         planes = {tensor: _planes_first(given, channels_last, form) for tensor, given in shapes.items()}
         recipes = {
-            field: declared_recipe(tensor, ranges[tensor], dtype, seed)
+            field: declared_recipe(tensor, _bounds(tensor, ranges[tensor]), dtype, seed)
             for tensor, field in (("grad_output", "gradient"), ("self", "values"))
-            if ranges.get(tensor, _LEFT) != _LEFT
+            if tensor in ranges
         }
         if form is _KERNEL and api.is_backward:
             recipes = {"values": MADE, "gradient": pointed.__name__}
-        record = {"operator": api.name, "shape": planes["self"], "dtype": dtype, "index_dtype": dtypes["indices"]}
+        record = {"operator": api.name, "shape": planes["self"], "dtype": dtype, "index_dtype": index_dtype}
         case = legal_case(record | attributes | {"seed": seed} | recipes)
         case = replace(case, layouts=tagged_layouts(case)) if channels_last else case
         for tensor, listed in planes.items():
@@ -155,6 +163,14 @@ class Ttk(ListFormat):
         return text.getvalue()
 
 
+def _table(text: str) -> csv.DictReader[str]:
+    """Read a table as people save it: separated by commas or, by some spreadsheets, by semicolons."""
+    heading = text.partition("\n")[0]
+    table = csv.DictReader(io.StringIO(text), delimiter=max(",;", key=heading.count))
+    table.fieldnames = [name.strip() for name in table.fieldnames or ()]
+    return table
+
+
 def _cells(row: Mapping[str, Any], form: ListColumns) -> dict[str, Any]:
     """Read the cells as Python values; `RowError` names one that is none."""
     if str(row.get("is_enabled")).upper() == "FALSE":
@@ -162,10 +178,10 @@ def _cells(row: Mapping[str, Any], form: ListColumns) -> dict[str, Any]:
     for column in _UNREAD:
         if row.get(column) not in (None, "", "()"):
             raise RowError(f"{column}: only tensors that lie as their shapes say are read, not {row[column]:.60}")
-    cells: dict[str, Any] = {}
-    for column in (*form.columns, "tensor_formats", "precision_tolerances", "absolute_precision"):
-        text = row.get(column)
-        if not isinstance(text, str) or not text:
+    cells: dict[str, Any] = {"attributes": {}, "input_data_ranges": [None]}
+    for column in (*form.columns, *_OPTIONAL):
+        text = str(row.get(column) or "").strip()
+        if not text:
             if column in form.columns:
                 raise RowError(f"{column}: it is empty")
             continue
@@ -176,8 +192,17 @@ def _cells(row: Mapping[str, Any], form: ListColumns) -> dict[str, Any]:
     return cells
 
 
+def _is_torch(cells: Mapping[str, Any]) -> bool:
+    """Tell whether the row is one of an end-to-end list, which calls a framework."""
+    return not cells.get(_API.operator, "aclnn").startswith("aclnn")
+
+
 def _operator(cells: Mapping[str, Any], form: ListColumns) -> Operator:
     name = cells[form.operator]
+    if _is_torch(cells):
+        if not name.startswith("torch"):
+            raise RowError(f"api_name: poolproof reads functions of torch and aclnn, not {name}")
+        return torch_operator(name)
     if form is _KERNEL and name not in KERNELS:
         raise RowError(f"op_name: the kernel {name!r} runs no operator of this family; {', '.join(KERNELS)} do")
     try:
@@ -213,10 +238,16 @@ def _value(node: ast.expr) -> Any:
             raise ValueError(f"{ast.unparse(node):.60} is no Python literal")
 
 
-def _attributes(cells: Mapping[str, Any], form: ListColumns, index_dtype: Any) -> dict[str, Any]:
+def _attributes(
+    cells: Mapping[str, Any], form: ListColumns, api: Operator, index_dtype: str, shape: Sequence[Any]
+) -> dict[str, Any]:
     given = cells["attributes"]
     if not isinstance(given, dict):
         raise RowError("attributes: they must be a dictionary")
+    if _is_torch(cells):
+        return torch_attributes(api, shape, (), given)
+    if unknown := set(given) - set(form.attributes) if form is _API else ():
+        raise RowError(f"attributes: {unknown.pop()!r} is none of {', '.join(form.attributes)}")
     number = given.get("dtype", 3)
     if form is _KERNEL and (not isinstance(number, int) or _INDEX_DTYPES.get(number) != index_dtype):
         what = f"dtype {number!r} (3 is int32, 9 int64)"
@@ -229,17 +260,39 @@ def _attributes(cells: Mapping[str, Any], form: ListColumns, index_dtype: Any) -
 
 def _for_each(cells: Mapping[str, Any], columns: Sequence[str], tensors: Sequence[str]) -> dict[str, Any]:
     """Read what columns say of the tensors, in their order; one that is about inputs may go on with outputs."""
-    given: list[Any] = []
-    for column in columns:
-        if not isinstance(cells[column], list):
-            raise RowError(f"{column}: {cells[column]!r:.60} is no tuple")
-        given += cells[column]
+    given = [value for column in columns for value in _listed(cells, column)]
+    if len(given) == 1 and columns[0] in ("input_data_ranges", "tensor_dtypes"):
+        given *= len(tensors)
     if len(given) < len(tensors) or (len(given) > len(tensors) and "ranges" not in columns[0]):
         raise RowError(f"{columns[0]}: a value is needed for each of {', '.join(tensors)}, not {len(given)}")
-    kind = str if "dtypes" in columns[0] else list
+    kind = {"input_data_ranges": list | None}.get(columns[0], str if "dtypes" in columns[0] else list)
     if not all(isinstance(value, kind) for value in given[: len(tensors)]):
-        raise RowError(f"{columns[0]}: {given!r:.60} is no {kind.__name__} for each tensor")
+        raise RowError(f"{columns[0]}: {given!r:.60} is no {'text' if kind is str else 'list'} for each tensor")
     return dict(zip(tensors, given, strict=False))
+
+
+def _listed(cells: Mapping[str, Any], column: str) -> list[Any]:
+    if not isinstance(cells[column], list):
+        raise RowError(f"{column}: {cells[column]!r:.60} is no tuple")
+    return cells[column]
+
+
+def _dtypes(cells: Mapping[str, Any], form: ListColumns, api: Operator, tensors: Sequence[str]) -> tuple[str, str]:
+    """Return the dtypes of the data and of the indices, which a list that names one dtype for all leaves open."""
+    listed = _for_each(cells, form.dtypes, tensors)
+    leaves_open = "indices" not in listed or len(set(listed.values())) == 1
+    index_dtype = ("int64" if _is_torch(cells) else api.indices.dtypes[0]) if leaves_open else listed["indices"]
+    dtype, *others = {dtype_named(form.dtypes[0], listed[tensor]) for tensor in tensors if tensor != "indices"}
+    if others:
+        raise RowError(f"{form.dtypes[0]}: all data are of one dtype, not {listed}")
+    return dtype, index_dtype
+
+
+def _bounds(tensor: str, given: Any) -> list[Any]:
+    """Return a range with the tool's bounds for those left out; values behind it are to occur in the data."""
+    if given and len(given) > len(_LEFT):
+        raise RowError(f"{tensor}: poolproof cannot make {given[2:]} occur in the range {given[:2]}")
+    return [left if bound is None else bound for bound, left in zip(given or _LEFT, _LEFT, strict=False)]
 
 
 def _planes_first(shape: Sequence[Any], channels_last: bool, form: ListColumns) -> list[Any]:
