@@ -19,12 +19,17 @@ from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
 from poolproof.suites.cases.lists.fields import ListError
 from poolproof.suites.cases.lists.lines import Lines
+from poolproof.suites.cases.lists.msprobe import Msprobe
+from poolproof.suites.cases.lists.onnx_models import MODEL, OnnxModels
 from poolproof.suites.cases.lists.ttk import Ttk
 
 __all__ = ["ListError", "ListFormat", "NotExpressible"]
 
 FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
-"""Every format of ours, by its name."""
+"""Every format of ours that is written, too, by its name."""
+
+READ_ONLY: Mapping[str, ListFormat] = {own.name: own for own in (Msprobe(), OnnxModels())}
+_OURS = {**FORMATS, **READ_ONLY}
 
 
 @cache
@@ -33,7 +38,7 @@ def all_formats() -> Mapping[str, ListFormat]:
 
     `ListError` names the package of the first format that cannot be used.
     """
-    found = dict(FORMATS)
+    found = dict(_OURS)
     for point in entry_points(group="poolproof.case_lists"):
         title = f"case list format {point.name!r} of package {point.dist.name if point.dist else 'unknown'}"
         try:
@@ -56,7 +61,8 @@ def format_named(name: str) -> ListFormat:
     """Find a format of ours or of a package; `ListError` lists those there are."""
     own = FORMATS.get(name) or all_formats().get(name)
     if own is None:
-        raise ListError(f"unknown format {name!r}: choose from {', '.join(all_formats())}")
+        written = ", ".join(each for each in all_formats() if each not in READ_ONLY)
+        raise ListError(f"unknown format {name!r}: choose from {written}")
     return own
 
 
@@ -69,19 +75,18 @@ def read_lists(paths: Sequence[Path]) -> list[Entry]:
 
 
 def _read(path: Path) -> list[Entry]:
-    if path.exists() and not path.is_file():
-        raise ListError(f"case list {path} is no file")
+    is_model = path.is_dir() or path.suffix == Path(MODEL).suffix
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = "" if is_model else path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ListError(f"case list {path}: {error.strerror}") from error
     except ValueError as error:
         hint = "; save an .xlsx file as CSV" if path.suffix == ".xlsx" else ""
         raise ListError(f"case list {path} is no text in UTF-8{hint}: {error}") from error
-    own = _format_of(text, path)
+    own = READ_ONLY[OnnxModels.name] if is_model else _format_of(text, path)
     with format_errors(own.name, f"read {path}"):
         try:
-            entries = list(own.entries(text, path.name))
+            entries = list(own.entries_at(path, text))
         except (ValueError, RecursionError) as error:
             raise ListError(f"case list {path} cannot be read as {own.name}: {error}") from error
     if not entries:
@@ -91,12 +96,12 @@ def _read(path: Path) -> list[Entry]:
 
 def _format_of(text: str, path: Path) -> ListFormat:
     """Return the first format that recognises the text; those of packages are loaded if no built-in one does."""
-    for own in FORMATS.values():
+    for own in _OURS.values():
         if own.recognises(text):
             return own
     for name, own in all_formats().items():
         with format_errors(name, f"recognise {path}"):
-            if name not in FORMATS and own.recognises(text):
+            if name not in _OURS and own.recognises(text):
                 return own
     known = "; ".join(f"{name}, {own.looks}" if own.looks else name for name, own in all_formats().items())
     raise ListError(f"case list {path} is none of the formats that poolproof reads: {known}")
@@ -128,6 +133,6 @@ def format_errors(name: str, task: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if name in FORMATS or isinstance(error, BadInput):
+        if name in _OURS or isinstance(error, BadInput):
             raise
         raise BadInput(f"case list format {name!r} cannot {task}: {_one_line(error)}") from error

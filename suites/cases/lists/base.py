@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from poolproof.suites.cases.case import Case, CaseError
@@ -23,7 +24,7 @@ class NotExpressible(Exception):
 
 
 class ListFormat(ABC):
-    """A format; ``looks`` tells a person what a file of it is."""
+    """A format; ``looks`` tells a person what a file of it is. One that is read only has no `write`."""
 
     name: ClassVar[str]
     looks: ClassVar[str] = ""
@@ -35,6 +36,10 @@ class ListFormat(ABC):
     @abstractmethod
     def entries(self, text: str, label: str) -> Iterator[Entry]:
         """Read the rows of a file, those that cannot be read with what is wrong; ValueError where no row can be."""
+
+    def entries_at(self, path: Path, text: str) -> Iterator[Entry]:
+        """Read the rows of a file at its place, for formats of which a file names others."""
+        return self.entries(text, path.name)
 
     def name_of(self, row: Any, number: int) -> str:  # noqa: ARG002
         """Return what the list calls its row, its number where it has no name."""
@@ -48,9 +53,9 @@ class ListFormat(ABC):
         """Return the case that a row of ours carries."""
         return row.get(OURS) or None if isinstance(row, Mapping) else None
 
-    @abstractmethod
-    def write(self, case: Case, number: int) -> Any:
+    def write(self, case: Case, number: int) -> Any:  # noqa: ARG002
         """Write the ``number``-th row of a list, without the case; `NotExpressible` where it would be another."""
+        raise NotExpressible(f"poolproof reads lists of {self.name}, and writes none")
 
     def carrying(self, row: Any, case: Case) -> Any:
         """Add the case to the row."""
@@ -60,9 +65,9 @@ class ListFormat(ABC):
         """Remove the case from the row."""
         return {name: value for name, value in row.items() if name != OURS}
 
-    @abstractmethod
     def document(self, rows: Sequence[Any]) -> str:
         """Write the text of a file with these rows."""
+        return "".join(map(str, rows))
 
     def entry(self, row: Any, label: str, number: int) -> Entry:
         """Read one row, whatever is wrong with it."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from poolproof.references.formats import FORMATS, FloatFormat
+from poolproof.references.operators import OPERATORS, Operator
 from poolproof.reports.rows.verdicts import BadInput
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.generation import derive_seed
@@ -23,6 +24,8 @@ API_ATTRIBUTES = {
     "ceilMode": "ceil_mode",
 }
 """Our names of attributes, by those of the API's pages."""
+
+_POOLS = {2: "MaxPool2dWithIndices", 3: "MaxPool3dWithArgmax"}
 
 _DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
 
@@ -50,6 +53,20 @@ def dtype_named(field: str, given: Any) -> str:
     if name not in FORMATS:
         raise RowError(f"{field}: poolproof tests the dtypes {', '.join(FORMATS)}, not {given}")
     return name
+
+
+def same_padding(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    """Return the padding of each axis if it is the same at both ends; `RowError` if not."""
+    if list(before) != list(after):
+        raise RowError(f"padding: poolproof tests symmetric padding, not {list(before)} before and {list(after)} after")
+    return list(before)
+
+
+def pool_named(rank: int, is_backward: bool = False) -> Operator:
+    """Find the pool with indices over so many axes; `RowError` where there is none."""
+    if rank not in _POOLS:
+        raise RowError(f"shape: poolproof tests 2-D and 3-D pools, not {rank}-D ones")
+    return OPERATORS[_POOLS[rank] + "Backward" * is_backward]
 
 
 def seed_of(name: str) -> int:
