@@ -1,4 +1,4 @@
-"""Lists that are read and never written: dumps of msprobe, node tests of ONNX."""
+"""Lists that are read and never written: dumps of msprobe, problems of benchdnn, node tests of ONNX."""
 
 import json
 import random
@@ -112,7 +112,7 @@ def test_a_call_that_is_no_case_says_why(tmp_path: Path, calls: Mapping[str, Any
 
 
 def test_a_dump_of_modules_alone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ListError, match="has no row"):
+    with pytest.raises(ListError, match=r"has no row \(msprobe, a dump\.json of level L1 or mix\)"):
         read_dump(tmp_path, {"Module.pool.MaxPool2d.forward.0": POOL})
 
 
@@ -126,6 +126,78 @@ def test_whatever_stands_in_a_dump_each_pool_is_a_case_or_has_a_fault() -> None:
                 assert entry.case or entry.fault.startswith("row 1 of list (")
                 cases += entry.case is not None
     assert 400 < cases < 1600
+
+
+# benchdnn
+
+BACKWARD = """\
+# comments  --dir=FWD_D
+--reset --alg=max --dt=f32, \\
+   f16 --dir=BWD_D # and here
+--batch=shapes
+--tag=axb
+"""
+
+
+def test_problems_are_read_under_each_choice_of_knobs(tmp_path: Path) -> None:
+    (tmp_path / "shapes").write_text('mb1ic2_ih5oh3kh3sh2ph1_iw6ow3kw2sw2_n"named"\n--dt=bf16\n')
+    named, half, last = map(case_of, read_text(tmp_path, BACKWARD + "ic3id4kd2\n"))
+    windows = {"kernel_size": (3, 2), "stride": (2, 2), "padding": (1, 0), "dilation": (1, 1)}
+    data = {"gradient": "whole(-2048,2048)", "values": "whole(-2048,2048)", "seed": named.seed}
+    assert named == Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 5, 6), **windows, **data)
+    assert (half.dtype, half.values) == ("float16", "whole(-32,32)")
+    assert (last.operator, last.shape, last.dtype) == ("MaxPool3dWithArgmaxBackward", (2, 3, 4, 4, 4), "bfloat16")
+    assert dict(last.layouts) == dict.fromkeys(last.api.strided, "channels_last")
+
+
+@pytest.mark.parametrize(
+    ("problem", "windows"),
+    [
+        ("mb1ic2ih7kh3sh2", {"padding": (0, 0), "ceil_mode": False}),
+        ("mb1ic2ih8oh4kh3sh2ph0", {"padding": (0, 0), "ceil_mode": True}),
+        ("mb1ic2ih8oh8kh3", {"padding": (1, 1), "ceil_mode": False}),
+        ("mb1ic2ih9oh5kh3dh1", {"padding": (0, 0), "dilation": (2, 2)}),
+    ],
+)
+def test_what_a_problem_leaves_out_follows(tmp_path: Path, problem: str, windows: Mapping[str, Any]) -> None:
+    (entry,) = read_text(tmp_path, f"{problem}\n")
+    case = case_of(entry)
+    assert {name: getattr(case.attributes, name) for name in windows} == windows
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("ic2ih8oh8kh2ph0", "padding: poolproof tests symmetric padding, not [0, 0] before and [1, 1] after"),
+        ("ic2ih8oh12kh3ph3", "no legal call: padding [3, 3] exceeds half"),
+        ("ic2_kh3", "problem: it has no length"),
+        ("ic2ih8", "ih, kh: a problem needs both"),
+        ("ic2iw8kw2", "shape: poolproof tests 2-D and 3-D pools, not 1-D ones"),
+        ("--dt=u8 ic2ih8kh2", "dt: poolproof tests the dtypes"),
+        ("--dt=f16:f32 ic2ih8kh2", "dt: poolproof tests pools of one dtype"),
+        ("--alg=avg_np ic2ih8kh2", "alg: poolproof tests max pooling, not avg_np"),
+        ("--tag=aBcd16b ic2ih8kh2", "tag: aBcd16b is none of"),
+        ("--attr-post-ops=add:f32 ic2ih8kh2", "attr: poolproof tests pools without attributes"),
+    ],
+)
+def test_a_problem_that_is_no_case_says_why(tmp_path: Path, text: str, reason: str) -> None:
+    assert said(read_text(tmp_path, text)[0]).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("--batch=nowhere", "no such file beside it"),
+        ("--batch=list", "no such file beside it"),
+        ("--match=conv ic2ih8kh2", "has no row"),
+        ("--batch=shapes", "ic16ih10oc32oh8kh3 is no problem of the pool driver"),
+        ("--dir=FWD_D ic16ih10oc32oh8kh3", "none of the formats"),
+    ],
+)
+def test_a_file_of_benchdnn_without_a_pool_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "shapes").write_text("ic16ih10oc32oh8kh3")
+    with pytest.raises(ListError, match=message):
+        read_text(tmp_path, text)
 
 
 # ONNX

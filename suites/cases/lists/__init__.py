@@ -17,6 +17,7 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.lists.atk import Atk
 from poolproof.suites.cases.lists.base import ListFormat, NotExpressible
+from poolproof.suites.cases.lists.benchdnn import Benchdnn
 from poolproof.suites.cases.lists.fields import ListError
 from poolproof.suites.cases.lists.lines import Lines
 from poolproof.suites.cases.lists.msprobe import Msprobe
@@ -28,7 +29,7 @@ __all__ = ["ListError", "ListFormat", "NotExpressible"]
 FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
 """Every format of ours that is written, too, by its name."""
 
-READ_ONLY: Mapping[str, ListFormat] = {own.name: own for own in (Msprobe(), OnnxModels())}
+READ_ONLY: Mapping[str, ListFormat] = {own.name: own for own in (Msprobe(), OnnxModels(), Benchdnn())}
 _OURS = {**FORMATS, **READ_ONLY}
 
 
@@ -90,7 +91,7 @@ def _read(path: Path) -> list[Entry]:
         except (ValueError, RecursionError) as error:
             raise ListError(f"case list {path} cannot be read as {own.name}: {error}") from error
     if not entries:
-        raise ListError(f"case list {path} has no row")
+        raise ListError(f"case list {path} has no row ({own.name}, {own.looks or 'of a package'})")
     return entries
 
 

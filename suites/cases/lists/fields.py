@@ -28,6 +28,7 @@ API_ATTRIBUTES = {
 _POOLS = {2: "MaxPool2dWithIndices", 3: "MaxPool3dWithArgmax"}
 
 _DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}
+_DTYPES |= {"f32": "float32", "f16": "float16", "f64": "float64"}
 
 
 class ListError(BadInput):
