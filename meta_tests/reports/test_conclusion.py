@@ -11,7 +11,7 @@ import pytest
 from forging import rewrite
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.figures.digest import read_digest
-from poolproof.reports.figures.tables import with_violated
+from poolproof.reports.figures.tables import skip_reasons, with_violated
 from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.failures import KIND, kind_of, replay_line, what_failed
@@ -180,6 +180,21 @@ def test_the_table_fits_the_terminal(tmp_path: Path, width: int, shows_aspects: 
 
 CRASHED = {"backend": "b:C", "operator": "o", "verdict": "crashed", "checks_violated": ["survival"], "case": '{"a":1}'}
 WRONG = CRASHED | {"verdict": "violates", "checks_violated": ["interval", "state"], "shrunk": '{"a":0}'}
+
+
+def test_rows_of_a_list_that_are_no_cases_are_counted_by_reason() -> None:
+    reasons = [
+        "row 1 of a (b).csv (x): average pooling",
+        "row 2 of a (b).csv (y (z)): average pooling",
+        "row of another kind",
+    ]
+    columns = {"backend": "b", "verdict": str(Verdict.NOT_RUN)}
+    rows = pa.Table.from_pylist([columns | {"reason": reason} for reason in reasons])
+    counted = skip_reasons(rows)
+    assert dict(zip(counted["reason"], counted["count"], strict=True)) == {
+        "average pooling": 2,
+        "row of another kind": 1,
+    }
 
 
 def test_the_graver_outweighs() -> None:

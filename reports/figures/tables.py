@@ -137,9 +137,12 @@ def given(folder: Path) -> dict[str, list[str]]:
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:
     """Count the groups or cases that were not judged, by backend, verdict and reason, most first.
 
-    Refusals are left to `conclusion.never_run`, or to the group that misses them.
+    Refusals are left to `conclusion.never_run`, or to the group that misses them. Of a row of a list that is no case,
+    the reason stands without the row: thousands of rows may have the same.
     """
     skipped_rows = rows.filter(WAS_SKIPPED & (pc.field("verdict") != str(Verdict.UNDOCUMENTED)))
+    reasons = pc.replace_substring_regex(skipped_rows["reason"], r"^row \d+ of .*? \(.*?\): ", "")
+    skipped_rows = skipped_rows.set_column(skipped_rows.column_names.index("reason"), "reason", reasons)
     skipped = skipped_rows.group_by(["backend", "verdict", "reason"], use_threads=False)
     counts = skipped.aggregate([([], "count_all")]).to_pandas().rename(columns={"count_all": "count"})
     return counts.sort_values(["count", "reason"], ascending=[False, True], ignore_index=True)
