@@ -15,6 +15,7 @@ import pytest
 
 from places import SUPPORT
 from poolproof.backends.registry import create
+from poolproof.references.operators import OPERATORS
 from poolproof.reports.rows.features import DATA
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import BadInput, Verdict
@@ -26,6 +27,7 @@ from poolproof.suites.cases.varying import auxiliary_cases, needs_producer, prod
 from poolproof.suites.judging import budget, case_question
 from poolproof.suites.judging.budget import needed_memory
 from poolproof.suites.judging.case_question import CaseQuestion, UnreadableRow
+from poolproof.suites.judging.checks import CHECKS, expected_checks
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.measure import MOST_LOOKED_AT, look_at_data
 from poolproof.suites.judging.phases import PhaseQuestion
@@ -63,6 +65,20 @@ def test_a_row_describes_its_case() -> None:
 )
 def test_what_takes_longer_has_more_time(case: Case, aspect: str, times: float) -> None:
     assert CaseQuestion(case, CASE_ASPECTS[aspect]).timeout_scale == times
+
+
+def test_a_question_names_the_dtype_that_a_backend_is_built_for() -> None:
+    case = Case.smallest(OPERATORS["MaxPool2dWithIndices"], "bfloat16")
+    assert CaseQuestion(case, EVERYTHING).built_for == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("operator", "own", "other"),
+    [("MaxPool2dWithIndices", "maximum", "interval"), ("AdaptiveMaxPool2dBackward", "interval", "maximum")],
+)
+def test_checks_that_judge_a_case_are_those_that_apply_to_it(operator: str, own: str, other: str) -> None:
+    judging = expected_checks(Case.smallest(OPERATORS[operator]), CHECKS)
+    assert {"written", own} <= {*judging} and other not in judging
 
 
 def test_the_calls_that_judging_makes_besides_are_told() -> None:
