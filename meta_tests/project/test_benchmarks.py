@@ -56,6 +56,7 @@ def test_a_bound_is_held_against_the_ratio_or_against_ours_alone() -> None:
     assert figure.holds is None and replace(alone, ours=None).holds is None
 
 
+@pytest.mark.thorough
 def test_a_replay_of_a_wrong_cell_is_measured_beside_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each replay ends as is expected of its kind, or there are no figures."""
     monkeypatch.setattr(replays, "KINDS", {"one wrong cell": replays.KINDS["one wrong cell"]})

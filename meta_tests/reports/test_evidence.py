@@ -293,6 +293,7 @@ def test_replay_and_call_say_that_the_call_of_a_large_case_is_not_kept(
     assert (ended.returncode, ended.stderr) == (1, f"the case is too large for the file to hold its call: {line}")
 
 
+@pytest.mark.thorough
 def test_replay_names_what_it_leaves(tmp_path: Path) -> None:
     line = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,)).to_json()
     told = poolproof("replay", "--backend", LOST, line)

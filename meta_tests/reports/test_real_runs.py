@@ -111,7 +111,7 @@ def test_the_commands_beside_evidence_run_as_they_are_printed(real: RealRun, run
 
 
 @pytest.mark.skipif(not shutil.which("gdb"), reason="without gdb there is no stack")
-@pytest.mark.parametrize("real", [real for real in FAILING if real.violated == "survival"], ids=lambda real: real.name)
+@each_of(real for real in FAILING if real.violated == "survival")
 def test_a_crash_and_a_hang_have_a_stack(real: RealRun, run_of: RunOf) -> None:
     run = run_of(real)
     left = next((run / "evidence").glob("*.npz"))

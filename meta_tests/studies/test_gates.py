@@ -67,6 +67,7 @@ def rows(failing_run: Path) -> pd.DataFrame:
     return reports.load(failing_run / "run").rows.groupby("verdict").head(20)
 
 
+@pytest.mark.thorough
 def test_what_is_the_same_of_rows_is_equal(rows: pd.DataFrame) -> None:
     """In another order, at another time, and in an ignored column."""
     ended = two("rows", rows, rows[::-1].assign(seconds=1.0, worker="gw7"))

@@ -51,6 +51,7 @@ def test_a_host_of_kernels_may_write_to_the_cache_of_their_builds(
     assert built not in _writable("emulator-a2").split(":")
 
 
+@pytest.mark.thorough
 def test_what_is_writable_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rows").write_text("violates")
     monkeypatch.setenv("TARGET", str(tmp_path))

@@ -42,6 +42,7 @@ def printed_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if "poolproof replay" in line]
 
 
+@pytest.mark.thorough
 def test_the_line_of_a_run_carries_all_that_it_was_given(tmp_path: Path) -> None:
     """A backend beside the session, in a folder whose name a shell would take apart; another time limit; a library."""
     here = tmp_path / "it's $HOME; here"
@@ -144,6 +145,7 @@ def test_a_failure_that_does_not_repeat_is_told_with_its_rate(flaky: Flaky, lots
 
 
 @pytest.mark.parametrize(("lots", "said", "status"), [("..L", "fails 1 of 3", 1), ("", "fails 0 of 3", 0)])
+@pytest.mark.thorough
 def test_replay_says_how_often_a_case_fails(tmp_path: Path, lots: str, said: str, status: int) -> None:
     (tmp_path / "lots").write_text(lots)
     given = f"--backend {BACKEND} --pythonpath {shlex.quote(str(SUPPORT))} --repeat 3"
