@@ -295,7 +295,7 @@ KNOWN: dict[str, tuple[str, dict[str, Any], str, Callable[[Place, Place], bool]]
         lambda cell, window: cell[2] % 2 == 1 or cell[3] % 2 == 1,
     ),
     "tile_end_inclusive": (
-        *("950", VOLUME | {"indices": "in_window"}, "sent here instead"),
+        *("950", VOLUME | {"indices": "in_window"}, "had been added as well"),
         lambda cell, window: window[2:] != tuple(place // 2 for place in cell[2:]),
     ),
     "lost_halo_window": (

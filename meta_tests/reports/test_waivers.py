@@ -180,7 +180,7 @@ WRONG = {
         "'interval'": "at `[$].checks",
         "[3]": "at `[$].checks",
         "[['interval']]": "at `[$].checks",
-        "['interval', 'intervall']": "there is no check 'intervall'",
+        "['interval', 'intervall']": "unknown check 'intervall' .did you mean interval",
     },
     "issue": {"5": "at `[$].issue`"},
     "versions": {

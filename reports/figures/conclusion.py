@@ -130,6 +130,7 @@ def _gaps(
             yield f"{what}, which says nothing about the implementation: in {count_of(number, 'case')}"
     planned, refused = count_of(int(coverage["planned"].sum()), "planned case"), totals["undocumented"]
     if refused:
+        refused = int(coverage["refused"].sum()) or refused  # of the plan; without one in it, those of the search
         only = f"; never run, only refused: {named(never_run)}" if len(never_run) else ""
         allowed = "refused, though no document of the implementation is known that allows it"
         yield f"{allowed}: {refused:,} of {planned}{only}"

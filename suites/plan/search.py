@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from poolproof.reports.rows.checks import SEARCH
 from poolproof.suites.cases.case import Case
@@ -47,6 +47,10 @@ class Search:
 
     def __repr__(self) -> str:
         return self.id
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """Let Hypothesis print the name, not all fields of a subject."""
+        printer.text(self.id)
 
     @property
     def id(self) -> str:
