@@ -2,7 +2,7 @@
 
 from poolproof.reports.clusters.cluster import FailureCluster
 from poolproof.reports.clusters.clustering import NEEDED, cluster_failures, clusters_of
-from poolproof.reports.clusters.describing import asides, describe, headline, kinds_of, tells_a_case
+from poolproof.reports.clusters.describing import asides, describe, headline, kinds_of, tells_a_case, tells_a_cause
 
 __all__ = [
     "NEEDED",
@@ -14,4 +14,5 @@ __all__ = [
     "headline",
     "kinds_of",
     "tells_a_case",
+    "tells_a_cause",
 ]

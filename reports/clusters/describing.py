@@ -79,24 +79,32 @@ def tells_a_case(found: Sequence[FailureCluster]) -> bool:
     return 0 < _number_unexplained(found) <= MIN_FAILING and not any(cluster.has_condition for cluster in found)
 
 
-def headline(found: Sequence[FailureCluster]) -> str:
-    """Say what fails, in one line: the case itself if only a few fail, or how many things are wrong. Empty if none is.
+def tells_a_cause(found: Sequence[FailureCluster]) -> bool:
+    """Return whether the headline is the sentence about the first cluster: no other one has a condition."""
+    return sum(cluster.has_condition for cluster in found) == 1
 
-    A condition that many conforming cases meet only goes with what is wrong, which may be more than one thing.
+
+def headline(found: Sequence[FailureCluster]) -> str:
+    """Say what fails, in one line, empty if nothing does.
+
+    The line is about the case if only a few fail. It is the sentence about the cause if there is one, else the number
+    of causes: at least so many, if conforming cases meet a condition, too.
     """
     causes = [cluster for cluster in found if cluster.has_condition]
     unexplained = _number_unexplained(found)
     unsearched = sum({cluster.backend: cluster.unsearched for cluster in found}.values())
     more = f"; {_failing(unsearched)} besides, not searched" if unsearched else ""
+    if tells_a_cause(found):
+        left = unexplained - found[0].counts.others
+        further = (_failing(left, "other ") + " in another way" if left > 0 else "", more.removeprefix("; "))
+        return " ".join([describe(found[0]), *(f"{_capital(text)}." for text in further if text)])
     if tells_a_case(found):
         return _capital(f"{_failing(unexplained)}: {' '.join(found[0].place)}: {found[0].message}{more}")
     if not causes:
         return _capital(f"{_failing(unexplained)}, and no condition was found{more}") if unexplained else ""
-    wrong = "One thing is wrong" if len(causes) == 1 else f"{len(causes)} things are wrong"
-    if not all(cluster.counts.is_sharp for cluster in causes):
-        wrong = f"At least {wrong.lower()}"
-    besides = f", and {_failing(unexplained)} that {'this does' if len(causes) == 1 else 'they do'} not explain"
-    return wrong + (besides if unexplained else "") + more
+    at_least = "" if all(cluster.counts.is_sharp for cluster in causes) else "At least "
+    besides = f", and {_failing(unexplained)} that they do not explain" if unexplained else ""
+    return f"{at_least}{len(causes)} things are wrong{besides}{more}"
 
 
 def asides(cluster: FailureCluster) -> list[str]:

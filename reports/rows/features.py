@@ -361,9 +361,10 @@ def _layouts(operator: Operator, case: Mapping[str, Any], windows: Geometry) -> 
     layouts = {tensor: TensorLayout(str(text)) for tensor, text in _mapping(case.get("layouts")).items()}
     for tensor in operator.tensors:
         layout = layouts.get(tensor, TensorLayout("contiguous"))
-        yield f"a strided {tensor}", layout.has_gaps
+        one, an = ("", "") if tensor == "indices" else ("a ", "an ")
+        yield f"{one}strided {tensor}", layout.has_gaps
         yield f"an offset of {tensor}", layout.has_offset
-        yield f"an expanded {tensor}", layout.repeats
+        yield f"{an}expanded {tensor}", layout.repeats
         yield f"arrangement of {tensor}", layout.kind
     yield "a strided input", any(layouts[tensor].has_gaps for tensor in operator.inputs if tensor in layouts)
     yield "a strided output", any(layouts[tensor].has_gaps for tensor in operator.outputs if tensor in layouts)

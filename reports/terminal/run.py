@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.clusters import FailureCluster, asides, describe, headline, tells_a_case
+from poolproof.reports.clusters import FailureCluster, asides, describe, headline, tells_a_case, tells_a_cause
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS, group_text, met_in_all
@@ -103,17 +103,19 @@ def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderable
     title, most = headline(found), len(found) if whole else _FEW
     if not title:
         return []
-    parts: list[RenderableType] = [Text(f"\n{title}", style="bold red")]
+    first = title if tells_a_cause(found) else ""
+    parts: list[RenderableType] = [] if first else [Text(f"\n{title}", style="bold red")]
     if told := found[: int(tells_a_case(found))]:
         parts.append(Text(f"{_MARGIN}{replay_line(told[0].smallest)}", style="cyan"))
-    parts += _numbered(found[len(told) : most], len({cluster.backend for cluster in found}) > 1, whole)
+    parts += _numbered(found[len(told) : most], len({cluster.backend for cluster in found}) > 1, whole, first)
     return parts + _more(len(found) - most, "kind", "\nand ", _ON_THE_PAGE)
 
 
-def _numbered(found: Sequence[FailureCluster], names_backend: bool, whole: bool) -> Iterator[RenderableType]:
-    """List clusters, each with a sentence, its smallest case and the line that replays that."""
+def _numbered(found: Sequence[FailureCluster], several: bool, whole: bool, first: str = "") -> Iterator[RenderableType]:
+    """List clusters, each with a sentence (of the first ``first``), its smallest case and the line to replay it."""
     for number, cluster in enumerate(found, 1):
-        sentence = f"{cluster.backend}: {describe(cluster)}" if names_backend else describe(cluster)
+        sentence, first = first or describe(cluster), ""
+        sentence = f"{cluster.backend}: {sentence}" if several else sentence
         table = Table.grid(padding=(0, 1))  # of texts that a terminal folds beside the number
         table.add_column(width=len(_MARGIN) - 1, justify="right")
         table.add_column(overflow="fold")
