@@ -2,17 +2,18 @@
 
 import json
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.history.entries import ENTRY, ROWS, HistoryError, add, query, read_entries
 from poolproof.reports.rows.store import read_run, write_run
 from poolproof.reports.rows.verdicts import Overall
+from poolproof.suites.cli import main
 from reports_made_up import Recipe, make_run
 from reports_racing import race
 from sessions import poolproof
@@ -91,8 +92,12 @@ def test_the_commands(tmp_path: Path, runs: list[Path]) -> None:
     history = tmp_path / "history"
     assert poolproof("history", "add", history, *runs).exit_code == 0
     listed = poolproof("history", "list", history)
-    assert (listed.exit_code, "2027-01-15 08:00" in listed.output, "2 runs" in listed.output) == (0, True, True)
-    assert re.search(r"^ 20270115T080000Z-6b49d200-0-torch-cpu ", listed.output, re.MULTILINE), "it can be copied"
+    run, other = (line.split()[0] for line in listed.output.splitlines()[2:4])
+    assert (listed.exit_code, run, "2 runs" in listed.output) == (0, "20270115T080000Z-6b49d200", True)
+    (entry,) = [entry for entry in history.iterdir() if entry.name == f"run={run}"]
+    told = poolproof("history", "list", history, run).output
+    assert f"run: {run}\n" in told and "narrowed: " in told and read_run(entry)["id"].startswith("6b49d200")
+    assert other not in told and f"has no run {run[:9]}: " in poolproof("history", "list", history, run[:9]).output
     answer = poolproof("history", "query", history, "SELECT verdict FROM runs ORDER BY 1", "--format", "json")
     assert json.loads(answer.output) == [{"verdict": "conforms"}, {"verdict": "violates"}]
 
@@ -132,8 +137,10 @@ def test_a_narrowed_run_never_looks_like_a_whole_one(tmp_path: Path) -> None:
         run = make_run(tmp_path / f"run-{kind}", Recipe(record={"plan_cases": whole}))
         history, site = (tmp_path / f"{name}-{kind}" for name in ("history", "site"))
         add(history, run)
-        left = "part of smoke" if whole else "smoke"
-        assert f"08:00 {left} torch-cpu conforms{ending} 72" in printed("history", "list", history)
+        listed = CliRunner().invoke(main, ["history", "list", str(history)], env={"COLUMNS": "80"}).output.splitlines()
+        assert max(map(len, listed)) <= 80
+        words = ["smoke", *(["narrowed"] if whole else []), "conforms", "72", "0", "torch-cpu"]
+        assert [line.split()[1:] for line in listed if line.startswith("2027")] == [words]
         printed("dashboard", history, "-o", site)
         shown = (site / "index.html").read_text(encoding="utf-8")
         assert f'<div class="verdict {kind}">\n  <strong>conforms{ending}</strong>' in shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -18,7 +17,7 @@ from poolproof.reports.figures.tables import records, spreadsheet
 from poolproof.reports.history import entries as histories
 from poolproof.reports.history.dashboard import write_dashboard
 from poolproof.reports.rows.text import count_of, safe, visible, without_commands
-from poolproof.reports.rows.verdicts import Overall
+from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal.command_line import PATH, SECONDS, CommandGroup
 from poolproof.reports.terminal.painting import STYLES, console
 
@@ -39,10 +38,16 @@ def history_add(folder: Path, runs: tuple[Path, ...]) -> None:
 
 @history.command("list")
 @click.argument("folder", metavar="HISTORY", type=PATH)
+@click.argument("run", default="")
 @click.option("--all", "every", is_flag=True, help="All runs, not only the latest 20.")
-def history_list(folder: Path, every: bool) -> None:
-    """List the runs of a HISTORY, the latest last."""
+def history_list(folder: Path, run: str, every: bool) -> None:
+    """List the runs of a HISTORY, a line each, the latest last; of one RUN, print all that its entry holds."""
     entries = _entries(folder)
+    if run:
+        for entry in records(entries.runs[entries.runs["run"] == run]):
+            click.echo(safe("\n".join(f"{name}: {value}" for name, value in entry.items())))
+            return
+        raise BadInput(f"{folder} has no run {run}: poolproof history list {folder} prints their ids")
     runs = entries.runs if every else entries.runs.tail(20)
     show_runs(runs, len(entries.runs), console())
 
@@ -105,19 +110,18 @@ def _entries(folder: Path) -> histories.Entries:
 
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     """Print the lines of the view ``runs``; ``total`` is the number of runs in the history."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("started (UTC), run", no_wrap=True)  # whole, to be copied
-    for heading in ("plan", "backends", "verdict"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("judged", "violated", "waived", "refused", "not judged"):
-        table.add_column(heading, justify="right")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("run, by its start in UTC", "plan", "", "verdict"):
+        table.add_column(heading, no_wrap=True)  # the id whole, to be copied
+    for heading in ("judged", "failed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("backends")
     for run in records(runs):
-        started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y-%m-%d %H:%M")
-        word, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
-        verdict = Text(word, style=STYLES[shown])
-        counts = (f"{run[name]:,}" for name in ("judged", "violates", "waived", "refused", "missing"))
-        plan = f"part of {run['plan']}" if is_narrowed(run["narrowed"]) else run["plan"]
-        table.add_row(f"{started}\n{run['run']}", plan, ", ".join(json.loads(run["backends"])), verdict, *counts)
+        _, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
+        part, verdict = "narrowed" if is_narrowed(run["narrowed"]) else "", Text(run["verdict"], style=STYLES[shown])
+        backends = Text(", ".join(json.loads(run["backends"])), no_wrap=True, overflow="ellipsis")
+        counts = (f"{run[name]:,}" for name in ("judged", "violates"))
+        table.add_row(run["run"], run["plan"], part, verdict, *counts, backends)
     if len(runs):
         console.print(table)
     earlier = total - len(runs)

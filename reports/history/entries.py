@@ -233,9 +233,9 @@ def _entry(digest: Digest, rows: int) -> dict[str, Any]:
 
 
 def _entry_id(run: Mapping[str, Any]) -> str:
-    """Return an id that sorts by time: the run's start, and its random id."""
+    """Return an id that sorts by time: the run's start, and eight digits of its random id, so that a line has room."""
     started = datetime.fromtimestamp(run["started"], UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{started}-{re.sub(r'[^A-Za-z0-9-]', '-', run['id'])}"
+    return f"{started}-{re.sub(r'[^A-Za-z0-9-]', '-', run['id'][:8])}"
 
 
 def _read_entry(folder: Path) -> dict[str, Any]:
