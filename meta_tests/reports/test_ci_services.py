@@ -36,6 +36,20 @@ def test_github_gets_annotations_and_a_summary(digest: Digest, tmp_path: Path) -
     assert sorted(missing)[:1] == ["**1**"] and set(missing[1:]) | set(missing[:1]) == {"**1**", "0"}
 
 
+@pytest.mark.parametrize(("is_strict", "level"), [(False, "notice"), (True, "warning")])
+def test_waivers_that_match_no_case_are_one_remark(tmp_path: Path, is_strict: bool, level: str) -> None:
+    """GitHub shows ten remarks of a level and step."""
+    texts = {"reason": "known", "owner": "somebody", "expires": "2027-12-31"}
+    scope = {"backend": "torch-cpu", "dtype": "float64"}
+    elsewhere = [{"id": f"w{number}", "scope": scope, **texts} for number in range(12)]
+    run = make_run(tmp_path, Recipe(waivers=elsewhere, record={"strict_waivers": is_strict}))
+    remarks = ci.remarks_about(read_digest(run))
+    assert [(remark.level, remark.title) for remark in remarks] == [(level, "12 waivers unmatched")]
+    (line,) = ci.github_lines(remarks)
+    assert line.startswith(f"::{level} title=12 waivers unmatched::w0, w1, ")
+    assert json.loads(ci.gitlab_report(remarks))[0]["severity"] == ("minor" if is_strict else "info")
+
+
 def test_gitlab_gets_a_code_quality_report_and_outside_of_ci_nothing_is_said(digest: Digest) -> None:
     report = digest.folder / ci.GITLAB_FILE
     ci.annotate(digest, "auto", {}, pytest.fail)

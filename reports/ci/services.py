@@ -14,9 +14,9 @@ from poolproof.reports.clusters import FailureCluster, asides, describe
 from poolproof.reports.figures.digest import Digest
 from poolproof.reports.rows.failures import replay_line
 from poolproof.reports.rows.io_errors import writing
-from poolproof.reports.rows.text import visible
+from poolproof.reports.rows.text import count_of, visible
 from poolproof.reports.rows.verdicts import Overall
-from poolproof.reports.waivers.review import STALE
+from poolproof.reports.waivers.review import STALE, State
 
 GITLAB_FILE = "gl-code-quality-report.json"
 """Name under which a GitLab job uploads the annotations (artifacts:reports:codequality)."""
@@ -24,7 +24,7 @@ GITLAB_FILE = "gl-code-quality-report.json"
 
 @dataclass(frozen=True)
 class Annotation:
-    """One remark; ``level`` is "error" or "warning", ``place`` names what it is about."""
+    """One remark; ``level`` is "error", "warning" or "notice", ``place`` names what it is about."""
 
     level: str
     place: str
@@ -35,16 +35,23 @@ class Annotation:
 def remarks_about(digest: Digest) -> list[Annotation]:
     """Return one error for each cluster of failures, then warnings.
 
-    One warning is for all gaps, one for each stale waiver; the weightiest come first.
+    One warning is for all gaps, one for each stale waiver; the weightiest come first. Waivers that match no case share
+    a notice: of a part of a plan most are, and GitHub shows only ten warnings. A strict run warns of them.
     """
     remarks = [*map(_failures, digest.clusters)]
     if len(digest.gaps):  # one remark for all: a machine without a device has hundreds of them for one cause
         text = f"{'; '.join(digest.conclusion.reasons)}: {digest.gaps['because'].mode()[0]}"
         remarks.append(Annotation("warning", "coverage", Overall.INCOMPLETE.word, text))
     for review in digest.waivers:
-        if review.state in STALE:
+        if review.state in STALE - {State.UNMATCHED}:
             title = f"waiver {review.waiver.id}: {review.state}"
             remarks.append(Annotation("warning", f"waivers/{review.waiver.id}", title, review.waiver.reason))
+    if unmatched := [each.waiver.id for each in digest.waivers if each.state is State.UNMATCHED]:
+        title, level = (
+            f"{count_of(len(unmatched), 'waiver')} unmatched",
+            "warning" if digest.run["strict_waivers"] else "notice",
+        )
+        remarks.append(Annotation(level, "waivers", title, ", ".join(unmatched)))
     return remarks
 
 
@@ -72,9 +79,9 @@ def annotate(digest: Digest, name: str, environment: Mapping[str, str], print_li
 
 
 def github_lines(remarks: Sequence[Annotation]) -> list[str]:
-    """Return workflow commands: the first ten errors and the first ten warnings, for GitHub shows no more of a step."""
+    """Return workflow commands: the first ten of each level, for GitHub shows no more of a step."""
     lines = []
-    for level in ("error", "warning"):
+    for level in ("error", "warning", "notice"):
         for remark in [remark for remark in remarks if remark.level == level][:10]:
             title = _data(remark.title).replace(":", "%3A").replace(",", "%2C")
             lines.append(f"::{level} title={title}::{_data(remark.text)}")
@@ -88,7 +95,7 @@ def gitlab_report(remarks: Iterable[Annotation]) -> str:
             "description": visible(f"{remark.title}: {remark.text}"),
             "check_name": "poolproof",
             "fingerprint": hashlib.sha256(f"{remark.place}\0{remark.title}".encode()).hexdigest(),
-            "severity": "major" if remark.level == "error" else "minor",
+            "severity": {"error": "major", "warning": "minor", "notice": "info"}[remark.level],
             "location": {"path": remark.place, "lines": {"begin": 1}},
         }
         for remark in remarks
