@@ -43,8 +43,9 @@ def derived_once(factory: pytest.TempPathFactory) -> Derive:
 
 
 def pytest_configure() -> None:
-    """Let backends write where tests look for what they did."""
+    """Let backends write where tests look for what they did, and commands print as wide as to any other pipe."""
     os.environ[landlock.WRITABLE_VARIABLE] = gettempdir()
+    os.environ.pop("COLUMNS", None)  # workers of pytest-xdist have it
 
 
 def pytest_collection_finish() -> None:

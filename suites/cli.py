@@ -39,6 +39,7 @@ PARTS = {
     "Develop": {
         "export": Late("poolproof.suites.cases.lists.command:export", "Write cases as a case list for another tool."),
         "score": Late("poolproof.score.command:score", "Score the suite by the defects that a plan finds."),
+        "cache": Late(f"{_BEFORE}:cache", "List or clear what is compiled once and kept."),
         "emulator": Late("poolproof.backends.emulator.command:emulator", "Use the emulated NPU in other programs."),
     },
 }

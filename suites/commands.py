@@ -5,6 +5,7 @@ from __future__ import annotations
 import code
 import os
 import shlex
+import shutil
 import sys
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
@@ -24,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
+from poolproof.backends.building import cache_folder
 from poolproof.backends.registry import names
 from poolproof.references.contract.call import ContractError
 from poolproof.references.operators import OPERATORS
@@ -43,12 +45,12 @@ from poolproof.reports.rows.store import DEFAULT_FOLDER, read_rows, read_run
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
-from poolproof.reports.terminal.painting import SafeConsole
+from poolproof.reports.terminal.painting import console
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.pairs import completing, row_of
 from poolproof.suites.cases.sequences import pairs_visited
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_import_folders
-from poolproof.suites.isolation.survey import survey, surveys
+from poolproof.suites.isolation.survey import AT_A_TIME, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
@@ -69,20 +71,30 @@ from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.repetition import attribute
 from poolproof.suites.run.sandbox import Sandbox
 
-_console = SafeConsole(width=None if sys.stdout.isatty() else 140, soft_wrap=True)
+_console = console(soft_wrap=True)
 
 
 @click.command()
-def backends() -> None:
-    """List the backends and whether each can run here."""
-    table = _table("backend", "here", "what it says")
-    with _console.status("loading all backends"):
-        for name, found in surveys(names()):
-            if isinstance(found, Survey):
-                table.add_row(name, Text("yes", style="green"), Text(_summary(found.environment)))
-            else:
-                table.add_row(name, Text("no", style="red"), Text(str(found)))
+@click.argument("name", default="")
+def backends(name: str) -> None:
+    """List the backends, a line each, and whether each can run here; print all facts about the one with this NAME."""
+    if name:
+        for fact, value in selected_survey(name).environment.items():
+            _console.print(Text(f"{fact}: {value}"))
+        return
+    table, waiting = _table("backend", "here", "what it says"), names()
+    with _console.status("") as status:
+        loaded = surveys(names())
+        while waiting:
+            status.update(f"loading {', '.join(waiting[:AT_A_TIME])}")
+            name, found = next(loaded)
+            waiting.remove(name)
+            is_here = isinstance(found, Survey)
+            said = Text(_summary(found.environment) if isinstance(found, Survey) else str(found))
+            said.no_wrap, said.overflow = True, "ellipsis"
+            table.add_row(name, Text("yes", style="green") if is_here else Text("no", style="red"), said)
     _console.print(table)
+    _console.print("poolproof backends NAME prints all facts about one", style="dim")
 
 
 def _summary(environment: Mapping[str, str]) -> str:
@@ -91,6 +103,23 @@ def _summary(environment: Mapping[str, str]) -> str:
     short = {key: value for key, value in environment.items() if key.partition(" ")[0] not in listed}
     library = library_of(environment)
     return ", ".join(f"{key} {value}" for key, value in (short | ({"library": library} if library else {})).items())
+
+
+@click.command()
+@click.option("--clear", is_flag=True, help="Remove all of it; it is compiled again when it is used.")
+def cache(clear: bool) -> None:
+    """List what poolproof keeps in the cache folder, and its size. Clear it only when nothing runs."""
+    for folder, what in _CACHED.items():
+        numbas = os.environ.get("NUMBA_CACHE_DIR", "") if folder == "kernels" else ""
+        path = Path(numbas, "poolproof", folder) if numbas else cache_folder(folder)
+        if clear and path.exists():
+            shutil.rmtree(path)
+        size = sum(each.stat(follow_symlinks=False).st_size for each in path.rglob("*") if not each.is_dir())
+        _console.print(Text(f"{size / 2**20:9,.1f} MiB {count_of(len([*path.glob('*')]), 'build')} of {what}: {path}"))
+
+
+_CACHED = {"kernels": "loops that judge", "emulator": "the emulated NPU", "ascendc": "kernels in Ascend C"}
+"""Folders of the cache, with what they hold."""
 
 
 @click.command(name="list")
@@ -131,8 +160,13 @@ def _list_plan(backend: str, selection: Selection) -> None:
 
 def selected(backend: str, values: Mapping[str, Any]) -> Selection:
     """Return what options select of a plan on a backend; end the command where the backend cannot run here."""
+    return selection_of(values.get, {backend: selected_survey(backend)})
+
+
+def selected_survey(backend: str) -> Survey:
+    """Survey a backend; end the command where it cannot run here."""
     try:
-        return selection_of(values.get, {backend: survey(backend)})
+        return survey(backend)
     except (BackendUnavailable, UnknownBackend) as error:
         give_up(str(error))
 

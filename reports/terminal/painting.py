@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 from rich import box
@@ -58,6 +60,7 @@ def frame_table(frame: pd.DataFrame, headings: Mapping[str, str], absent: str = 
     return table
 
 
-def console() -> Console:
-    """Open the console of a command: as wide as the terminal, wide enough for a replay line where there is none."""
-    return SafeConsole(width=None if sys.stdout.isatty() else 140)
+def console(**options: Any) -> SafeConsole:
+    """Open the console of a command: as wide as the terminal or COLUMNS, else wide enough for a replay line."""
+    is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return SafeConsole(width=None if is_known else 140, **options)

@@ -16,6 +16,9 @@ from poolproof.suites.isolation.environment import identify
 from poolproof.suites.isolation.worker import Worker
 from poolproof.suites.plan.plans import Survey, subjects
 
+AT_A_TIME = os.cpu_count() or 1
+"""Backends that `surveys` loads at a time."""
+
 
 def survey(backend: str) -> Survey:
     """Survey a backend and identify its libraries; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
@@ -26,11 +29,10 @@ def survey(backend: str) -> Survey:
 
 def surveys(names: Sequence[str]) -> Iterator[tuple[str, Survey | BackendUnavailable | UnknownBackend]]:
     """Yield the survey of each backend, or why it cannot run here; as many are loaded at a time as there are cores."""
-    ahead = os.cpu_count() or 1
     workers = {name: Worker(name) for name in names}
     with ExitStack() as stack:
         for number, name in enumerate(names):
-            for loaded in names[number and number + ahead - 1 : number + ahead]:
+            for loaded in names[number and number + AT_A_TIME - 1 : number + AT_A_TIME]:
                 stack.callback(workers[loaded].close)
                 with suppress(BackendUnavailable, UnknownBackend):  # it is raised again where it is waited for
                     workers[loaded].begin_loading()
