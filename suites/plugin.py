@@ -19,6 +19,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from html import escape
+from importlib import import_module
 from math import inf
 from operator import methodcaller
 from pathlib import Path
@@ -30,7 +32,8 @@ from hypothesis import settings
 from poolproof.backends.base import WORKER_VARIABLE
 from poolproof.reports.progress import Progress, Waiting
 from poolproof.reports.recorder import FAILURES, Ending, Recorder, cases_of
-from poolproof.reports.rows.failures import failure_text
+from poolproof.reports.rows.evidence import evidence_path
+from poolproof.reports.rows.failures import failure_text, replay_line
 from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, environment_errors
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER
@@ -242,6 +245,7 @@ class JudgingPlugin:
             item.stash[_ENDED] = True
         if report.when == "call" and (result := item.stash.get(_JUDGED, None)) is not None:
             report.judged = result.progress
+            _attach(self._config, report, self._session.folder, result.failures)
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -328,6 +332,34 @@ class BlockTest:
         if key not in self.session.done.unsupported:
             self.recorder.rows.append(not_supported(subject))
         pytest.skip(safe(subject.unsupported))
+
+
+def _attach(config: pytest.Config, report: pytest.TestReport, folder: Path, failures: Sequence[Row]) -> None:
+    """Attach a replay line, evidence and a picture to what Allure or pytest-html, if active, report of a test.
+
+    They are of one failing case, which left evidence if any did. pytest-html gets a link to the evidence.
+    """
+    in_allure, in_html = (config.getoption(name, None) for name in ("allure_report_dir", "htmlpath"))
+    if not failures or not (in_allure or in_html):
+        return
+    from poolproof.reports.pages.run import picture_page
+
+    paths = {evidence_path(folder, row["case_id"], row["backend"]).absolute(): row for row in failures}
+    path = next(filter(Path.exists, paths), next(iter(paths)))
+    line, page = replay_line(paths[path]), picture_page(folder, paths[path])
+    if in_allure:
+        allure = import_module("allure")
+        allure.attach(line, "replay", allure.attachment_type.TEXT)
+        if path.exists():
+            allure.attach.file(path, "evidence", extension=path.suffix[1:])
+        if page:
+            allure.attach(page, "picture", allure.attachment_type.HTML)
+    if in_html:
+        extras = import_module("pytest_html.extras")
+        frame = f'<iframe width="100%" height="400" srcdoc="{escape(page)}"></iframe>'
+        own = [extras.text(line, "replay"), extras.url(path.as_uri(), "evidence"), extras.html(frame)]
+        kept = own[: 3 if page else 2 if path.exists() else 1]
+        report.extras = [*getattr(report, "extras", ()), *kept]  # type: ignore[attr-defined]
 
 
 def _conclude(item: pytest.Item, result: BlockResult, message: str = "", reason: str = "") -> None:

@@ -1,9 +1,12 @@
 """Real sessions of every kind: exit status, terminal, page and files for a run that conforms, violates, has gaps,
 has waivers in every state, and crashes."""
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -192,3 +195,29 @@ def test_all_that_strides_do_to_torch_is_waived(tmp_path: Path) -> None:
     asked = ["--operator", "AdaptiveMaxPool3dBackward", "--aspect", "layouts", "--dtype", "float32"]
     ended = run_session(tmp_path / "run", "torch-cpu", asked=asked)
     assert ended.status == Overall.CONFORMS, ended.output
+
+
+def test_reports_of_allure_and_pytest_html_get_attachments_of_failing_blocks(tmp_path: Path) -> None:
+    for package in ("allure", "pytest_html"):
+        pytest.importorskip(package)
+    results, page = tmp_path / "allure", tmp_path / "report.html"
+    options = ("--dtype", "float32", "-n", "2", "--alluredir", str(results), "--html", str(page))
+    ended = run_session(tmp_path / "run", "reports_backends:Lossy", *options)
+    assert ended.status == Overall.VIOLATES, ended.output
+    tests = [json.loads(path.read_text("utf-8")) for path in results.glob("*-result.json")]
+    failed = [test for test in tests if test["status"] == "failed"]
+    assert failed and all([each["name"] for each in test["attachments"]] == _ATTACHED for test in failed)
+    assert not any("attachments" in test for test in tests if test["status"] == "passed")
+    line, evidence, picture = (results / each["source"] for each in failed[0]["attachments"])
+    assert line.read_text("utf-8").startswith("poolproof replay --backend reports_backends:Lossy ")
+    assert evidence.read_bytes() in [path.read_bytes() for path in (ended.folder / "evidence").glob("*.npz")]
+    assert '<svg class="plane"' in picture.read_text("utf-8")
+    (data,) = re.findall('data-jsonblob="([^"]*)"', page.read_text("utf-8"))
+    tried = [one for tries in json.loads(unescape(data))["tests"].values() for one in tries]
+    replay, link, frame = next(one["extras"] for one in tried if one["result"] == "Failed")
+    assert (page.parent / replay["content"]).read_text("utf-8").startswith("poolproof replay ")
+    assert link["content"].startswith((ended.folder / "evidence").as_uri())
+    assert '<svg class="plane"' in unescape(frame["content"])
+
+
+_ATTACHED = ["replay", "evidence", "picture"]

@@ -24,7 +24,7 @@ from poolproof.reports.figures.quantities import QUANTITIES
 from poolproof.reports.figures.tables import COUNTED_CASES, HAS_FAILED, Record, aspects_in_order, matrix_lines, records
 from poolproof.reports.pages.plane import Picture, picture
 from poolproof.reports.pages.precision import error_over_multiplicity
-from poolproof.reports.pages.render import VERDICT_CLASSES, paint, write_page
+from poolproof.reports.pages.render import VERDICT_CLASSES, paint, read_template, write_page
 from poolproof.reports.rows.evidence import EvidenceError, evidence_path, program_lines, read_evidence, shrunk_path
 from poolproof.reports.rows.failures import SHOWN
 from poolproof.reports.rows.schema import GROUP
@@ -79,6 +79,12 @@ def _picture(folder: Path, case_id: str, backend: str) -> Picture | None:
     with suppress(EvidenceError):
         return picture(read_evidence(shrunk if shrunk.exists() else own))
     return None
+
+
+def picture_page(folder: Path, row: Record) -> str:
+    """Render a page with the picture of a failing case; empty if there is no picture."""
+    drawn = _picture(folder, row["case_id"], row["backend"])
+    return read_template("picture.html.j2").render(picture=drawn) if drawn else ""
 
 
 def _why_undrawn(
