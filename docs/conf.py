@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
 from generated import GENERATED  # noqa: E402
+from poolproof.reports.rows.store import run_schema  # noqa: E402
 from poolproof.suites.cases.case import case_schema  # noqa: E402
 
 SECTIONS = {  # in their order; Sphinx warns of a page that is missing
@@ -117,10 +118,11 @@ def unlink_files(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def add_files(app: Sphinx, failed: Exception | None) -> None:
-    """Redirect index.html, which a browser opens first, and write the schema of cases beside its page."""
+    """Redirect index.html, which a browser opens first, and write the schemas of cases and runs beside their pages."""
     if failed is None and app.builder.name == "html":
-        schema = Path(app.outdir) / "docs" / "reference" / "case.schema.json"
-        schema.write_text(json.dumps(case_schema(), indent=1) + "\n")
+        for name, schema in (("case", case_schema()), ("run", run_schema())):
+            path = Path(app.outdir) / "docs" / "reference" / f"{name}.schema.json"
+            path.write_text(json.dumps(schema, indent=1) + "\n")
         (Path(app.outdir) / "index.html").write_text(
             f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'
             f'<title>poolproof</title><a href="{root_doc}.html">poolproof</a>\n'

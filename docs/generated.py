@@ -18,6 +18,7 @@ from poolproof.references.sequences import VERBS
 from poolproof.references.variables import VARIABLES
 from poolproof.reports.rows.checks import GRAVE, OTHER_CLAIMS
 from poolproof.reports.rows.schema import COLUMNS, Column
+from poolproof.reports.rows.store import run_schema
 from poolproof.reports.rows.verdicts import MEANINGS, UNCAUGHT, VERDICT_MEANINGS
 from poolproof.suites.cases.case import case_schema
 from poolproof.suites.cases.recipes.gradients import GRADIENTS
@@ -195,6 +196,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "operators": operators,
     "plans": plans,
     "run_options": run_options,
+    "run_schema": lambda: f"```json\n{json.dumps(run_schema(), indent=1)}\n```\n",
     "schema": lambda: f"```json\n{json.dumps(case_schema(), indent=1)}\n```\n",
     "spreads": lambda: table("recipe, data", ((code(spelling), text) for spelling, text in SPREADS.items())),
     "statuses": statuses,

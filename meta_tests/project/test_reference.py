@@ -1,8 +1,10 @@
 """The reference is complete: every command, option, variable, column, check and word that the code has is in it."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +18,7 @@ from poolproof.references.sequences import MANNERS, VERBS
 from poolproof.references.variables import VARIABLES
 from poolproof.reports.rows.checks import CHECK_IDS
 from poolproof.reports.rows.schema import COLUMNS
+from poolproof.reports.rows.store import NotARun, read_run, run_schema
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall, Verdict
 from poolproof.suites.cases.case import Case, CaseError, case_schema
 from poolproof.suites.cases.recipes.gradients import GRADIENTS
@@ -100,3 +103,19 @@ def test_the_schema_takes_what_a_case_takes(change: tuple[str, Any]) -> None:
     assert schema.is_valid(record) == is_legal
     with nullcontext() if is_legal else pytest.raises(CaseError):
         Case.from_record(record)
+
+
+WRONG: list[dict[str, Any]] = [{}, {"seed": "0"}, {"started": -1}, {"host": {"cores": 2}}, {"mandatory": [{}]}]
+
+
+@pytest.mark.parametrize("change", WRONG, ids=str)
+def test_the_schema_takes_what_a_run_takes(run: Path, change: dict[str, Any]) -> None:
+    record = json.loads((run / "run.json").read_text("utf-8")) | change
+    schema = pytest.importorskip("jsonschema").Draft202012Validator(run_schema())
+    schema.check_schema(schema.schema)
+    assert schema.is_valid(record) == (not change)
+    (run / "run.json").write_text(json.dumps(record))
+    with nullcontext() if not change else pytest.raises(NotARun):
+        read_run(run)
+    del record["plan"]
+    assert not schema.is_valid(record)

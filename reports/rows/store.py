@@ -365,6 +365,20 @@ _OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
 """Entries of some run.json."""
 
 
+def run_schema() -> dict[str, Any]:
+    """Describe ``run.json`` as JSON Schema. Further entries are allowed."""
+    entries = ENTRIES | _OPTIONAL
+    kinds = [kind for _, *kinds in entries.values() for kind in kinds]
+    schemas, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    found = iter(schemas)
+    properties = {
+        name: {"description": expected, "allOf": [next(found) for _ in kinds]}
+        for name, (expected, *kinds) in entries.items()
+    }
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "run.json", "type": "object"}
+    return schema | {"required": [*ENTRIES], "properties": properties, "$defs": parts}
+
+
 def is_used_up(run: Mapping[str, Any]) -> bool:
     """Tell whether a finished run ended because its budget was used up."""
     return bool(run["finished"] and run.get("budget", {}).get("until"))
