@@ -185,6 +185,20 @@ def test_a_line_of_a_trend_joins_runs_that_were_asked_alike(tmp_path: Path) -> N
     assert len(squares) == 4 and all(re.search(said, square) for square in squares)
 
 
+def test_runs_of_two_seeds_have_lines_of_their_own_and_no_case_in_common(tmp_path: Path) -> None:
+    for number, seed in enumerate((0, 0, 2)):
+        made = replace(BASE, started=BASE.started + number * 60.0, seed=seed)
+        add(tmp_path / "h", make_run(tmp_path / f"run{number}", made))
+    entries = read_entries(tmp_path / "h")
+    assert Trends(entries).overall.groupby("seed")["runs"].sum().to_dict() == {0: 2, 2: 1}
+    write_dashboard(entries, tmp_path / "site")
+    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "The two runs have no case in common (seeds 0 and 2)." in page and "<p>Nothing.</p>" not in page
+    assert "smoke, seed 0" in page and "smoke, seed 2" in page
+    told = poolproof("compare", tmp_path / "run1", tmp_path / "run2").output
+    assert "no case in common (seeds 0 and 2)" in told
+
+
 def test_a_folder_with_anything_else_is_refused(tmp_path: Path) -> None:
     add(tmp_path / "history", make_run(tmp_path / "run"))
     (tmp_path / "site").mkdir()

@@ -103,11 +103,18 @@ class Comparison:
         changes = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
         parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in changes.items()]
         parts[0] += f" ({self.unasked:,} of them where the run before asked nothing)" if self.unasked else ""
-        parts.append(f"{count_of(self.shared, 'case')} in both runs")
+        parts.append(f"{count_of(self.shared, 'case')} in both runs" if self.shared else self.nothing_shared)
         for side, other in (("before", "after"), ("after", "before")):
             alone = self.transitions.loc[self.transitions[other] == ABSENT, "cases"].sum()
             parts += [f"{alone:,} in that {side} alone"] if alone else []
         return "; ".join(filter(None, (", ".join(parts), self.narrowed)))
+
+    @property
+    def nothing_shared(self) -> str:
+        """Say that no case is in both runs; empty if one is."""
+        seeds = [run["seed"] for run in (self.before, self.after)]
+        why = f" (seeds {seeds[0]} and {seeds[1]})" if seeds[0] != seeds[1] else ""
+        return "" if self.shared else f"no case in common{why}"
 
     @property
     def libraries(self) -> tuple[str, str]:

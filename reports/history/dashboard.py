@@ -233,18 +233,19 @@ def _points(points: pd.DataFrame) -> list[Record]:
     """Return points of trends for the charts.
 
     Each library has a colour, and another one for narrowed runs, as long as colours last. Otherwise the libraries of a
-    backend and product share one. Runs of different selections have separate lines, whatever their colour.
+    backend and product share one. Runs of different selections or seeds have separate lines, whatever their colour.
     """
     lines, measured = [], records(points)
-    are_alike = len({point["asked"] for point in measured}) == 1
+    are_alike, seeds = len({point["asked"] for point in measured}) == 1, {point["seed"] for point in measured}
     has_colours = len({(*_implementation_of(point), " " in point["asked"]) for point in measured}) <= COLOURS
     for point in measured:
         values = {name: point[name] for name in ("passed", "exact", "margin", "microseconds")}
         names = _implementation_of(point)
         plan, _, options = point["asked"].partition(" ")
+        asked = point["asked"] + (f", seed {point['seed']}" if len(seeds) > 1 else "")
         own = (names[2], "" if are_alike else f"({plan}{', narrowed' if options else ''})") if has_colours else ()
         lines.append(
-            {"time": point["started"], "series": label_of(*names[:2], *own), "asked": point["asked"]}
+            {"time": point["started"], "series": label_of(*names[:2], *own), "asked": asked}
             | {"implementation": label_of(*names), "library": names[2], "runs": point["runs"]}
             | {name: value for name, value in values.items() if value is not None}
         )

@@ -34,10 +34,11 @@ _COUNTS = (
 
 _ASKED = f"""
 CREATE TEMP TABLE asked AS
-SELECT run, started, plan, narrowed, asked, regexp_replace(asked, ' --(operator|dtype) \\S+', '', 'g') AS asked_of_cell,
+SELECT run, started, plan, seed, narrowed, asked,
+       regexp_replace(asked, ' --(operator|dtype) \\S+', '', 'g') AS asked_of_cell,
        backend, product, coalesce(library, '') AS library, operator, dtype, index_dtype, aspect,
        {", ".join(_COUNTS)}, n, n_bitexact, margin_min, call_seconds
-FROM cells JOIN (SELECT run, started, plan, narrowed, asked FROM runs) USING (run)
+FROM cells JOIN (SELECT run, started, plan, seed, narrowed, asked FROM runs) USING (run)
      LEFT JOIN libraries USING (run, backend)
 WHERE aspect <> ''
 """
@@ -100,8 +101,8 @@ class Trends:
         current_by_aspect: The same per index dtype and aspect.
         overall, squares: Points over time per `IMPLEMENTATION` and per `MATRIX_CELL`: ``passed`` and ``exact``
             (correctly rounded) in percent, ``margin`` (least margin), ``microseconds`` (typical time of a call),
-            ``runs`` behind the point. A line joins runs of the same selection; for a square, other squares' selection
-            does not matter.
+            ``runs`` behind the point. A line joins runs of the same selection and seed; for a square, other squares'
+            selection does not matter.
         last_two: Per `IMPLEMENTATION`, the newest run and the last earlier one with the same selection, of any library;
             empty if there is none.
     """
@@ -116,8 +117,9 @@ class Trends:
 
             self.current = table(_CURRENT, MATRIX_CELL)
             self.current_by_aspect = table(_CURRENT, (*MATRIX_CELL, "index_dtype", "aspect"))
-            self.overall = table(_TREND, (*IMPLEMENTATION, "asked"))
-            self.squares = table(_TREND, (*MATRIX_CELL, "asked_of_cell")).rename(columns={"asked_of_cell": "asked"})
+            self.overall = table(_TREND, (*IMPLEMENTATION, "asked", "seed"))
+            of_cell = table(_TREND, (*MATRIX_CELL, "asked_of_cell", "seed"))
+            self.squares = of_cell.rename(columns={"asked_of_cell": "asked"})
             self.last_two = table(_LAST_TWO)
 
 
