@@ -1,7 +1,7 @@
-"""The memory budget: whether a case fits into the memory that there is to judge it, before anything is allocated.
+"""The memory budget: whether a case fits into memory, decided before anything is allocated.
 
-What a case takes follows from its tensors alone (`needed_memory`, held against what is measured); what there is,
-whoever starts a run says, or the system.
+The need of a case follows from its tensors (`needed_memory`; a test compares it with measurements). The budget is an
+option of the run, or the free memory.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.operands import CHUNKS_OF_LARGE_PLANE, MAX_WHOLE_PLANE
 
 VARIABLE = "POOLPROOF_MEMORY_BUDGET"
-"""Environment variable with the bytes that one process may take; without it, what is free when a case comes."""
+"""Environment variable with the bytes that one process may use. Unset: the free memory when a case is judged."""
 
 PLANE_BYTES = {Direction.BACKWARD: 61, Direction.FORWARD: 8}
-"""What each cell of a plane, or of a piece of a large one, takes while that is judged: its facts and its output."""
+"""Bytes per cell of a plane, or of a part of a large plane, during judging: facts about the cell, and its output."""
 
 WINDOW_BYTES = 16
-"""What each window takes then: its gradient, twice where sums are wider than float64, or its maximum and its index."""
+"""Bytes per window during judging: the gradient (twice if sums are wider than float64), or the maximum and its
+index."""
 
 VARIATIONS = ("layout_invariance", "index_dtype_invariance", "scale_equivariance")
-"""Checks whose runs, in other layouts, dtypes and scales, are kept beside the repetitions; of a case two at most."""
+"""Checks that keep further runs (layouts, dtypes, scales) beside the repetitions; a case has at most two of them."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -37,7 +38,7 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def parse_size(text: str) -> int:
-    """Read a size such as 8GiB, 500 MB or 1.5TiB as bytes; `BadInput` for anything else, and for nothing."""
+    """Return a size such as 8GiB, 500 MB or 1.5TiB in bytes; raise `BadInput` for anything else, also for 0."""
     match = _SIZE.fullmatch(text.strip())
     size = match and float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()]
     if not size or not 1.0 <= size < inf:
@@ -46,43 +47,43 @@ def parse_size(text: str) -> int:
 
 
 def free_memory() -> int:
-    """Return the bytes that the system could give to programs now; half of the machine's where it does not say.
+    """Return the bytes that are free for programs; half of the machine's memory if the system does not say.
 
-    A container has no more than its control group is given (Linux, admin-guide/cgroup-v2: memory.max, memory.current,
-    and of memory.stat inactive_file, pages of files that are given back on demand).
+    A container has no more than its control group (Linux, admin-guide/cgroup-v2: memory.max, memory.current, and
+    inactive_file of memory.stat, the file pages that are freed on demand).
     """
     kilobytes = number_in(Path("/proc/meminfo"), "MemAvailable")
     free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2 if kilobytes is None else 1024 * kilobytes
     try:
         most, used = (int((_GROUP / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
-    except (OSError, ValueError):  # there is none, or it is given "max"
+    except (OSError, ValueError):  # no such file, or the value is "max"
         return free
     return max(0, min(free, most - used + (number_in(_GROUP / "memory.stat", "inactive_file") or 0)))
 
 
 def number_in(path: Path, name: str) -> int | None:
-    """Return the number behind a name in a file of the system, a name in each line; None where it does not say."""
+    """Return the number after a name in a system file with one name per line; None if it is not there."""
     with suppress(OSError):
-        if found := re.search(rf"^{name}:?\s+(\d+)", path.read_text("ascii"), re.MULTILINE):
-            return int(found[1])
+        if match := re.search(rf"^{name}:?\s+(\d+)", path.read_text("ascii"), re.MULTILINE):
+            return int(match[1])
     return None
 
 
 def share(budget: int, workers: int) -> None:
-    """Let this process, and those that it starts, take its share of a budget in bytes."""
+    """Set the budget of this process and its children: one worker's share of ``budget`` bytes."""
     os.environ[VARIABLE] = str(budget // workers)
 
 
 def allow_free_memory() -> None:
-    """Let this process, and those that it starts, take what is free now, whatever the variable said before."""
+    """Set the budget of this process and its children to the free memory, and replace an earlier value."""
     share(free_memory(), 1)
 
 
 def needed_memory(case: Case, repeats: int = 1, checks: Collection[str] = VARIATIONS) -> int:
-    """Estimate the bytes that judging a case takes, whether it passes or fails.
+    """Estimate the bytes to judge a case, whether it passes or fails.
 
-    The operands and the first run are kept throughout, and the outputs of every other run. To these comes what is made
-    and dropped again: a run, and beside it what a device on this machine has of it or what is known of a plane.
+    The operands, the first run and the outputs of all other runs stay in memory. Temporary are one run, and beside it
+    either its copies on a device of this machine or the facts about a plane.
     """
     forms, windows = case.forms, case.plane_windows
     outputs = sum(forms[name].nbytes for name in case.api.outputs)
@@ -97,7 +98,7 @@ def needed_memory(case: Case, repeats: int = 1, checks: Collection[str] = VARIAT
 
 
 def too_large(case: Case, repeats: int = 1, checks: Collection[str] = VARIATIONS) -> str:
-    """Say why the case is left out, with its size; empty where there is memory enough."""
+    """Return the reason to skip the case, with its size; empty if the memory suffices."""
     needed, allowed = needed_memory(case, repeats, checks), _allowed()
     if needed <= allowed:
         return ""

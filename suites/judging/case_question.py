@@ -1,6 +1,6 @@
-"""A case as a question: run, held against every check of its aspect, and reported in one row.
+"""A case as a question: run it, apply every check of its aspect, and report one row.
 
-A row of a case list that is no case is a question, too.
+An unreadable row of a case list is a question, too.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ from poolproof.suites.judging.question import Aspect, Question, judged, not_judg
 from poolproof.suites.judging.trial import ProducerFailed, Trial, VariationFailed
 
 AUXILIARY = Aspect(NEIGHBOURS, "a call that came before another is right by itself", USUAL)
-"""What a call is held against that another call's deviation may be due to."""
+"""The checks of auxiliary calls: if these are wrong, they may explain a deviation of another call."""
 
 
 @dataclass(frozen=True)
 class CaseQuestion(Question):
-    """A case, held against the checks of its aspect.
+    """A case, to be judged by the checks of its aspect.
 
-    ``repeats`` is how often `repeat` may repeat it where that is not the aspect's number. The cases of the ids
-    ``excluded_ids`` are not called before it. ``entry`` is the row of a list that it comes from.
+    Attributes:
+        repeats: Number of repetitions for `repeat`, if it differs from the aspect's.
+        excluded_ids: Ids of cases that must not be called before it.
+        entry: The row of a case list that it comes from.
     """
 
     case: Case
@@ -65,7 +67,7 @@ class CaseQuestion(Question):
 
     @property
     def timeout_scale(self) -> float:
-        """More than once the usual time limit, because a huge plane takes long to judge, and so do many calls."""
+        """Factor of the usual time limit: above 1 for huge planes and for many calls."""
         return 1.0 + prod(self.case.shape) // (1 << 20) + self._repeats // 100
 
     @property
@@ -74,7 +76,7 @@ class CaseQuestion(Question):
 
     @property
     def max_repeats(self) -> int:
-        """How often the call may be repeated and its outputs kept."""
+        """The most repetitions of the call with outputs that are kept."""
         return self._repeats if "repeat" in self.aspect.checks else 1
 
     def to_line(self) -> str:
@@ -122,14 +124,14 @@ class CaseQuestion(Question):
         call, outcome = trial.baseline.call, trial.baseline.outcome
         row: Row = described | {"status_code": outcome.code, "call_seconds": outcome.seconds}
         row["checks_judged"] = [REFUSAL]
-        has_run = outcome.status is Status.COMPLETED  # else a route would be that of a call before it
+        has_run = outcome.status is Status.COMPLETED  # without a run, the route would be that of an earlier call
         row |= {"route": backend.route(call) if has_run else ""} | measure.look_at_data(trial.operands)
         refusal = expected.refusal(backend, self.case, call)
         if refusal and refusal.allows(outcome):
             return row | verdict(Verdict.REFUSED, refusal.reason)
         if excuse := expected.excuse(backend, outcome):
-            said = "refused, and no document is known that says so: " if outcome.status is Status.REFUSED else ""
-            return row | not_judged(excuse, said + outcome.message)
+            prefix = "refused, and no document is known that says so: " if outcome.status is Status.REFUSED else ""
+            return row | not_judged(excuse, prefix + outcome.message)
         if findings := _of_refusal(refusal, outcome):
             return row | self._concluded(trial, findings, row)
         if "state" in self.aspect.checks:
@@ -158,7 +160,7 @@ class CaseQuestion(Question):
         return replace(self, evidence=evidence)
 
     def _not_judged(self, backend: Backend) -> Row | None:
-        """Return the columns that say why the call is not made; None if it is."""
+        """Return the verdict columns if the call is not made; None if it is made."""
         case = self.case
         if missing := expected.missing(backend, case):
             return verdict(Verdict.NOT_SUPPORTED, missing)
@@ -168,29 +170,29 @@ class CaseQuestion(Question):
         return verdict(Verdict.NOT_RUN, left_out) if left_out else None
 
     def _add_other_calls(self, trial: Trial) -> None:
-        """Find the calls that `state` makes; those that are excluded, or that the backend has not, it cannot."""
+        """Set the other calls that `state` makes, except the excluded ones and those that the backend does not have."""
         case, backend = self.case, trial.backend
 
-        def is_asked(*others: Case) -> bool:
-            return all(expected.has_call(backend, other) and other.id not in self.excluded_ids for other in others)
+        def can_call(*calls: Case) -> bool:
+            return all(expected.has_call(backend, call) and call.id not in self.excluded_ids for call in calls)
 
-        trial.neighbours = [other for other in neighbours(case) if is_asked(other)]
-        trial.pairs = [cases for cases in pairs_one_apart(case) if is_asked(*cases)]
-        if not trial.pairs:  # no place reaches an implementation whose adapter copies
-            trial.pairs = [(other,) for other in differing_in_one(case) if is_asked(other)]
+        trial.neighbours = [other for other in neighbours(case) if can_call(other)]
+        trial.pairs = [cases for cases in pairs_one_apart(case) if can_call(*cases)]
+        if not trial.pairs:  # the adapter copies: no layout reaches the implementation
+            trial.pairs = [(other,) for other in differing_in_one(case) if can_call(other)]
         if case.api.is_backward and not backend.abilities(case.api).indices:
             turn = case.seed % max(len(trial.pairs), 1)
-            trial.pairs = trial.pairs[turn : turn + 1]  # to find out which indices it takes can need dozens of calls
+            trial.pairs = trial.pairs[turn : turn + 1]  # inferring the indices that it takes can need dozens of calls
 
     def _concluded(self, trial: Trial, findings: list[Finding], row: Row) -> Row:
-        """Return the columns of the verdict, and leave evidence of a violation where that is wanted."""
+        """Return the columns of the verdict; write evidence of a violation if it is wanted."""
         columns = judged(findings)
         if findings and self.evidence and self.evidence.wants(row | columns):
             self.evidence.put(trial, findings)
         return columns
 
     def _measured(self, trial: Trial) -> Row:
-        """Measure the output of a backward each of whose gradients has a cell to go to; of a forward, name its rule."""
+        """Return the measurements of a backward if all its gradients have a cell; of a forward, its rule."""
         if not self.case.api.is_backward:
             return {"model": str(trial.forward_rule)}
         if not is_full_backward(self.case):
@@ -205,7 +207,7 @@ class CaseQuestion(Question):
 
 @dataclass(frozen=True)
 class UnreadableRow(Question):
-    """A row of a case list that is no case: it is not run, and says why."""
+    """A row of a case list that is not a case: it is not run, and its row has the reason."""
 
     entry: Entry
     aspect: Aspect
@@ -223,7 +225,7 @@ class UnreadableRow(Question):
 
 
 def _of_refusal(refusal: expected.DocumentedRefusal | None, outcome: Outcome) -> list[Finding]:
-    """Find what is wrong with a refusal that no document allows, or with taking a call that must be refused."""
+    """Return the finding about a refusal that no document allows, or about an accepted call that must be refused."""
     if outcome.status is Status.REFUSED:
         what = "call that may be refused was taken, and failed" if refusal else "legal call was refused"
         return [Finding(REFUSAL, Mismatch(f"a {what}: {outcome.message}", got=outcome.message))]
@@ -247,8 +249,7 @@ CLASSES: dict[str, Callable[[Case], bool]] = {
     "layouts": lambda case: bool(case.layouts),
     "deterministic": lambda case: case.deterministic,
 }
-"""What is special about a call, in words: the classes that an implementation may refuse as a whole.
+"""Class of calls -> test of a case: the classes that an implementation may refuse as a whole.
 
-A run has to make calls of every class that it draws; one that is only ever refused, though no document says that it
-may be, is a gap.
+A run must call every class that it draws. If a class is only refused, and no document allows that, it is a gap.
 """

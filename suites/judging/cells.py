@@ -1,7 +1,7 @@
-"""The cells of grad_input, a chunk of the tensor at a time: what each may hold, and whether it does.
+"""The cells of grad_input, one chunk at a time: their admissible values, and whether the output is one of them.
 
-A passing output is counted in one pass (`poolproof.references.summary`). Which cell is wrong, and what was expected
-there, is worked out here once something is, in the memory of a chunk and a byte for each cell of the tensor.
+A passing output needs one counting pass only (`poolproof.references.summary`). This module finds the wrong cells of a
+failure and their expected values. It needs the memory of one chunk, and one byte per cell.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from poolproof.references.threads import threaded_map
 from poolproof.suites.cases.operands import CHUNK_ELEMENTS, CHUNKS_OF_LARGE_PLANE, CaseOperands
 
 REACHED, REJECTED, SINGLE_VALUED = 1, 2, 4
-"""Flags of one cell: a gradient belongs there; its output is not admissible; it can hold one value only."""
+"""Flags of a cell: a gradient belongs there; its output is not admissible; only one value is admissible."""
 
 
 class CellChunk(NamedTuple):
-    """Consecutive ``cells`` of grad_input: what came out, the exact sums that belong there, and what is admissible."""
+    """Consecutive ``cells`` of grad_input: their outputs, exact sums and admissible values."""
 
     cells: slice
     outputs: Float64
@@ -35,14 +35,14 @@ class CellChunk(NamedTuple):
 
 
 class CellChunks:
-    """All chunks of what came out as grad_input, an array of any shape, of a kernel of that accumulation model."""
+    """All chunks of ``outputs``, a grad_input of any shape, judged by an accumulation model."""
 
     def __init__(self, operands: CaseOperands, outputs: NDArray, model: AccumulationModel) -> None:
         self._operands = operands
         self._outputs = outputs.reshape(-1)
         self._model = model
         self._fmt = FORMATS[operands.case.dtype]
-        self._last: CellChunk | None = None  # most cases have no other
+        self._last: CellChunk | None = None  # most cases have a single chunk
 
     def around(self, cell: int) -> CellChunk:
         return self.chunk(next(cells for cells in self._ranges() if cell < cells.stop))
@@ -62,9 +62,9 @@ class CellChunks:
         return flags
 
     def worst(self, wrong: NDArray[np.bool_]) -> int:
-        """Find the first of those ``wrong`` cells, flat, that are farthest from their exact sums in ulps of these."""
+        """Return the flat number of the first ``wrong`` cell with the largest error, in ulps of its exact sum."""
         farthest, worst = -1.0, -1
-        self._last = None  # what is admissible is not needed here, and takes much memory
+        self._last = None  # frees memory: the admissible values are not needed here
         for cells in self._ranges():
             among = np.flatnonzero(wrong[cells])
             if not len(among):
@@ -72,14 +72,14 @@ class CellChunks:
             outputs, sums = self._outputs_and_sums(cells)
             with np.errstate(invalid="ignore", over="ignore"):
                 distances = np.abs(outputs[among] - sums.sum[among]) / self._fmt.ulp(sums.sum[among])
-            distances = np.where(np.isfinite(distances), distances, np.inf)  # what is not finite is infinitely far away
+            distances = np.where(np.isfinite(distances), distances, np.inf)  # not finite: infinitely far
             nearby = int(distances.argmax())
             if distances[nearby] > farthest:
                 farthest, worst = distances[nearby], cells.start + int(among[nearby])
         return worst
 
     def chunk(self, cells: slice) -> CellChunk:
-        """Return the chunk of a range of cells: of whole planes, or of one plane."""
+        """Return the chunk of a range of cells: whole planes, or a part of one plane."""
         last = self._last
         if last is None or last.cells != cells:
             self._last = last = None
@@ -92,5 +92,5 @@ class CellChunks:
         return outputs, scatter_sums(*self._operands.gradients_into(cells), len(outputs))
 
     def _ranges(self) -> Iterator[slice]:
-        # what is known of each cell of a large plane is twice as much as passing takes
+        # the facts about each cell of a large plane need twice the memory of the counting pass
         return self._operands.chunk_ranges(CHUNK_ELEMENTS, 2 * CHUNKS_OF_LARGE_PLANE)

@@ -41,7 +41,7 @@ def wrong_window(
     expected: NDArray[Any] | str,
     context: str = "",
 ) -> Mismatch | None:
-    """Report the first wrong output of a forward, with its window and what that holds; None where none is."""
+    """Return the first wrong output of a forward, with its window and the window's values; None if none is wrong."""
     if not wrong.any():
         return None
     element = first_element(wrong)
@@ -65,7 +65,7 @@ def wrong_element(
     windows: Sequence[Element] = (),
     guess: str = "",
 ) -> Mismatch | None:
-    """Report the first wrong element of a tensor; ``context`` says how it was made. None where none is."""
+    """Return the first wrong element of a tensor, made as ``context`` says; None if none is wrong."""
     if not wrong.any():
         return None
     element = first_element(wrong)
@@ -75,7 +75,7 @@ def wrong_element(
 
 
 def other_shape(run: ExecutedCall) -> Mismatch | None:
-    """Report the first output that came back with another shape or dtype."""
+    """Return the first output that came back with another shape or dtype."""
     for name, (shape, dtype) in run.outcome.results.items():
         tensor = run.call.tensors[name]
         if (shape, dtype) != (tensor.shape, dtype_name(tensor.dtype)):
@@ -85,7 +85,7 @@ def other_shape(run: ExecutedCall) -> Mismatch | None:
 
 
 def other_bits(trial: Trial, other: ExecutedCall, context: str) -> Mismatch | None:
-    """Report the first element whose bits differ between another run and the first."""
+    """Return the first element of ``other`` that differs in its bits from the first run."""
     for name in trial.case.api.outputs:
         if not trial.equals_baseline(other, name):
             got, expected = (trial.case.known(name, run.output(name)) for run in (other, trial.baseline))
@@ -97,7 +97,7 @@ def other_bits(trial: Trial, other: ExecutedCall, context: str) -> Mismatch | No
 def other_values(
     trial: Trial, run: ExecutedCall, right: ExecutedCall, context: str = "", reason: str = ""
 ) -> Mismatch | None:
-    """Report the first element whose value is not that of the run ``right``, where the criterion demands bits."""
+    """Return the first element that differs in value from the run ``right``, where the criterion allows one value."""
     for name in trial.case.api.outputs:
         if name not in trial.case.api.strided:
             continue
@@ -113,13 +113,13 @@ def other_values(
 
 
 def _other_value(got: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark where values differ, as `differs` does; equal bits are enough."""
+    """Mark where values differ, as `differs` does; comparing bits first is faster."""
     other = as_bits(got) != as_bits(expected)
     return differs(got.astype(np.float64), expected.astype(np.float64)) if np.count_nonzero(other) else other
 
 
 def is_written_out_of_bounds(tensor: Tensor) -> bool:
-    """Tell whether something was written to a guard band of an output, or between its elements."""
+    """Tell whether a guard band of an output, or a gap between its elements, was written."""
     if has_gaps(tensor):
         is_written = ~holds_poison(tensor.buffer.view(tensor.dtype), GAP_FILL)
         return bool((is_written & lies_outside(tensor)).any())
@@ -127,7 +127,7 @@ def is_written_out_of_bounds(tensor: Tensor) -> bool:
 
 
 def out_of_bounds_writes(tensor: Tensor) -> NDArray[np.bool_]:
-    """Mark the bytes of an output's buffer that were written and belong to no element."""
+    """Mark the written bytes of an output's buffer that belong to no element."""
     written = guard_and_gap_mask(tensor)
     written &= tensor.buffer != GAP_FILL
     return written
@@ -136,7 +136,7 @@ def out_of_bounds_writes(tensor: Tensor) -> NDArray[np.bool_]:
 def changed_bytes(
     name: str, tensor: Tensor, before: NDArray[np.uint8], changed: NDArray[np.bool_], reason: str
 ) -> Mismatch:
-    """Report the first byte of a tensor's memory that was written and should not have been, and how far that goes."""
+    """Return the first byte of a tensor's memory that must not be written and was, with the extent of the write."""
     byte, guard, size = int(changed.argmax()), tensor.guard, len(tensor.buffer)
     parts = (0, guard, guard, "before"), (guard, size - guard, guard, "in"), (size - guard, size, size - guard, "past")
     start, stop, counted_from, place = next(part for part in parts if byte < part[1])

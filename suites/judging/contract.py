@@ -1,7 +1,7 @@
-"""The contract as questions: low-level calls that break a clause in some way, or none.
+"""The contract as questions: low-level calls that break a clause, or none.
 
-A library is right when it answers as its code is known to, or as its published page promises; the row says which.
-After a refusal nothing may be written and the two results of phase one must be as they were.
+A library is right if it answers as its code, or as its published page, is known to; the row says which. A refusal must
+write nothing, and leave the two results of phase one unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from poolproof.suites.judging.findings import Finding, Mismatch, mismatch
 from poolproof.suites.judging.question import Aspect, Question, judged, not_judged, verdict
 
 _NOT_INSTALLED = {561003, 561107, 561108, 561112}
-"""Statuses of a missing kernel, or package of kernels: nothing can be concluded about the contract."""
+"""Statuses of a missing kernel or kernel package, which say nothing about the contract."""
 
 
 @dataclass(frozen=True)
 class ContractQuestion(Question):
-    """One low-level call and the clause it is about (several, in order, for a pair; none for a legal call)."""
+    """One low-level call and its clause: several, in order, for a pair; none for a legal call."""
 
     call: ContractCall
     product: Product
@@ -47,7 +47,7 @@ class ContractQuestion(Question):
         return self.call.to_json()
 
     def describe(self) -> Row:
-        """Leave dtypes empty: a clause is about an operator, and the dtypes of a call are often what is wrong."""
+        """Describe the call without dtypes: a clause is about an operator, and the dtypes are often what is wrong."""
         data = self.call.tensors.get("self")
         described = self._described(self.call.api.removeprefix("aclnn"), shape=() if data is None else data.shape)
         return described | {"clause": self.clause, "statement": self.title}
@@ -86,13 +86,13 @@ class ContractQuestion(Question):
 
 
 def contract_question(call: ContractCall, product: Product, aspect: Aspect, block: str = "") -> ContractQuestion:
-    """Make a question about any call, e.g. one named on a command line."""
+    """Create a question about any call, e.g. one from the command line."""
     clause, title, _ = clause_call(product, call, "as it is")
     return ContractQuestion(call, product, clause, title, aspect, block)
 
 
 def status(expected: Expectation, made: Attempt) -> Mismatch | None:
-    """Hold the answer against that of the library's code and of its published page."""
+    """Compare the answer with those of the library's code and of its published page."""
     if expected.followed(made.phase_one, made.phase_two) is not Follows.NEITHER:
         return None
     right = (f"{each.status:d} in phase {each.phase}" if each.phase else "success" for each in expected.acceptable)
@@ -101,7 +101,7 @@ def status(expected: Expectation, made: Attempt) -> Mismatch | None:
 
 
 def untouched(_expected: Expectation, made: Attempt) -> Mismatch | None:
-    """Check that a refusal in phase 1 left its two results and every tensor as they were."""
+    """Check that a refusal in phase 1 left its two results and every tensor unchanged."""
     if made.phase_one == 0:
         return None
     left = {"the workspace size or the executor": made.outputs_untouched, "an output tensor": made.memory_untouched}

@@ -1,12 +1,12 @@
-"""The decoder of coded gradients: from a wrong output to the windows that went astray.
+"""The decoder of coded gradients: from a wrong output to the windows that were sent elsewhere.
 
-Coded recipes (`colour_ids`, `binary_weights`, `base_four_weights`) give windows that can meet in a cell gradients
-that tell them apart in any sum. What is missing from one cell and too much in another is one gradient gone to the
-wrong place. The decoder knows the gradients and where they belong, and nothing of how they were made.
+Coded recipes (`colour_ids`, `binary_weights`, `base_four_weights`) give different gradients to windows that can meet in
+a cell. Then any sum shows its terms. A gradient that one cell lacks and another has too often was misrouted. The
+decoder knows the gradients and where they belong, but not how they were made.
 
-By such gradients the indices are inferred, too, of a backward that takes none and leaves open which of tied maxima it
-chooses. What is read is held against the rule; a window of which nothing legal can be read, for it came twice, in parts
-or elsewhere, keeps the rule's own index, so that the gradients of the case show what became of it.
+It also infers the indices of a backward that takes none and may choose any of tied maxima. The inferred index must obey
+the rule. If a window's gradient came twice, in parts or elsewhere, the rule's own index is used, so that the case's
+gradients show the fault.
 """
 
 from __future__ import annotations
@@ -31,21 +31,20 @@ from poolproof.suites.cases.operands import CaseOperands
 FaultKind = Literal["lost", "duplicated", "misrouted", "copied", "unreadable"]
 
 MAX_CELLS = 4096
-"""More wrong cells than this are not a few windows astray, and are not decoded."""
+"""Most wrong cells to decode: more are not a few misrouted windows."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One gradient that did not arrive where and as often as it should.
+    """A gradient that did not arrive where, or as often as, it should.
 
-    kind
-        ``lost``: it did not arrive. ``duplicated``: it arrived ``times`` more than once. ``misrouted``: it arrived in
-        ``cell`` instead of ``home``. ``copied``: it arrived in ``home`` and in ``cell`` as well. ``unreadable``:
-        ``cell`` holds no sum of the code's gradients.
-    cell, home
-        Flat cells of grad_input: where it shows and where it belongs.
-    window
-        Flat number of the gradient in grad_output; None where several gradients of that value could be meant.
+    Attributes:
+        kind: ``lost``: it did not arrive. ``duplicated``: it arrived ``times`` more than once. ``misrouted``: it
+            arrived in ``cell`` instead of ``home``. ``copied``: it arrived in ``home`` and in ``cell``. ``unreadable``:
+            ``cell`` holds no sum of the code's gradients.
+        cell: Flat cell of grad_input that shows the fault.
+        window: Flat number of the gradient in grad_output; None if several have its value.
+        home: Flat cell of grad_input where it belongs.
     """
 
     kind: FaultKind
@@ -55,11 +54,11 @@ class Fault:
     times: int = 1
 
     def shows_in(self, cell: int) -> bool:
-        """Tell whether ``cell`` has the gradient that does not belong there, or lacks it."""
+        """Tell whether ``cell`` has a gradient that does not belong there, or lacks one."""
         return cell == self.cell or (self.kind == "misrouted" and cell == self.home)
 
     def to_record(self, case: Case) -> dict[str, Any]:
-        """Write coordinates instead of flat numbers; what is not known is left out."""
+        """Return a record with coordinates instead of flat numbers, without unknown fields."""
         record: dict[str, Any] = {"kind": self.kind, "cell": _coordinates(self.cell, case.shape)}
         if self.window is not None:
             record["window"] = _coordinates(self.window, case.pooled_shape)
@@ -82,14 +81,14 @@ class Fault:
 
 
 _CHUNK_ELEMENTS = 1 << 16
-"""Cells, or windows, of the planes that are looked at together, where these are more than one."""
+"""Cells, or windows, of a group of planes that is decoded together, if there are several planes."""
 
 
 def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
-    """Find the faults that explain ``outputs``, what came out as grad_input.
+    """Return the faults that explain ``outputs``, the resulting grad_input.
 
-    Empty where the gradients are no code, or where they are not told apart in some cell after all, as when one element
-    stands for many (an expanded tensor) or indices lie outside their windows.
+    Empty if the gradients are not coded, or if two in a cell are equal. That happens if one element stands for many (an
+    expanded tensor), or if indices are outside their windows.
     """
     if operands.case.gradient not in ("colour_ids", "binary_weights", "base_four_weights"):
         return []
@@ -98,8 +97,8 @@ def decode(operands: CaseOperands, outputs: NDArray) -> list[Fault]:
 
 
 def _wrong_cells(operands: CaseOperands, outputs: NDArray) -> dict[int, float]:
-    """Map each wrong cell to what came out there, in units of the code; none where that cannot be decoded."""
-    found: dict[int, float] = {}
+    """Map each wrong cell to its output, in units of the code; empty if it cannot be decoded."""
+    wrong_values: dict[int, float] = {}
     case = operands.case
     for chunk in operands.chunk_ranges(_CHUNK_ELEMENTS, 1):
         cells, gradients = operands.gradients_into(chunk)
@@ -108,10 +107,10 @@ def _wrong_cells(operands: CaseOperands, outputs: NDArray) -> dict[int, float]:
             return {}
         values = _in_units(outputs[chunk].astype(np.float64), case)
         wrong = np.flatnonzero(values != np.bincount(cells, sent, len(values)))
-        if len(found) + len(wrong) > MAX_CELLS:
+        if len(wrong_values) + len(wrong) > MAX_CELLS:
             return {}
-        found.update(zip((chunk.start + wrong).tolist(), values[wrong].tolist(), strict=True))
-    return found
+        wrong_values.update(zip((chunk.start + wrong).tolist(), values[wrong].tolist(), strict=True))
+    return wrong_values
 
 
 def _in_units(numbers: Float64, case: Case) -> Float64:
@@ -119,7 +118,7 @@ def _in_units(numbers: Float64, case: Case) -> Float64:
 
 
 def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
-    """Tell whether no two gradients of a cell are equal; of colours there is only one in a cell."""
+    """Tell whether no two gradients of a cell are equal; for colours, whether no cell has two gradients."""
     if recipe == "colour_ids":
         return len(np.unique(cells)) == len(cells)
     order = np.lexsort((weights, cells))
@@ -127,7 +126,7 @@ def _tells_apart(recipe: str, cells: Int64, weights: Float64) -> bool:
 
 
 def _senders(operands: CaseOperands, cell: int) -> dict[float, int]:
-    """Map the gradients that belong into ``cell``, in units of the code and but for zeros, to their windows."""
+    """Map the nonzero gradients that belong to ``cell``, in units of the code, to their windows."""
     windows = operands.senders(cell)
     gradients = _in_units(operands.gradient.reshape(-1)[windows].astype(np.float64), operands.case)
     pairs = zip(gradients.tolist(), windows.tolist(), strict=True)
@@ -135,26 +134,26 @@ def _senders(operands: CaseOperands, cell: int) -> dict[float, int]:
 
 
 def _carriers(operands: CaseOperands, cell: int, value: float) -> list[int]:
-    """List the windows of the cell's plane whose gradient, in units of the code, is ``value``, which is not 0."""
+    """Return the windows of the cell's plane with the gradient ``value``, in units of the code; it is not 0."""
     case = operands.case
     plane = cell // case.plane_size
     gradients = _in_units(operands.gradient.reshape(case.planes, -1)[plane].astype(np.float64), case)
-    found: list[int] = (plane * case.plane_windows + np.flatnonzero(gradients == value)).tolist()
-    return found
+    windows: list[int] = (plane * case.plane_windows + np.flatnonzero(gradients == value)).tolist()
+    return windows
 
 
 _Missing = dict[float, list[tuple[int, int]]]
-"""Gradient -> (window, cell) of those that are missing."""
+"""Gradient -> (window, cell) of each missing one."""
 
 _Surplus = list[tuple[int, float, int]]
-"""(cell, gradient, how many too many)."""
+"""(cell, gradient, count of the surplus)."""
 
 _Change = dict[float, int]
-"""Gradient -> how many more (or fewer) of it are in a cell than belong there."""
+"""Gradient -> surplus (positive) or missing (negative) count of it in a cell."""
 
 
 def _read(wrong: dict[int, float], operands: CaseOperands) -> tuple[list[Fault], _Missing, _Surplus]:
-    """Read every wrong cell's change; empty cells first, because what they miss helps to read the others."""
+    """Return the changes of every wrong cell; empty cells first, because what they lack helps to read others."""
     faults, surplus = [], []
     missing: _Missing = defaultdict(list)
     for cell, value in sorted(wrong.items(), key=lambda item: item[1] != 0.0):
@@ -178,7 +177,7 @@ def _read(wrong: dict[int, float], operands: CaseOperands) -> tuple[list[Fault],
 
 
 def _digits(rest: int, expected: Mapping[float, int], recipe: str) -> _Change | None:
-    """Read the digits of a sum; in binary what is too much carries into the next one, and cannot be read."""
+    """Return the change that a sum's digits show; None if binary digits may have carried."""
     base = 2 if recipe == "binary_weights" else 4
     change: _Change = {}
     weight = 1
@@ -191,12 +190,12 @@ def _digits(rest: int, expected: Mapping[float, int], recipe: str) -> _Change | 
 
 
 def _colour(value: float, expected: list[float], sources: Sequence[Callable[[float], object]]) -> _Change | None:
-    """Read a cell into which one gradient at most belongs: it holds a multiple of it, another, or the sum of both.
+    """Return the change of a cell with at most one gradient: a multiple of it, another one, or the sum of both.
 
-    Another one comes from the first of the ``sources`` that has it.
+    Another gradient must be in one of the ``sources``, which are tried in order.
     """
     (own,) = expected or (0.0,)
-    if own and value % own == 0.0 and value / own <= 3:  # of a few times its own it is sure that it came repeatedly
+    if own and value % own == 0.0 and value / own <= 3:  # a small multiple of its own gradient can only be repetitions
         return {own: int(value / own) - 1}
     for source in sources:
         if source(value - own):
@@ -207,7 +206,7 @@ def _colour(value: float, expected: list[float], sources: Sequence[Callable[[flo
 
 
 def _matched(missing: _Missing, surplus: _Surplus, operands: CaseOperands) -> list[Fault]:
-    """Pair what is too much with the nearest equal gradient that is missing; the rest was lost, or added again."""
+    """Pair each surplus gradient with the nearest equal missing one; the rest was lost, or added again."""
     faults = []
     left = {gradient: np.array(places, np.int64).reshape(-1, 2) for gradient, places in missing.items()}
     for cell, gradient, times in surplus:
@@ -238,13 +237,14 @@ def _coordinates(number: int, shape: tuple[int, ...]) -> list[int]:
 
 
 Scatter = Callable[[CaseOperands], Float64 | None]
-"""Returns what comes out as grad_input for some operands, of any shape; None where nothing did."""
+"""Returns the grad_input of some operands, in any shape; None if the call gave none."""
 
 
 def inferred_indices(operands: CaseOperands, rule: ForwardRule, scatter: Scatter) -> Int64:
-    """Infer the indices, of shape (planes, *windows), by which ``scatter`` sends gradients.
+    """Infer the indices, of shape (planes, *windows), by which ``scatter`` routes gradients.
 
-    Where they are not legal by the rule, its own stand. ``scatter`` is taken to choose alike in every call.
+    An inferred index that is not legal by the rule is replaced by the rule's. ``scatter`` must choose alike in every
+    call.
     """
     case = operands.case
     maxima, own = forward_maximum(operands.planes, case.axes, rule)
@@ -254,12 +254,12 @@ def inferred_indices(operands: CaseOperands, rule: ForwardRule, scatter: Scatter
 
 
 def _read_whole(operands: CaseOperands, scatter: Scatter) -> Int64:
-    """Find the cell that each window's gradient came to as a whole, -1 where there is none: (planes, windows).
+    """Return the cell that got the whole gradient of each window, or -1: int64 of shape (planes, windows).
 
-    Of a group of windows at a time, in every plane, the gradients are 2**place, and those of the others 0.
+    Each call covers a group of windows, in every plane, with the gradients 2**place; other windows have gradient 0.
     """
     landing, case = operands.landing, operands.case
-    found = np.full((case.planes, case.plane_windows), -1, np.int64)
+    cells_of = np.full((case.planes, case.plane_windows), -1, np.int64)
     residue, digits = landing.residue(), FORMATS[case.dtype].precision
     cells, valid = window_cells(case.axes)
     for lowest in range(0, landing.residues, digits):
@@ -270,14 +270,14 @@ def _read_whole(operands: CaseOperands, scatter: Scatter) -> Int64:
         coded = np.broadcast_to(codes, (case.planes, len(codes))).reshape(operands.gradient.shape)
         sums = scatter(replace(operands, gradient=coded.astype(operands.gradient.dtype)))
         if sums is None:
-            return found
+            return cells_of
         for plane, row in enumerate(sums.reshape(case.planes, case.plane_size)):
-            found[plane, group] = _only_cell(row, cells[group], valid[group], places[group])
-    return found
+            cells_of[plane, group] = _only_cell(row, cells[group], valid[group], places[group])
+    return cells_of
 
 
 def _only_cell(sums: Float64, cells: Int64, valid: NDArray[np.bool_], places: Int64) -> Int64:
-    """Find the one of each window's ``valid`` cells whose sum has its digit; -1 where none has, or several have."""
+    """Return the one ``valid`` cell of each window with its digit in the sum; -1 if none or several have it."""
     whole = np.isfinite(sums) & (sums >= 0) & (sums == np.floor(sums)) & (sums < 2.0**53)
     digits = np.where(whole, sums, 0.0).astype(np.int64)[cells] >> places[:, np.newaxis]
     has = (digits & 1 == 1) & valid

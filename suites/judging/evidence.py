@@ -1,4 +1,4 @@
-"""Evidence of a failure: what came out, what was expected, what went in, and all that it takes to make the call."""
+"""Evidence of a failure: the output, the expected output, the input, and everything needed to repeat the call."""
 
 from __future__ import annotations
 
@@ -39,17 +39,18 @@ from poolproof.suites.judging.measure import digest, look_at_data
 from poolproof.suites.judging.trial import ExecutedCall, Trial
 
 MAX_ELEMENTS = 1_000_000
-"""Cells of self, or windows, beyond which a case leaves no evidence: its replay line makes the call again."""
+"""Most cells of self, or windows, of a case with evidence; the replay line of a larger one repeats the call."""
 
 Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class EvidenceFolder:
-    """Where evidence is put: the folder of a run, and the name that the run has for the backend.
+    """The folder of a run for evidence, and the backend's name in the run.
 
-    ``shrunk_from`` is the id of the failing case that the one put there is the smallest of; empty for a case itself.
-    ``wants`` says, before the work is done, whether a violation of that row is to leave any.
+    Attributes:
+        shrunk_from: Id of the failing case that was shrunk to the one to write; empty for an unshrunk case.
+        wants: Tells from a violation's row whether to write evidence.
     """
 
     folder: Path
@@ -58,7 +59,7 @@ class EvidenceFolder:
     wants: Callable[[Row], bool] = lambda _row: True
 
     def put(self, trial: Trial, findings: Sequence[Finding]) -> None:
-        """Write down the trial that ended with ``findings``; nothing where its case is too large."""
+        """Write the evidence of a trial that ended with ``findings``; nothing if its case is too large."""
         case = trial.case
         if is_too_large(case):
             return
@@ -70,17 +71,17 @@ class EvidenceFolder:
         write_programs(self.folder)
 
     def write_unfinished(self, row: Row, call: Call | None = None) -> None:
-        """Write down the case of a row whose process ended in ``call``. Low-level calls leave no evidence."""
+        """Write the evidence of a row after its process ended in ``call``; low-level calls have none."""
         try:
             case = Case.from_json(row["case"])
         except CaseError:
             return
-        if not (case.api.is_backward and (case.has_bit_mask or case.has_empty_window)):  # indices of who has died
+        if not (case.api.is_backward and (case.has_bit_mask or case.has_empty_window)):  # else only it had the indices
             self.put(_recorded(case, _outputs(call) if call else {}), ())
 
 
 def is_too_large(case: Case) -> bool:
-    """Tell whether a case has more elements than evidence holds."""
+    """Tell whether a case has more elements than evidence may hold."""
     return case.planes * max(case.plane_size, case.plane_windows) > MAX_ELEMENTS
 
 
@@ -89,8 +90,8 @@ def _outputs(call: Call) -> Arrays:
 
 
 def _recorded(case: Case, left: Arrays, model: AccumulationModel | ForwardRule = NATIVE) -> Trial:
-    """Make the trial of an implementation that is gone from what it ``left``, added, or found, by a ``model``."""
-    trial = Trial(case, cast(Backend, None))  # it is asked nothing
+    """Recreate the trial of an implementation that has gone from its outputs ``left``, judged by ``model``."""
+    trial = Trial(case, cast(Backend, None))  # no method of it is called
     trial.operands = make_operands(case)
     trial.model, trial.forward_rule = (NATIVE, model) if isinstance(model, ForwardRule) else (model, FAMILY_RULE)
     call = trial.new_call()
@@ -103,11 +104,10 @@ def _recorded(case: Case, left: Arrays, model: AccumulationModel | ForwardRule =
 
 
 def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
-    """Return what in the evidence of a row, or of its shrunk case, is other than its case says; empty if nothing is.
+    """Return the contradiction between the evidence of a row, or of its shrunk case, and the case; empty if none.
 
-    Looked at is what follows from the case alone. What the row says of the output is held against that, too. The model
-    of the shrunk case is not recorded, nor that of a call that was refused: of a backward any is accepted, a forward is
-    not looked at.
+    The evidence is derived again from the case, and compared with the row. The model of a shrunk case or a refused call
+    is not recorded. Then a backward may have any model, and of a forward only the shape is checked.
     """
     try:
         case = Case.from_json(str(row["shrunk" if is_shrunk else "case"]))
@@ -122,13 +122,13 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
     is_derived = not needs_producer(case) and "indices" in arrays if case.api.is_backward else bool(models)
     if not is_derived:
         return ""
-    if not is_shrunk and (other := _other_than_said(row, case, evidence)):
+    if not is_shrunk and (other := _contradicts_row(row, case, evidence)):
         return other
     left = {} if tensor == "indices" else {tensor: arrays["got"].astype(FORMATS[case.dtype].dtype)}
     for assumed in models:
         derived, meta = evidence_of(_recorded(case, left, assumed), (), tensor)
         if case.api.is_backward and not np.array_equal(derived["indices"], arrays["indices"]):
-            return ""  # an implementation that takes none has its own
+            return ""  # an implementation without an indices input has its own
         apart = {"got"} if tensor == "indices" else ()
         different = [name for name in derived.keys() - apart if not _is_same(derived[name], arrays.get(name))]
         if not different:
@@ -141,7 +141,7 @@ def contradiction(row: Row, evidence: Evidence, is_shrunk: bool) -> str:
 
 
 def evidence_of_row(row: Row) -> tuple[Arrays, Meta] | None:
-    """Make the evidence of a judged case as if it had failed; None if its row does not tell all of its call."""
+    """Return the evidence of a judged case as if it had failed; None if its row does not define the whole call."""
     try:
         case = Case.from_json(str(row["case"]))
     except CaseError:  # a low-level call
@@ -153,7 +153,7 @@ def evidence_of_row(row: Row) -> tuple[Arrays, Meta] | None:
 
 
 def _models(row: Row, case: Case, is_shrunk: bool) -> Sequence[AccumulationModel | ForwardRule]:
-    """Return the models by one of which a call was judged; none of a forward of which that is not recorded."""
+    """Return the models that may have judged a call; none for a forward without a recorded rule."""
     text = None if is_shrunk else row["model"]
     if not case.api.is_backward:
         return () if text is None else (ForwardRule.parse(text),)
@@ -170,7 +170,7 @@ def _other_size(case: Case, evidence: Evidence) -> str:
     return ""
 
 
-def _other_than_said(row: Row, case: Case, evidence: Evidence) -> str:
+def _contradicts_row(row: Row, case: Case, evidence: Evidence) -> str:
     output = evidence.arrays["got"].astype(FORMATS[case.dtype].dtype)
     if row["output_digest"] and digest(output) != row["output_digest"]:
         return "holds another output than its row was judged on"
@@ -186,10 +186,9 @@ def _is_same(derived: NDArray[Any], stored: NDArray[Any] | None) -> bool:
 
 
 def evidence_of(trial: Trial, findings: Sequence[Finding], tensor: str = "") -> tuple[Arrays, Meta]:
-    """Make the arrays that `poolproof.reports.rows.evidence` describes, of the first run of the trial.
+    """Return the arrays and metadata of a trial's first run, as `poolproof.reports.rows.evidence` describes.
 
-    ``tensor`` is the output that they are about, where that is not the one that deviates by the first of the
-    ``findings``.
+    ``tensor`` is the output they are about; by default the output of the first finding.
     """
     case, element, tensor = trial.case, _worst_element(trial.case, findings), tensor or _deviating(trial.case, findings)
     meta = Meta(tensor=tensor, spatial_rank=case.api.spatial_rank)
@@ -215,7 +214,7 @@ def evidence_of(trial: Trial, findings: Sequence[Finding], tensor: str = "") -> 
             meta["written"] = name
     call = allocate(trial.operands)
     memory = {f"memory_{name}": call.tensors[name].storage for name in call.operator.inputs}
-    if max(storage.nbytes for storage in memory.values()) > MAX_ARRAY:  # of a mask of large windows
+    if max(storage.nbytes for storage in memory.values()) > MAX_ARRAY:  # the mask of large windows
         return arrays, meta | Meta(case=case.to_json())
     return arrays | memory, meta | Meta(call=describe_call(call))
 
@@ -226,7 +225,7 @@ def _deviating(case: Case, findings: Sequence[Finding]) -> str:
 
 
 def _worst_element(case: Case, findings: Sequence[Finding]) -> tuple[int, ...] | None:
-    """Return the first element that the findings name, of as many coordinates as the output has."""
+    """Return the first element of the findings that has as many coordinates as the output."""
     elements = (finding.mismatch.element for finding in findings)
     return next((one for one in elements if one is not None and len(one) == len(case.shape)), None)
 
@@ -235,7 +234,7 @@ def describe_call(call: Call) -> dict[str, Any]:
     """Describe the call as data, for torch and for aclnn: see `poolproof.reports.rows.evidence.Meta`."""
     operator = call.operator
     passed = [value if isinstance(value, bool) else list(value) for value in operator.passed(call.attributes)]
-    of_torch = {  # indices stand after the attributes, results go by keyword
+    of_torch = {  # indices follow the attributes, results are keyword arguments
         "function": [operator.aten, operator.outputs[0]],
         "arguments": [*operator.inputs[:2], *passed, *operator.inputs[2:]],
         "results": {name: name for name in operator.outputs},
@@ -261,7 +260,7 @@ def describe_call(call: Call) -> dict[str, Any]:
 
 
 def _of_backward(trial: Trial) -> tuple[Arrays, float]:
-    """Make its arrays; the magnitude to which a saturating cast may clamp."""
+    """Return the arrays of a backward, and the magnitude to which a saturating cast may clamp."""
     case, operands = trial.case, trial.operands
     _, outputs, sums, admissible = trial.cells.chunk(slice(0, case.planes * case.plane_size))
     on_lattice = admissible.lattice != NO_LATTICE
@@ -303,6 +302,6 @@ def _of_forward(trial: Trial, tensor: str) -> Arrays:
 
 
 def _corners(per_axis: Iterable[NDArray[Any]]) -> NDArray[np.int32]:
-    """Combine one cell per axis in every way, the last axis running fastest: of shape (windows, axes)."""
+    """Return all combinations of one cell per axis, last axis fastest, of shape (windows, axes)."""
     corners = np.stack(np.meshgrid(*per_axis, indexing="ij"), axis=-1)
     return corners.reshape(-1, corners.shape[-1]).astype(np.int32)

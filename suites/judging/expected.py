@@ -1,7 +1,7 @@
-"""Expectations of a call before it is made: whether it must be run, may be refused, or cannot be made at all.
+"""Expectations of a call before it is made: it must run, may be refused, or cannot be made.
 
-The published contract of the backend's product decides, or the published refusals of its interface; the backend, which
-stands accused, says only which product or interface it is, and which operators and dtypes it has at all.
+The published contract of the backend's product decides, or the published refusals of its interface. The backend itself
+says only its product or interface, and its operators and dtypes.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 
 _OF_THE_API = {161, 561}
-"""Thousands of the statuses by which aclnn's first phase refuses a call: invalid arguments, and nothing to run it."""
+"""Thousands of the statuses by which aclnn's first phase refuses a call: invalid arguments, or nothing to run it."""
 
 
 @dataclass(frozen=True)
 class DocumentedRefusal:
-    """A documented rule by which a call may be turned down.
+    """A documented rule by which a call may be refused.
 
-    ``required``: it must be, and accepting the call is a deviation. Otherwise it may be, because a page and its code
-    disagree or the documentation leaves it open, and a call that is accepted must come out right.
+    If ``required``, accepting the call is a deviation. Otherwise the page and the code disagree, or the documentation
+    is open, and an accepted call must be right.
     """
 
     reason: str
     required: bool = True
 
     def allows(self, outcome: Outcome) -> bool:
-        """Tell whether an outcome is a refusal: by the API, that is, for a call that breaks on the device was taken."""
+        """Tell whether the API refused the call; a call that breaks on the device was accepted."""
         return outcome.status is Status.REFUSED and (outcome.code is None or outcome.code // 1000 in _OF_THE_API)
 
 
 def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-    """Say why no call of that operator and dtypes can be made on the backend; None if one can."""
+    """Return why no call of that operator and dtypes can be made on the backend; None if one can."""
     reason = backend.unsupported(operator, dtype, index_dtype)
     if reason is not None or backend.product is None:
         return reason
@@ -53,7 +53,7 @@ def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: s
 
 
 def missing(backend: Backend, case: Case) -> str | None:
-    """Say why the case is none of the calls that the backend, or its contract, has; None if it is one."""
+    """Return why the backend, or its contract, does not have the case's call; None if it has."""
     reason = unsupported(backend, case.api, case.dtype, case.index_dtype)
     return reason or backend.abilities(case.api).lacking(case.api, case.shape, case.attributes)
 
@@ -64,14 +64,14 @@ def is_reached_by(able: Abilities, case: Case) -> bool:
 
 
 def has_call(backend: Backend, case: Case) -> bool:
-    """Tell whether a case that is made of another one may be asked: a call that the backend has, and as it takes it."""
+    """Tell whether the backend has the call of a derived case, and takes its layouts uncopied."""
     return missing(backend, case) is None and is_reached_by(backend.abilities(case.api), case)
 
 
 def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:
-    """Return the verdict of a call that did not complete where nobody is accused of that; None where somebody is.
+    """Return the verdict of an incomplete call that is nobody's fault; None if the implementation is to blame.
 
-    Nobody is of what the environment lacks, nor of a refusal where no document is known that says what may be refused.
+    Nobody is to blame for what the environment lacks, or for a refusal without a known document on refusals.
     """
     is_documented = backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
     if outcome.status is Status.REFUSED and not is_documented and backend.is_usable():
@@ -80,7 +80,7 @@ def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:
 
 
 def refusal(backend: Backend, case: Case, call: Call) -> DocumentedRefusal | None:
-    """Find the documented rule by which ``call``, made of ``case``, is or may be refused; None if it must be run."""
+    """Return the documented rule by which ``call``, made from ``case``, is or may be refused; None if it must run."""
     if backend.product is not None:
         return _by_contract(backend.product, contract_call(call))
     for condition, reason in REFUSALS.get(backend.interface, REFUSALS[ANY_INTERFACE]).items():

@@ -1,7 +1,7 @@
-"""What ends the judging of a question: the death of the backend's process, or an exception, and whose that is.
+"""What ends the judging of a question: the death of the backend's process, or an exception, and who is to blame.
 
-An exception is never the implementation's. What escapes a method of the backend is the adapter's, which promises to
-raise nothing that the implementation reports, and so is an outcome that is none; anything else is a fault of the suite.
+An exception is never the implementation's fault. If it passes through a method of the backend, or if the outcome is
+invalid, it is the adapter's. Any other exception is a fault of poolproof.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from poolproof.suites.judging.question import Question, verdict
 
 
 class HostDied(Exception):
-    """The process that was to answer did not: its verdict, the ``reason``, and the last line that it printed.
+    """The process that was to answer died: its verdict, the ``reason``, and the last line that it printed.
 
     ``was_killed``: it ended by SIGKILL, which no fault of memory or arithmetic raises.
     """
@@ -29,7 +29,7 @@ class HostDied(Exception):
 
 
 class AdapterError(Exception):
-    """The adapter of a backend in another process raised, or gave what it may not: the text says what.
+    """The adapter of a backend in another process raised, or returned something invalid, as the text says.
 
     ``traceback`` is that of the other process.
     """
@@ -42,7 +42,7 @@ class AdapterError(Exception):
 def answer(question: Question, backend: Backend) -> Row:
     """Return the row of the question, whatever is raised while it is judged.
 
-    But for `CannotWrite`, for no question can be judged and recorded while that lasts, and `HostDied`.
+    Only `CannotWrite` and `HostDied` are raised: while a disk is full, no question can be judged and recorded.
     """
     try:
         return question.judge(backend)
@@ -54,8 +54,8 @@ def answer(question: Question, backend: Backend) -> Row:
         whole = "".join(traceback.format_exception(error))
         *_, last = traceback.extract_tb(error.__traceback__)
         notes = getattr(error, "__notes__", ())
-        said = traceback.format_exception_only(error)[-1 - len(notes)].strip()
-        text = " ".join("; ".join([said, *notes]).split())
+        line = traceback.format_exception_only(error)[-1 - len(notes)].strip()
+        text = " ".join("; ".join([line, *notes]).split())
         raised = f"raised {text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
         callers = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
         if any(caller is backend for caller in callers):
@@ -64,6 +64,6 @@ def answer(question: Question, backend: Backend) -> Row:
 
 
 def _not_judged(question: Question, kind: Verdict, reason: str, whole: str) -> Row:
-    """Make a row that blames no implementation; its finding holds the traceback."""
+    """Return a row that blames no implementation; its finding has the traceback."""
     finding = Finding(str(kind), Mismatch(whole))
     return question.describe() | verdict(kind, reason, [finding]) | {"checks_violated": [], "checks_judged": []}

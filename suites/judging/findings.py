@@ -1,7 +1,6 @@
-"""Findings: which element breaks a check's claim, what was expected, what came out, and which windows sent it.
+"""Findings: the element that breaks a check's claim, its expected and actual value, and the windows that reach it.
 
-`mismatch` makes the message of every check, so that all of them read alike. What is wrong is worked out here, once
-something is; nothing of it is needed while all is well.
+`mismatch` writes the message of every check, so that all are alike. Only a failure needs this module.
 """
 
 from __future__ import annotations
@@ -36,10 +35,13 @@ Element = tuple[int, ...]
 class Mismatch:
     """How a claim is broken.
 
-    ``wrong`` of ``judged`` elements deviate; ``element`` are the coordinates of the worst one in its tensor, or of the
-    first where none is worse than another, with what was ``expected`` and what it ``got``; ``windows`` the output
-    coordinates that reach it. ``accounted``: what was written outside of the elements of outputs lies in their
-    storage, in which every element has a place.
+    Attributes:
+        wrong: Number of deviating elements, of ``judged`` ones.
+        element: Coordinates of the worst one in its tensor, or of the first if none is worse.
+        expected: Its expected value, as text; ``got`` is the actual one.
+        windows: Output coordinates of the windows that reach it.
+        accounted: All writes outside of the outputs' elements are in their storage, which has a place for every
+            element.
     """
 
     message: str
@@ -54,7 +56,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Finding:
-    """A mismatch, and the check whose claim it breaks."""
+    """A mismatch, and the check with the broken claim."""
 
     check: str
     mismatch: Mismatch
@@ -77,10 +79,11 @@ def mismatch(
     windows: Sequence[Element] = (),
     guess: str = "",
 ) -> Mismatch:
-    """Report that ``subject`` is what was ``got`` where ``expected`` is right, with a ``reason`` and a ``guess`` why.
+    """Return the mismatch of ``subject``, which ``got`` one value where another is ``expected``.
 
-    ``wrong`` marks what deviates among all elements, called ``noun``, of which ``judged`` are held to the claim (all,
-    if None). The first of them is named too where the ``element`` of the subject is another one.
+    ``reason`` explains the right value, ``guess`` the wrong one. ``wrong`` marks the deviating elements, called
+    ``noun``, of ``judged`` ones (all, if None). If ``element`` is not the first of them, the message also names the
+    first.
     """
     right_text, got_text = _text(expected), _text(got)
     parts = [f"{subject}: got {got_text}, expected {right_text}{f', {reason}' if reason else ''}"]
@@ -98,7 +101,7 @@ def first_element(wrong: NDArray[np.bool_]) -> Element:
 
 
 def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch | None:
-    """Report the worst of the ``wrong`` cells of grad_input, flat, with the windows that belong there; None if none."""
+    """Return the worst of the ``wrong`` flat cells of grad_input, with its windows; None if none is wrong."""
     if not wrong.any():
         return None
     case = trial.case
@@ -122,9 +125,9 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
 
 
 def _as_all_of_it(trial: Trial, cell: int) -> str:
-    """Name another way to add that would have given all of grad_input, if one would; of large cases nothing is said.
+    """Return another way to add that explains all of grad_input, as text; empty if none does, or for large cases.
 
-    One that would not have given the wrong ``cell`` needs no look at all the others.
+    A model that does not explain the wrong ``cell`` is not tried on the others.
     """
     if trial.case.planes * trial.case.plane_size > MAX_GUESSED:
         return ""
@@ -142,7 +145,7 @@ def _as_all_of_it(trial: Trial, cell: int) -> str:
 
 
 def _is_stored(trial: Trial) -> bool:
-    """Return whether each cell holds one of the gradients that belong there, whichever, and not their sum."""
+    """Tell whether each cell has one of the gradients that belong there, and not their sum."""
     tensors = (trial.baseline.output("grad_input"), trial.operands.gradient, trial.operands.indices)
     outputs, gradients, indices = (tensor.reshape(trial.case.planes, -1) for tensor in tensors)
     planes, windows = np.nonzero((indices >= 0) & (indices < trial.case.plane_size))
@@ -154,7 +157,7 @@ def _is_stored(trial: Trial) -> bool:
 
 
 def expected_text(cells: CellChunks, cell: int) -> str:
-    """Write the admissible outputs of one cell: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
+    """Return the admissible outputs of a cell as text: ``3.5``, ``[1, 1.25] in steps of 2**-3``, ``65504 or inf``."""
     chunk = cells.around(cell)
     admissible, cell = chunk.admissible, cell - chunk.cells.start
     lattice = admissible.lattice[cell : cell + 1]
@@ -170,10 +173,10 @@ def _text(value: object) -> str:
 
 
 def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
-    """Guess the cause from the size of the error; empty when nothing fits.
+    """Guess the cause from the size of the error; empty if nothing fits.
 
-    Reads the difference to the exact sum as one gradient lost, gone to another cell, added twice, or as one that
-    belongs elsewhere, in this plane or another, and was sent here instead or added here as well.
+    The difference to the exact sum may be a gradient that was lost, misrouted or added twice. Or it is a gradient that
+    belongs elsewhere, in any plane, and was sent here instead or added here as well.
     """
     chunk = trial.cells.around(cell)
     got, exact = (float(numbers[cell - chunk.cells.start]) for numbers in (chunk.outputs, chunk.sums.sum))
@@ -186,11 +189,11 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
     plane, cell_of_plane = divmod(cell, trial.case.plane_size)
     indices = trial.operands.indices.reshape(-1)[plane * windows : (plane + 1) * windows]
     same = np.flatnonzero(trial.operands.indices.reshape(-1) == cell_of_plane)  # in any plane
-    others = np.append(plane * windows + np.flatnonzero(indices != cell_of_plane), same[same // windows != plane])
+    elsewhere = np.append(plane * windows + np.flatnonzero(indices != cell_of_plane), same[same // windows != plane])
     for text, candidates, wanted in (
         ("lost", senders, -difference),
         ("added twice", senders, difference),
-        ("sent here", others, difference),
+        ("sent here", elsewhere, difference),
     ):
         match = candidates[_terms(trial, candidates) == wanted] if wanted else candidates[:0]
         if len(match):
@@ -204,19 +207,19 @@ def explain(trial: Trial, cell: int, senders: np.ndarray) -> str:
 
 
 def _arrived(trial: Trial, window: int) -> bool:
-    """Tell whether the cell where a gradient belongs holds what it should."""
+    """Tell whether the cell where a gradient belongs has an admissible value."""
     plane, index = window // trial.case.plane_windows, int(trial.operands.indices.reshape(-1)[window])
     return index in range(size := trial.case.plane_size) and not trial.cells.flags[plane * size + index] & REJECTED
 
 
 def _gone(trial: Trial, cell: int, missing: float) -> str:
-    """Say which cell has too much what one lacks: the nearest that no gradient reaches, or else that is wrong."""
+    """Return which cell has too much what another lacks: the nearest unreached one, or else the nearest wrong one."""
     chunk = trial.cells.around(cell)
     with np.errstate(invalid="ignore"):
-        found = np.flatnonzero(chunk.outputs - chunk.sums.sum == missing)
-    if not missing or not len(found):
+        surplus = np.flatnonzero(chunk.outputs - chunk.sums.sum == missing)
+    if not missing or not len(surplus):
         return ""
-    nearest = min(found.tolist(), key=lambda other: (chunk.sums.k[other] > 0, abs(other + chunk.cells.start - cell)))
+    nearest = min(surplus.tolist(), key=lambda other: (chunk.sums.k[other] > 0, abs(other + chunk.cells.start - cell)))
     return f"had gone to {element_text('grad_input', _coordinates(nearest + chunk.cells.start, trial.case.shape))}"
 
 

@@ -1,7 +1,7 @@
-"""Measures of a judged case: how far its output is from the truth, and the verdicts of the standards of others.
+"""Measures of a judged case: the errors of its output, and the verdicts of published standards.
 
-Statistics are taken of every case. The standards are held against the outputs of aspects that ask for them
-(`Aspect.standards`) and against single named cases.
+Every case gets the statistics. The standards judge the outputs of aspects with `Aspect.standards`, and single cases
+that were named.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from poolproof.suites.judging.trial import Trial
 
 
 def measure_output(trial: Trial) -> Row:
-    """Compute the statistics of one backward's grad_input, and compare the repetitions that checks made with it."""
+    """Return the error statistics of a backward's grad_input, and the comparison with its repetitions."""
     row: Row = {**error_statistics(trial.summary)}
     output = trial.baseline.output("grad_input")
     row["output_digest"] = digest(output)
@@ -50,47 +50,47 @@ def measure_output(trial: Trial) -> Row:
 
 
 MOST_LOOKED_AT = 1 << 20
-"""Elements of self up to which data are looked at: each look is a pass over them."""
+"""Most elements of self for `look_at_data`, which passes over them several times."""
 
 
 def look_at_data(operands: CaseOperands) -> Row:
-    """Say what the data hold that kernels treat apart."""
+    """Return the column ``data``: the properties of the data that kernels treat differently."""
     case, fmt = operands.case, FORMATS[operands.case.dtype]
     if not 0 < operands.values.size <= MOST_LOOKED_AT:
         return {}
     values = np.sort(operands.values.reshape(case.planes, -1).astype(np.float64), axis=1)
     has_equal = (values[:, 1:] == values[:, :-1]).any(axis=1)
-    found = [*_kinds_of_number(values, fmt), has_equal.any()]
+    flags = [*_kinds_of_number(values, fmt), has_equal.any()]
     words = DATA["values"] + DATA[case.api.direction]
     if case.api.is_backward:
         indices = operands.indices.reshape(case.planes, *(axis.windows for axis in case.axes))
         has_forward = not (case.has_empty_window or case.has_bit_mask)
-        found += [*_kinds_of_number(operands.terms, fmt), *_kinds_of_sum(operands, fmt)]
+        flags += [*_kinds_of_number(operands.terms, fmt), *_kinds_of_sum(operands, fmt)]
         are_first = operands.first_maxima is operands.indices
-        found.append(has_forward and not are_first and _are_others(case, operands.planes, lambda part: indices[part]))
-        found += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
+        flags.append(has_forward and not are_first and _has_others(case, operands.planes, lambda part: indices[part]))
+        flags += [operands.indices.max(initial=0) >= 1 << bits for bits in INDEX_BITS]
     else:
         rule, tied = ForwardRule(Ties.LAST), operands.planes[has_equal]
-        found.append(_are_others(case, tied, lambda part: forward_indices(tied[part], case.axes, rule)))
-    return {"data": [word for word, holds in zip(words, found, strict=True) if holds]}
+        flags.append(_has_others(case, tied, lambda part: forward_indices(tied[part], case.axes, rule)))
+    return {"data": [word for word, holds in zip(words, flags, strict=True) if holds]}
 
 
-def _are_others(case: Case, planes: NDArray[Any], indices_of: Callable[[slice], Int64]) -> bool:
-    """Tell whether the indices of some planes are others than those of the first maxima: mostly the first plane's."""
+def _has_others(case: Case, planes: NDArray[Any], indices_of: Callable[[slice], Int64]) -> bool:
+    """Tell whether the indices of planes differ from the first maxima's; usually the first plane shows it."""
     step = max(1, PART // max(case.plane_size, case.plane_windows, 1))
     parts = (slice(0, 1), *(slice(first, first + step) for first in range(1, len(planes), step)))
     return any((forward_indices(planes[part], case.axes) != indices_of(part)).any() for part in parts)
 
 
 def _kinds_of_sum(operands: CaseOperands, fmt: FloatFormat) -> NDArray[np.bool_]:
-    """Tell whether there are cells that several windows reach, inexact finite sums, and infinities of both signs."""
-    found = np.zeros(3, bool)
+    """Tell whether there are cells of several windows, inexact finite sums, and infinities of both signs in a cell."""
+    kinds = np.zeros(3, bool)
     for part in operands.chunk_ranges(PART, CHUNKS_OF_LARGE_PLANE):
         sums = scatter_sums(*operands.gradients_into(part), part.stop - part.start)
         inexact = (sums.residue != 0) | (fmt.round(sums.sum) != sums.sum)
         cells = sums.k > 1, inexact & (sums.kinds == 0), sums.kinds == BOTH_INFINITIES
-        found |= [mask.any() for mask in cells]
-    return found
+        kinds |= [mask.any() for mask in cells]
+    return kinds
 
 
 def _kinds_of_number(data: Float64, fmt: FloatFormat) -> list[Any]:
@@ -101,7 +101,7 @@ def _kinds_of_number(data: Float64, fmt: FloatFormat) -> list[Any]:
 
 
 def digest(output: NDArray[Any]) -> str:
-    """Hash an output's elements in logical order; every NaN as the same one, for its sign differs by machine."""
+    """Return a hash of an output's elements in logical order; all NaN are equal: their sign depends on the machine."""
     bits, unknown = as_bits(np.ascontiguousarray(output)), np.isnan(output)
     if unknown.any():
         bits = np.where(unknown, as_bits(np.full(1, np.nan, output.dtype)), bits)
@@ -109,7 +109,7 @@ def digest(output: NDArray[Any]) -> str:
 
 
 def _spread(trial: Trial, first: NDArray[Any], other: NDArray[Any]) -> float:
-    """Measure the largest distance of two outputs in representable values; infinite where one alone is not finite."""
+    """Return the largest distance of two outputs in representable values; infinite if only one is finite somewhere."""
     most = 0
     for one, another in array_chunks(first, other):
         finite = np.isfinite(one)
@@ -121,13 +121,13 @@ def _spread(trial: Trial, first: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def deviation_parts(trial: Trial) -> Iterator[Deviations]:
-    """Yield the deviations of one backward's grad_input, a few cells at a time."""
+    """Yield the deviations of a backward's grad_input, a few cells at a time."""
     ranges = list(trial.operands.chunk_ranges(PART, CHUNKS_OF_LARGE_PLANE)) or [slice(0, 0)]
     return chain.from_iterable(chunk.parts() for chunk in trial.deviations(ranges))
 
 
 def measure_standards(trial: Trial) -> Row:
-    """Hold every standard against one backward's grad_input."""
+    """Judge a backward's grad_input by every standard."""
     verdicts = judge_all(deviation_parts(trial))
     return {
         "standards_passed": [name for name, passes in verdicts.items() if passes],

@@ -1,7 +1,8 @@
-"""Scenarios of the two phases, and drawn sequences of calls, as questions: the status and the values expected of each.
+"""Scenarios of the two phases, and drawn sequences of calls, as questions with an expected status and values.
 
-Values are those of the plain calls, which are made first: what is wrong with these is no matter of phases. A plain call
-that comes behind others may be wrong because of these: so the criterion holds the calls of drawn sequences.
+The expected values are those of plain calls, which come first: the faults of a plain call are not the sequence's. In a
+drawn sequence, the criterion also judges calls behind others, because a plain call may be wrong because of earlier
+ones.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ from poolproof.suites.judging.question import Aspect, Question, judged, not_judg
 from poolproof.suites.judging.trial import ExecutedCall, ProducerFailed, Trial, VariationFailed
 
 CHECKS = ("phase_status", "phase_values", "phase_criterion")
-"""What a scenario is held to: the expected status, and the values of the plain calls; the third of drawn sequences."""
+"""The checks of a scenario: the expected status, the values of the plain calls; the third only for drawn sequences."""
 
 DRAWN = "sequence"
-"""In place of a scenario's id."""
+"""Replaces a scenario's id."""
 
 
 @dataclass(frozen=True)
 class PhaseQuestion(Question):
-    """One scenario of the two phases, or a sequence that was drawn, with the cases of its calls."""
+    """A scenario of the two phases, or a drawn sequence, with the cases of its calls."""
 
     scenario: ExecutorScenario
     cases: tuple[Case, ...]
@@ -71,7 +72,7 @@ class PhaseQuestion(Question):
         return CallSequence(self.scenario.actions, self.cases)
 
     def auxiliary_calls(self) -> tuple[Question, ...]:
-        """Make a question of each call that comes behind others, which may be wrong by itself."""
+        """Return a question for each call that comes behind others: it may be wrong by itself."""
         return tuple(CaseQuestion(case, AUXILIARY) for case in self.cases[1:])
 
     def without_auxiliary(self, ids: Collection[str]) -> Self:
@@ -125,7 +126,7 @@ class PhaseQuestion(Question):
         return {"status_code": result.status, "checks_judged": list(checks)} | judged(findings)
 
     def _wrong_status(self, result: SequenceResult) -> Iterator[Finding]:
-        """Of a drawn sequence every status counts but those that are asked for."""
+        """Check the status: of a drawn sequence, the first failed action that is not `asked`."""
         scenario, subject, got = self.scenario, self.scenario.id, result.status
         if self.is_drawn:
             codes = zip(scenario.actions, result.statuses, strict=False)
@@ -140,27 +141,27 @@ class PhaseQuestion(Question):
     def _wrong_values(
         self, result: SequenceResult, trials: Sequence[Trial], calls: Sequence[Call]
     ) -> Iterator[Finding]:
-        """Find the first wrong value of the calls that were computed, and what a refusal did to the plain call."""
-        if said := result.guard_violations:
-            yield Finding("phase_values", Mismatch(f"{self.scenario.id}: {'; '.join(said)}"))
+        """Check the values of the computed calls up to the first wrong one, and the plain call after a refusal."""
+        if violations := result.guard_violations:
+            yield Finding("phase_values", Mismatch(f"{self.scenario.id}: {'; '.join(violations)}"))
         last_runs = self.sequence.last_runs() if self.is_drawn else {}
         for number in result.computed:
-            trial, context = trials[number], f"where {self.scenario.id} was asked"
+            trial, context = trials[number], f"in {self.scenario.id}"
             if self.is_drawn:
                 context = f"of {self._call(number)}, behind {self._place(last_runs[number])}"
             run = ExecutedCall(calls[number], trial.baseline.outcome)
             wrong = other_values(trial, run, trial.baseline, context, "as the plain call gave")
-            if found := with_blame(trial, wrong, {"the plain call": trial.baseline, f"call {number}": run}):
-                yield Finding("phase_values", found)
+            if deviation := with_blame(trial, wrong, {"the plain call": trial.baseline, f"call {number}": run}):
+                yield Finding("phase_values", deviation)
                 return
-            if number and self.is_drawn and (found := self._wrong_behind(trials[0], trial, run, context)):
-                yield Finding("phase_criterion", found)
+            if number and self.is_drawn and (deviation := self._wrong_behind(trials[0], trial, run, context)):
+                yield Finding("phase_criterion", deviation)
                 return
         if self.scenario.expected and (harm := _harm(self.scenario, trials[0])):
             yield Finding("phase_values", harm)
 
     def _wrong_behind(self, first: Trial, trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
-        """Hold a call that comes behind others to the criterion, unless the first is wrong, which came behind none."""
+        """Judge a call behind others by the criterion, unless the first call, which is behind none, is also wrong."""
         if trial.case.id in self.excluded_ids or not is_held_to_criterion(trial.case):
             return None
         wrong = wrong_by_itself(trial, run, context)
@@ -169,10 +170,10 @@ class PhaseQuestion(Question):
         return wrong
 
     def _call(self, number: int) -> str:
-        """Name a call, and the operators of all calls if those are several."""
+        """Return a call's name, with the operators of all calls if there are several."""
         operator = self.cases[number].operator
-        others = dict.fromkeys(case.operator for case in self.cases if case.operator != operator)
-        return f"call {number}" + (f" ({operator}, with calls of {', '.join(others)})" if others else "")
+        further = dict.fromkeys(case.operator for case in self.cases if case.operator != operator)
+        return f"call {number}" + (f" ({operator}, with calls of {', '.join(further)})" if further else "")
 
     def _place(self, number: int) -> str:
         actions = self.scenario.actions
@@ -182,15 +183,15 @@ class PhaseQuestion(Question):
 def phase_questions(
     operator: Operator, dtype: str, index_dtype: str, aspect: Aspect, block: str
 ) -> list[PhaseQuestion]:
-    """Make a question of every scenario, with each of the cases of an operator in a pair of dtypes."""
+    """Return a question per scenario and case of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
     return [_scenario_question(scenario, case, aspect, block) for scenario in SCENARIOS.values() for case in cases]
 
 
 def _scenario_question(scenario: ExecutorScenario, case: Case, aspect: Aspect, block: str = "") -> PhaseQuestion:
-    """Ask for a second call with other data in other windows, on tensors of the same shapes where that can be.
+    """Return a scenario's question; a second call has other data, and usually other windows on the same shapes.
 
-    Where an executor gets the other's addresses, the windows are the same.
+    If an executor gets the addresses of the other call, both have the same windows.
     """
     is_same_kind = any(action.do == "set_addresses" for action in scenario.actions)
     other = case if is_same_kind else twin(case) or replace(case, attributes=case.attributes.other())
@@ -199,7 +200,7 @@ def _scenario_question(scenario: ExecutorScenario, case: Case, aspect: Aspect, b
 
 
 def read_phase_question(record: dict[str, Any], aspect: Aspect) -> PhaseQuestion:
-    """Read the question of a line with a scenario or a sequence; `CaseError` says what is wrong with one."""
+    """Read the question of a line with a scenario or a sequence; raise `CaseError` if it is invalid."""
     if "sequence" in record:
         return PhaseQuestion.of_sequence(_read_sequence(record), aspect)
     scenario = SCENARIOS.get(str(record["way"]))
@@ -238,7 +239,7 @@ _OVERLAPPING: Mapping[type[Windows], Callable[[int], Windows]] = per_kind(
 
 
 def _cases(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Case]:
-    """Yield overlapping windows, once on a tensor that has to be copied; and an empty batch, without a workspace."""
+    """Yield overlapping windows, the same on a tensor that must be copied, and an empty batch, without a workspace."""
     rank = operator.spatial_rank
     shape, windows = (2, 3, 9, 8) if rank == 2 else (1, 2, 5, 6, 7), _OVERLAPPING[operator.windows](rank)
     small = replace(Case.smallest(operator, dtype), index_dtype=index_dtype, indices="in_window", deterministic=True)
@@ -249,7 +250,7 @@ def _cases(operator: Operator, dtype: str, index_dtype: str) -> Iterator[Case]:
 
 
 def _harm(scenario: ExecutorScenario, trial: Trial) -> Mismatch | None:
-    """Report what a refusal has done to the plain call."""
+    """Return the mismatch of a plain call after a refusal."""
     try:
         run = trial.in_mode("")
     except VariationFailed as error:

@@ -1,7 +1,7 @@
-"""Questions to a backend: about a case, a low-level call, a way through the phases, or how a kernel adds.
+"""Questions to a backend: about a case, a low-level call, a scenario of the phases, or how a kernel adds.
 
-Runs, replays, probes and hunts know no more of a question than stands here. A question that its backend did not
-survive gets a row like any other, with a finding.
+Runs, replays, probes and searches use only this interface. A question that its backend did not survive gets a normal
+row, with a finding.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from poolproof.suites.judging.findings import Finding, Mismatch
 
 @dataclass(frozen=True)
 class Aspect:
-    """One side of conformance: what is claimed, and the ids of the checks that hold it against an answer.
+    """One side of conformance: a claim, and the ids of the checks that judge it.
 
-    ``repeats`` is what the determinism check may spend on a question that says nothing else. ``standards`` says
-    whether the standards of others are held against the outputs too, which costs.
+    Attributes:
+        repeats: Most repetitions for the determinism check, unless a question has its own number.
+        standards: Whether to judge the outputs by published standards, too, which costs time.
     """
 
     id: str
@@ -38,42 +39,42 @@ class Aspect:
 
 
 class Question(ABC):
-    """A question: it judges itself where the backend is, and describes itself if the backend dies of it.
+    """A question, which judges itself where the backend is, and describes itself if the backend dies of it.
 
-    ``block`` is the id of the part of a plan that it belongs to. The defaults are those of a question that makes one
-    call in the usual time and leaves no evidence.
+    ``block`` is the id of its part of a plan. The defaults fit a question of one call in the usual time, without
+    evidence.
     """
 
     aspect: Aspect
     block: str
     evidence: EvidenceFolder | None = None
-    """Where a violation leaves evidence; None for kinds that leave none."""
+    """The folder for the evidence of a violation; None for questions without evidence."""
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that depend on the content alone."""
+        """Twelve hexadecimal digits that depend only on the content."""
         return hashlib.sha256(self.to_line().encode()).hexdigest()[:12]
 
     @property
     def built_for(self) -> str:
-        """The dtype of its calls, where backends are built for each."""
+        """The dtype of its calls, if backends are built per dtype."""
         return ""
 
     @property
     def timeout_scale(self) -> float:
-        """How many times the usual time limit the answer may take."""
+        """Factor of the usual time limit."""
         return 1.0
 
     @abstractmethod
     def to_line(self) -> str:
-        """Write the line of JSON that identifies the question on disk while it is being answered."""
+        """Return the JSON line that identifies the question on disk while it is judged."""
 
     @abstractmethod
     def describe(self) -> Row:
         """Return the columns that follow from the question alone."""
 
     def _described(self, operator: str, dtype: str = "", index_dtype: str = "", shape: Sequence[int] = ()) -> Row:
-        """Return the columns that every question has."""
+        """Return the columns of every question."""
         return {
             "case_id": self.id,
             "case": self.to_line(),
@@ -86,27 +87,27 @@ class Question(ABC):
         }
 
     def describe_data(self) -> Row:
-        """Return the columns that follow from the data of its call, where nobody is left who has them."""
+        """Return the columns that follow from the data of its call, if the judge has died."""
         return {}
 
     @abstractmethod
     def judge(self, backend: Backend) -> Row:
-        """Return the row; whatever the implementation does short of dying becomes a verdict."""
+        """Return the row; everything except death becomes a verdict."""
 
     def expected_checks(self) -> tuple[str, ...]:
-        """List the checks that are sure to judge a conforming answer, whatever the data; there may be more."""
+        """Return the checks that judge a conforming answer in any case; more may follow from the data."""
         return ()
 
     def auxiliary_calls(self) -> tuple[Question, ...]:
-        """Make a question of each call besides its own that judging it makes."""
+        """Return a question for each further call that judging it makes."""
         return ()
 
     def without_auxiliary(self, ids: Collection[str]) -> Self:  # noqa: ARG002
-        """Leave out the auxiliary calls of these ids."""
+        """Return the question without the auxiliary calls of these ids."""
         return self
 
     def with_evidence_dir(self, evidence: EvidenceFolder) -> Self:  # noqa: ARG002
-        """Leave evidence of a violation there, if the kind of question leaves any."""
+        """Return the question with a folder for evidence, if its kind has evidence."""
         return self
 
 
@@ -120,12 +121,12 @@ def verdict(kind: Verdict, reason: str = "", findings: Sequence[Finding] = ()) -
 
 
 def not_judged(kind: Verdict, reason: str) -> Row:
-    """Return the columns of a verdict that no check has come to."""
+    """Return the columns of a verdict without any check."""
     return verdict(kind, reason) | {"checks_judged": []}
 
 
 def judged(findings: Sequence[Finding]) -> Row:
-    """Return the columns of a verdict; what was seen from inside comes first, for it is why a value is wrong."""
+    """Return the columns of a verdict; a sanitizer's report comes first, because it explains wrong values."""
     if not findings:
         return verdict(Verdict.CONFORMS)
     seen = [finding.mismatch.message for finding in findings[1:] if finding.check == SANITIZER]
@@ -133,9 +134,9 @@ def judged(findings: Sequence[Finding]) -> Row:
 
 
 def not_survived(question: Question, kind: Verdict, reason: str, written: str = "") -> Row:
-    """Return the row of a question that nobody is left to answer: ``kind`` says whether by a crash or a time-out.
+    """Return the row of a question that killed its process; ``kind`` is a crash or a timeout.
 
-    ``written`` says what the call had put out until then.
+    ``written`` describes the call's output at that time.
     """
     described = question.describe() | question.describe_data()
     row = described | verdict(kind, reason, [Finding(SURVIVAL, Mismatch(reason, got=written))])

@@ -1,4 +1,4 @@
-"""Scores: what a search beyond the plan drives towards."""
+"""Scores: the values that a search beyond the plan maximises."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from poolproof.reports.rows.schema import Row
 
 
 def scores(row: Row) -> dict[str, float]:
-    """Score a judged backward for ``hypothesis.target``; empty if nothing was measured.
+    """Return the scores of a judged backward for ``hypothesis.target``; empty without measurements.
 
-    share
-        Of what the accumulation model allows, the largest part that the error of a cell took: 1 is the bound. Cells
-        that allow one value only do not count.
-    ulp
-        Largest error of a cell, in ulps of the larger of its sums of positive and of negative gradients.
+    ``share``: largest share of its error bound that a cell used; 1 is the bound. Cells with one admissible value do not
+    count.
+
+    ``ulp``: largest error of a cell, in ulps of the larger of its sums of positive and of negative gradients.
     """
     errors = [error for error in row.get("k_error") or () if error is not None and isfinite(error)]
     if not errors:

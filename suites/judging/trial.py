@@ -1,6 +1,6 @@
-"""A trial: one case on one backend, with the runs that checks need, and the exact truth they are held against.
+"""A trial: one case on one backend, with the runs that checks need, and the exact expected result.
 
-Runs are made on demand and cached, so that two checks that need the same variation share it.
+Runs are made on demand and cached: checks share the same variation.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from poolproof.suites.judging.decoder import Fault, decode, inferred_indices
 from poolproof.suites.judging.expected import excuse, has_call, refusal, unsupported
 
 SCALE = 3
-"""The power of two by which gradients are multiplied to see grad_input multiplied by it."""
+"""Exponent of the power of two for the gradients of `scale_equivariance`."""
 
 
 @dataclass(eq=False)
 class ExecutedCall:
-    """One executed call."""
+    """A call with its outcome."""
 
     call: Call
     outcome: Outcome
@@ -54,14 +54,17 @@ class ExecutedCall:
 
 
 _Variation = tuple[str, Any]
-"""What is other in a run than in the first: its kind, and the number, dtype or exponent."""
+"""The difference of a run from the first: its kind, and the number, dtype or exponent."""
 
 NOT_MADE = "the forward does not make "
-"""How the reason begins of a case whose forward was not made; what, and why, follow."""
+"""Start of the reason for a case without a forward; the missing tensor and the cause follow."""
 
 
 class VariationFailed(Exception):
-    """A variation of a case that completed did not complete itself; ``excuse`` is that of who is not accused of it."""
+    """A variation of a completed case did not complete.
+
+    ``excuse`` is the verdict if that is nobody's fault, else None.
+    """
 
     def __init__(self, reason: str, excuse: Verdict | None = None) -> None:
         super().__init__(reason)
@@ -71,7 +74,7 @@ class VariationFailed(Exception):
 class ProducerFailed(Exception):
     """The backend's own forward did not make the mask, or the indices, that a case needs; the text says why.
 
-    ``verdict`` is that of the case: refused, where the forward was as its documents say that it may, or not run.
+    ``verdict`` is that of the case: refused if the documents allow the forward's refusal, otherwise not run.
     """
 
     def __init__(self, reason: str, verdict: Verdict = Verdict.NOT_RUN) -> None:
@@ -81,10 +84,10 @@ class ProducerFailed(Exception):
 
 @dataclass(eq=False)
 class Trial:
-    """``case`` on ``backend``. ``repeats`` is how many further runs the determinism check may spend.
+    """A case on a backend. ``repeats`` is the number of further runs for the determinism check.
 
-    ``excluded_ids`` are ids of cases that are not to be called before it; ``checks`` are those that will judge it.
-    For the check `state`: the call is made again after ``neighbours``, and the calls of each of the ``pairs`` in turn.
+    Cases of ``excluded_ids`` must not be called before it; ``checks`` will judge it. The check `state` repeats the call
+    after ``neighbours``, and makes the calls of each of the ``pairs`` in turn.
     """
 
     case: Case
@@ -100,7 +103,7 @@ class Trial:
 
     @cached_property
     def operands(self) -> CaseOperands:
-        """The operands; `ProducerFailed` where they need a mask, or indices, that the backend does not make."""
+        """The operands; `ProducerFailed` if they need a mask, or indices, that the backend does not make."""
         operands, case = make_operands(self.case), self.case
         if case.api.is_backward and not self.backend.abilities(case.api).indices and not case.has_empty_window:
             return self._on_own_indices(operands)
@@ -113,7 +116,7 @@ class Trial:
         return replace(operands, indices=indices.reshape(operands.indices.shape))
 
     def _on_own_indices(self, operands: CaseOperands) -> CaseOperands:
-        """Take the indices of an implementation that takes none: those of its own rule, or of its own choice."""
+        """Return the operands with the indices of a backward that takes none: those of its rule, or those it chose."""
 
         def sums_of(operands: CaseOperands) -> Float64 | None:
             run = ExecutedCall(call := allocate(operands), self.backend.run(call))
@@ -138,21 +141,20 @@ class Trial:
 
     @cached_property
     def baseline(self) -> ExecutedCall:
-        """The case as it is, on memory filled with the first poison.
+        """The first run of the case, on memory filled with the first poison.
 
-        Variations of it that checks need anyway are called along with it if the inputs are small: to ask a host takes
-        longer than they do.
+        If the inputs are small, the variations that checks need are called with it: a request to a host takes longer.
         """
         call = allocate(self.operands)
         is_small = all(len(call.tensors[name].buffer) <= SMALL for name in call.operator.inputs)
         foreseen = list(self._needed_variations()) if is_small else []
         varied = [self._varied(key) for key in foreseen]
-        outcome, *others = self.backend.run_all([call, *varied])
-        self._made_ahead = dict(zip(foreseen, map(ExecutedCall, varied, others), strict=False))
+        outcome, *outcomes = self.backend.run_all([call, *varied])
+        self._made_ahead = dict(zip(foreseen, map(ExecutedCall, varied, outcomes), strict=False))
         return ExecutedCall(call, outcome)
 
     def _needed_variations(self) -> Iterator[_Variation]:
-        """Yield the variations that the checks need of a call that completes."""
+        """Yield the variations that the checks need if the call completes."""
         if "repeat" in self.checks and self.repeats:
             yield "repeat", 1
         if "layout_invariance" in self.checks and self.case.layouts:
@@ -160,14 +162,14 @@ class Trial:
         if "index_dtype_invariance" in self.checks and self.other_index_dtype:
             yield "index_dtype", self.other_index_dtype
         if "scale_equivariance" in self.checks and self.case.api.is_backward:
-            with np.errstate(invalid="ignore"):  # NaN in formats that numpy has not by itself
+            with np.errstate(invalid="ignore"):  # NaN in formats that are not numpy's own
                 stays_finite = np.abs(self.operands.gradient).max(initial=0) < self.fmt.max / 2.0 ** (SCALE + 1)
             if stays_finite:
                 yield "scale", SCALE
 
     @cached_property
     def other_index_dtype(self) -> str:
-        """Another dtype of indices that the backend takes; empty if there is none."""
+        """Another index dtype that the backend takes; empty if there is none."""
         case, other = self.case, {"int32": "int64", "int64": "int32"}.get(self.case.index_dtype, "")
         return other if other and unsupported(self.backend, case.api, case.dtype, other) is None else ""
 
@@ -185,19 +187,19 @@ class Trial:
 
     @cached_property
     def summary(self) -> Summary:
-        """What the judgement of grad_input of the first run comes to; backward operators only."""
+        """The judgement of grad_input of the first run; only for backward operators."""
         chunks = self.operands.chunks(self.baseline.output("grad_input"))
         return summarise(chunks, self.case.plane_size, self.fmt, self.model)
 
     def deviations(self, ranges: Iterable[slice]) -> Iterator[Deviations]:
-        """Set ranges of flat cells of grad_input of the first run beside the exact sums.
+        """Yield the deviations of ranges of flat cells of the first run's grad_input from the exact sums.
 
-        The second implementation that some standards compare with is float32 accumulation in memory order, narrowed
-        once.
+        Some standards compare with a second implementation: float32 accumulation in memory order, rounded once at the
+        end.
         """
-        came_out = self.baseline.output("grad_input").reshape(-1)
+        flat = self.baseline.output("grad_input").reshape(-1)
         for part in ranges:
-            outputs, (cells, terms) = came_out[part].astype(np.float64), self.operands.gradients_into(part)
+            outputs, (cells, terms) = flat[part].astype(np.float64), self.operands.gradients_into(part)
             second = sequential_sums(cells, terms, outputs.size, self.fmt)
             yield Deviations(outputs, scatter_sums(cells, terms, outputs.size), self.fmt, second)
 
@@ -210,26 +212,26 @@ class Trial:
         return self.indices_of(self.baseline)
 
     def indices_of(self, run: ExecutedCall) -> Int64:
-        """Decode the indices that a run of a forward put out, of the pooled shape."""
+        """Return the decoded indices of a run of a forward, in the pooled shape."""
         return self.case.api.indices.decode(run.output("indices"), self.case.pooled_shape)
 
     @cached_property
     def cells(self) -> CellChunks:
-        """grad_input of the first run cell by cell; backward operators only."""
+        """The cells of the first run's grad_input; only for backward operators."""
         return CellChunks(self.operands, self.baseline.output("grad_input"), self.model)
 
     @cached_property
     def faults(self) -> list[Fault]:
-        """The windows that went astray, where the gradients are coded; backward operators only."""
+        """The misrouted windows, if the gradients are coded; only for backward operators."""
         return [] if self.case.has_empty_window else decode(self.operands, self.baseline.output("grad_input"))
 
     @property
     def fault_records(self) -> list[dict[str, Any]]:
-        """The first 100 faults, as rows and evidence have them."""
+        """The first 100 faults, as in rows and evidence."""
         return [fault.to_record(self.case) for fault in self.faults[:100]]
 
     def maximum_of(self, window: Sequence[int]) -> tuple[float, int]:
-        """Return (maximum, index) expected of one window, by its coordinates in the output."""
+        """Return the expected (maximum, index) of a window, given its coordinates in the output."""
         plane, number = divmod(int(np.ravel_multi_index(window, self.case.pooled_shape)), self.case.plane_windows)
         maxima, indices = forward_maximum(self.operands.planes[plane : plane + 1], self.case.axes, self.forward_rule)
         return float(maxima.flat[number]), int(indices.flat[number])
@@ -239,32 +241,32 @@ class Trial:
         return self.forward_flags_of(self.baseline)
 
     def forward_flags_of(self, run: ExecutedCall) -> Flags:
-        """Mark what is wrong with each window's maximum and index, flat in each plane; forward operators only.
+        """Return the faults of each window's maximum and index, flat in each plane; only for forward operators.
 
-        Flags about indices mean nothing where those are bits, which nobody can read.
+        Flags of indices mean nothing if these are a mask of bits.
         """
         out = run.output("out")
         indices = np.broadcast_to(-1, out.shape) if self.case.has_bit_mask else self.indices_of(run)
         return judge_forward(self.operands.planes, self.case.axes, out, indices, self.forward_rule)
 
     def repetition(self, number: int = 1) -> ExecutedCall:
-        """Make the call once more; for odd numbers on other poison, at other addresses and before tempting data."""
+        """Repeat the call; for odd numbers with other poison, at other addresses and before tempting data."""
         return self.variation("repeat", number)
 
     def equals_baseline(self, run: ExecutedCall, name: str) -> bool:
-        """Tell whether an output of another run holds the bits of the first run's; compared once for all checks."""
+        """Tell whether an output of another run has the bits of the first run's; cached for all checks."""
         key = run, name
         if key not in self._equals_baseline:
             own, other = (self.case.known(name, each.output(name)) for each in (self.baseline, run))
             self._equals_baseline[key] = are_same_bits(own, other)
             equal = (self._equals_baseline.get((run, each)) for each in self.case.api.outputs)
             if not run.outcome.strides and all(equal):
-                run.call = self.baseline.call  # of equal bits one copy is enough
+                run.call = self.baseline.call  # one copy of equal bits is enough
         return self._equals_baseline[key]
 
     @property
     def runs(self) -> list[ExecutedCall]:
-        """Those made so far whose outputs are kept, the first before all others."""
+        """The runs so far with kept outputs, the first one first."""
         return [self.baseline, *self._runs.values()]
 
     @property
@@ -272,17 +274,17 @@ class Trial:
         return [run for (kind, _), run in self._runs.items() if kind == "repeat"]
 
     def forget_variations(self) -> None:
-        """Give the memory back of all runs but the first, once every check has looked at them."""
+        """Free the memory of all runs except the first, after all checks."""
         for runs in (self._runs, self._made_ahead, self._equals_baseline):
             runs.clear()
 
     def in_mode(self, mode: str) -> ExecutedCall | None:
-        """Make the call in another way (`Backend.modes`, `Backend.variants`); None where there is none such."""
+        """Make the call in another way (`Backend.modes`, `Backend.variants`); None if it is not available."""
         run = ExecutedCall(call := self.new_call(), self.backend.run(call, mode))
         return None if run.outcome.status is Status.UNAVAILABLE else self._completed(run, f"made with {mode}")
 
     def in_sequence(self, actions: Actions, other: Trial, context: str) -> list[tuple[Trial, ExecutedCall]]:
-        """Make the call, and another trial's, among other actions; those that have results, with their trials."""
+        """Make the call, and another trial's, among other actions; return the runs with results, with their trials."""
         trials = (self, other)[: calls_in(actions)]
         calls = [trial.new_call() for trial in trials]
         result = self.backend.run_sequence(actions, calls)
@@ -292,16 +294,16 @@ class Trial:
         return [(trials[number], ExecutedCall(calls[number], outcome)) for number in result.computed]
 
     def after(self, cases: Sequence[Case]) -> ExecutedCall:
-        """Make the call once more, after calls of other cases, whatever comes of those."""
+        """Repeat the call after calls of other cases; the results of those do not matter."""
         for case in cases:
             self.backend.run(allocate(make_operands(case)))
         run = ExecutedCall(call := self.new_call(), self.backend.run(call))
         return self._completed(run, "made after other calls", is_same=True)
 
     def with_indices(self, indices: Int64) -> tuple[ExecutedCall, CaseOperands]:
-        """Run the backward on other indices, all inside the plane; return what is then expected, too.
+        """Run the backward on other indices, all inside the plane; return the run and its operands.
 
-        They are laid out as the case's own, unless those share memory, which these may not.
+        The indices get the case's own layout, unless that repeats elements.
         """
         operands = replace(self.operands, indices=indices)
         layouts = {name: self.case.layout(name) for name in self.case.api.tensors}
@@ -311,9 +313,9 @@ class Trial:
         return self._completed(run, "given the indices of its own forward"), operands
 
     def producing(self, what: str) -> Trial:
-        """Run the backend's own forward that makes ``what`` this case needs: the first whose dtypes the backend has.
+        """Run the backend's own forward that makes ``what`` this case needs, the first with dtypes of the backend.
 
-        `ProducerFailed` where it makes none.
+        `ProducerFailed` is raised if none makes it.
         """
         producer = next((each for each in producers(self.case) if has_call(self.backend, each)), None)
         if producer is None:
@@ -330,7 +332,7 @@ class Trial:
         raise ProducerFailed(f"{NOT_MADE}{what}: {outcome.message}", verdict)
 
     def _completed(self, run: ExecutedCall, context: str, is_same: bool = False) -> ExecutedCall:
-        """Return a run that completed; the `VariationFailed` of the same call again is no matter of documents."""
+        """Return a completed run; raise `VariationFailed` otherwise. No document excuses a refusal of the same call."""
         status = run.outcome.status
         if status is not Status.COMPLETED:
             reason = f"the case runs, but {context} it ends as {status}: {run.outcome.message}"
@@ -339,7 +341,7 @@ class Trial:
         return run
 
     def variation(self, kind: str, what: Any = ()) -> ExecutedCall:
-        """Run it on contiguous ``layouts``, with another ``index_dtype``, or on gradients times 2 to a ``scale``."""
+        """Return the run of a ``kind``: layouts (contiguous), index_dtype, scale (a power of 2) or repeat."""
         key = kind, what
         if key not in self._runs:
             run = self._made_ahead.pop(key, None) or ExecutedCall(call := self._varied(key), self.backend.run(call))
@@ -360,12 +362,12 @@ class Trial:
                 return allocate(self.operands.scaled(exponent))
 
     def calls_of_shapes(self, number: int) -> Iterator[Call]:
-        """Place the case in ``number`` shapes: its own and longer ones; literal data only once."""
+        """Yield the case in ``number`` shapes: its own and longer ones; a case of literal data only once."""
         for more in range(1 if self.case.literals else number):
             first, *middle, last = self.case.shape
             longer = replace(self.case, shape=(first + more % 4, *middle, last + more // 4))
             yield Trial(longer, self.backend).new_call()
 
     def new_call(self) -> Call:
-        """Place the case as it is in memory filled with the first poison."""
+        """Allocate the case's call in memory filled with the first poison."""
         return allocate(self.operands)

@@ -1,7 +1,7 @@
-"""The checks: each holds one claim against one trial and returns a mismatch when it is broken.
+"""The checks: each tests one claim on one trial, and returns a mismatch if it is broken.
 
-A check knows a trial, nothing of pytest, plans or rows, and not its own id: the registry takes it from the function's
-name. `CHECKS` is the complete list; a plan names checks by id.
+A check knows the trial, but not pytest, plans or rows. Its id is its function's name. `CHECKS` has all; plans name them
+by id.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ assert not _UNPLACED, f"a check, or its place in CHECK_ORDER of reports/rows/che
 CHECKS = {name: REGISTERED[name] for name in CHECK_ORDER}
 
 CALLS_AUXILIARIES = ("state", "round_trip", "phase_criterion")
-"""Checks that make calls of other cases in the process of the call that they judge: neighbours, producers, other calls
-of a sequence."""
+"""Checks that call further cases in the judged call's process: neighbours, producers, other calls of a sequence."""
 
 USUAL = tuple(name for name in CHECKS if name not in {"modes", "state", "streams", "round_trip", "memory_kept"})
-"""Checks of every aspect; the costly ones belong to an aspect of their own."""
+"""Checks of every aspect; costly checks belong to an aspect of their own."""
 
 
 def expected_checks(case: Case, ids: Iterable[str]) -> tuple[str, ...]:
-    """Select the checks that judge the case whatever the backend and the data are, if it conforms."""
+    """Return the ids of the checks that judge the case if it conforms, for any backend and data."""
     checks = [CHECKS[name] for name in ids if CHECKS[name].is_shown_by is None]
     return tuple(check.id for check in checks if check.applies is None or check.applies(case))
 
 
 def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Finding]]:
-    """Return (checks that judged, what they found) for a trial whose first run completed.
+    """Return (checks that judged, their findings) of a trial with a completed first run.
 
-    An output of another shape or dtype than was given, which `results` finds first, is all that is said: nothing else
-    can be held against it. With other strides it is read as its caller reads it, and judged. `VariationFailed` where
-    somebody is accused of it, or nothing is wrong.
+    If `results` finds another shape or dtype, that is the only finding: no other check can read the output. Other
+    strides do not stop the checks. `VariationFailed` is raised if it is the implementation's fault, or if there is no
+    finding.
     """
     assert trial.baseline.outcome.status is Status.COMPLETED
     judged, findings, excused = [], [], None
@@ -49,15 +48,15 @@ def run_checks(trial: Trial, ids: tuple[str, ...]) -> tuple[list[str], list[Find
         if (check.applies and not check.applies(trial.case)) or (check.is_shown_by and not check.is_shown_by(trial)):
             continue
         try:
-            found = check.find(trial)
+            mismatch = check.find(trial)
         except VariationFailed as error:
             if not error.excuse:
                 raise
             excused = error
             continue
         judged.append(check.id)
-        if found:
-            findings.append(Finding(check.id, found))
+        if mismatch:
+            findings.append(Finding(check.id, mismatch))
             if check.id == "results" and other_shape(trial.baseline):
                 break
     if excused and not findings:

@@ -48,7 +48,7 @@ def _cell_of(run: ExecutedCall, window: Element) -> str:
 
 
 def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element], str]) -> Mismatch | None:
-    """Report the first window that is wrong in one way."""
+    """Return the first window that is wrong in one way."""
     if not np.bitwise_or.reduce(trial.forward_flags.ravel()) & kind:
         return None
     wrong = (trial.forward_flags.reshape(trial.case.pooled_shape) & kind) != 0
@@ -67,12 +67,12 @@ def empty_window(trial: Trial) -> Mismatch | None:
     outside = empty & ((indices < -1) | (indices >= trial.case.plane_size))
     legal, why = f"-1 .. {trial.case.plane_size - 1}", "or the backward would write outside the plane"
     expected = maximum_without_cells(trial.forward_rule, trial.fmt)
-    found = wrong_window(trial, "out", empty & (out != expected), out, number(expected))
-    return found or wrong_element("indices", outside, indices, legal, reason=why)
+    mismatch = wrong_window(trial, "out", empty & (out != expected), out, number(expected))
+    return mismatch or wrong_element("indices", outside, indices, legal, reason=why)
 
 
 def wrong_maxima(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
-    """Report the first window whose maximum or index a forward gets wrong."""
+    """Return the first window with a wrong maximum or index in a further run of a forward."""
     flags = trial.forward_flags_of(run).reshape(trial.case.pooled_shape)
     if not np.any(flags):
         return None

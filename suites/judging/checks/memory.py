@@ -1,4 +1,4 @@
-"""Checks of what is written: every element of the outputs, nothing else in memory, and nothing of the process."""
+"""Checks of what is written: every output element, nothing else in memory, and no state of the process."""
 
 from __future__ import annotations
 
@@ -33,30 +33,35 @@ from poolproof.suites.judging.comparing import (
 from poolproof.suites.judging.findings import Mismatch, element_text, first_element, mismatch
 from poolproof.suites.judging.trial import Trial
 
-_MOST_SAID = 4
-"""How many of the things that were seen from inside are told."""
+_MOST_SHOWN = 4
+"""Most reports of a sanitizer in a message."""
 
-_BATCHES, _PROVING = 5, 15
-"""Batches of equal calls, and as many as show that what grows from one to the next is no cache that fills."""
+_BATCHES = 5
+"""Batches of equal calls."""
 
-_CALLS, _BYTES = 200, 24
-"""Calls of a batch from which on its growth means something, and the least that a leak adds with each of them: the C
-library gives no less than 32 bytes. What a thread keeps for itself grows more slowly, for long on a busy machine."""
+_PROVING = 15
+"""Batches that tell a leak from a cache that fills: growth in all of them is a leak."""
+
+_CALLS = 200
+"""Fewest calls of a batch for growth of host memory to count: threads keep memory for long on a busy machine."""
+
+_BYTES = 24
+"""Least bytes that a leak adds per call: the C library allocates at least 32."""
 
 _SHAPES = 16
-"""Shapes of the calls in a batch of different ones: what is kept for each shape anew grows with these alone."""
+"""Shapes of the calls in a batch of different ones, which shows what is kept for each new shape."""
 
 
 @check("outputs keep the shape, dtype and strides they were given", leaves_memory_intact=True)
 def results(trial: Trial) -> Mismatch | None:
-    """Strides count of axes with more than one element."""
+    """Compare strides only of axes with more than one element."""
     run = trial.baseline
     if other := other_shape(run):
         return other
     for name in run.outcome.strides:
         tensor, strides = run.call.tensors[name], run.strides(name)
         pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
-        if 0 not in tensor.shape and any(size > 1 and read != own for size, read, own in pairs):
+        if 0 not in tensor.shape and any(size > 1 and read != given for size, read, given in pairs):
             reason = "as the tensor was handed in"
             return mismatch(f"the strides of {name} after the call", list(strides), list(tensor.strides), reason)
     return None
@@ -66,7 +71,7 @@ def results(trial: Trial) -> Mismatch | None:
 def written(trial: Trial) -> Mismatch | None:
     for name in trial.case.api.outputs:
         if trial.equals_baseline(trial.repetition(), name):
-            continue  # of which an element that kept its poison, another one each time, has none
+            continue  # unwritten elements would differ: each run has another poison
         outputs = [trial.case.known(name, run.output(name)) for run in (trial.baseline, trial.repetition())]
         unwritten_of = partial(_unwritten, poisons(trial.case))
         if anywhere(unwritten_of, *outputs):
@@ -94,7 +99,7 @@ def inputs_untouched(trial: Trial) -> Mismatch | None:
 
 
 def _holds_operands(trial: Trial, name: str) -> bool:
-    """Tell whether an input of numbers without gaps is as it was; of no other, to be rebuilt, that is told."""
+    """Tell whether a dense numeric input is unchanged; False also if only a rebuilt input can show it."""
     filled = {"self": trial.operands.values, "grad_output": trial.operands.gradient}.get(name)
     tensor = trial.baseline.call.tensors[name]
     if filled is None or not (trial.case.forms[name].is_dense and has_intact_guards(tensor, poisons(trial.case)[0])):
@@ -119,7 +124,7 @@ def memory_untouched(trial: Trial) -> Mismatch | None:
 
 
 def _has_place_for_all(tensor: Tensor, poison: int) -> bool:
-    """Tell whether nothing was written beyond the storage of an output, and in it as many places as it has elements."""
+    """Tell whether the written gaps of an output can hold its unwritten elements, and its guards are intact."""
     in_gaps = lies_outside(tensor) & ~holds_poison(tensor.buffer.view(tensor.dtype), GAP_FILL)
     is_left = holds_poison(tensor.array, poison)
     return has_intact_guards(tensor, GAP_FILL) and bool(np.count_nonzero(in_gaps) >= np.count_nonzero(is_left))
@@ -130,11 +135,11 @@ def _has_place_for_all(tensor: Tensor, poison: int) -> bool:
     is_shown_by=lambda trial: trial.baseline.outcome.sanitizer is not None,
 )
 def sanitizer(trial: Trial) -> Mismatch | None:
-    said = next((run.outcome.sanitizer for run in trial.runs if run.outcome.sanitizer), None)
-    if not said:
+    reports = next((run.outcome.sanitizer for run in trial.runs if run.outcome.sanitizer), None)
+    if not reports:
         return None
-    more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
-    return Mismatch("; ".join(said[:_MOST_SAID]) + more, got=said[0])
+    more = f"; and {len(reports) - _MOST_SHOWN} more" if len(reports) > _MOST_SHOWN else ""
+    return Mismatch("; ".join(reports[:_MOST_SHOWN]) + more, got=reports[0])
 
 
 @check(
@@ -143,7 +148,7 @@ def sanitizer(trial: Trial) -> Mismatch | None:
     is_shown_by=lambda trial: trial.repeats > 1 and trial.backend.memory_after(trial.new_call(), 0) != MemoryInUse(),
 )
 def memory_kept(trial: Trial) -> Mismatch | None:
-    """Measure from batch to batch, by the first of which caches have settled; what grows is watched for long."""
+    """Compare the memory between batches; caches settle in the first, and growth extends the test to `_PROVING`."""
     call, backend, each = trial.new_call(), trial.backend, max(trial.repeats // _BATCHES, 1)
     kinds = {"identical": [call]} | ({"refused": [call]} if can_run(backend, REFUSED) else {})
     for kind, calls in (kinds | {"different": [*trial.calls_of_shapes(_SHAPES)]}).items():
@@ -163,12 +168,12 @@ def memory_kept(trial: Trial) -> Mismatch | None:
 
 
 def _memory_after(backend: Backend, calls: Sequence[Call], times: int, refused: bool) -> MemoryInUse:
-    """Return what is in use after each of the calls was made ``times`` times."""
+    """Return the memory in use after ``times`` calls of each of ``calls``."""
     return [backend.memory_after(call, times, refused) for call in calls][-1]
 
 
 def _grows_always(levels: Sequence[MemoryInUse], calls: int) -> bool:
-    """Tell whether in each of the batches of so many calls the process took more memory, as where each call leaks."""
+    """Tell whether host memory grew in every batch of ``calls`` calls, at least as much as a leak in each call."""
     grown = [(after.host or 0) - (before.host or 0) for before, after in pairwise(levels)]
     return calls >= _CALLS and min(grown) >= _BYTES * calls
 
@@ -186,6 +191,6 @@ def process_untouched(trial: Trial) -> Mismatch | None:
     if not changed:
         return None
     what, before, after = changed[0]
-    others = ", ".join(name for name, _, _ in changed[1:])
-    reason = f"and {others} changed, too" if others else ""
+    further = ", ".join(name for name, _, _ in changed[1:])
+    reason = f"and {further} changed, too" if further else ""
     return mismatch(f"{what} of the process after the call", after, before, reason)

@@ -1,4 +1,4 @@
-"""The registry of checks: what a check is, and the conditions under which one applies."""
+"""The registry of checks, and the conditions under which a check applies."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ Judge = Callable[[Trial], Mismatch | None]
 
 @dataclass(frozen=True)
 class Check:
-    """One claim about every trial that it applies to; ``find`` returns None when the claim holds.
+    """A claim about every trial that it applies to.
 
-    It applies to cases for which ``applies`` holds, and of those to trials that can show it, where ``is_shown_by`` says
-    so; where either is None, to all. A trial that cannot show it is not counted as judged by this check.
-    ``leaves_memory_intact``: wrong values in the outputs break it, which are no sign of damage to the process.
+    Attributes:
+        find: Returns None if the claim holds.
+        applies: Selects the cases; None for all.
+        is_shown_by: Selects the trials of these cases that can show it; None for all. Others do not count as judged.
+        leaves_memory_intact: Only wrong output values break it, which are no sign of damage to the process.
     """
 
     id: str
@@ -38,7 +40,7 @@ def check(
     is_shown_by: Callable[[Trial], bool] | None = None,
     leaves_memory_intact: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Register the function below as the check of its name."""
+    """Register the decorated function as the check of its name."""
 
     def register(find: Judge) -> Judge:
         REGISTERED[find.__name__] = Check(find.__name__, claim, find, applies, is_shown_by, leaves_memory_intact)
@@ -48,7 +50,7 @@ def check(
 
 
 def is_full_backward(case: Case) -> bool:
-    """Tell whether every gradient has a cell to go to."""
+    """Tell whether every gradient has a cell."""
     return case.api.is_backward and not case.has_empty_window
 
 

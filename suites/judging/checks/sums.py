@@ -46,7 +46,7 @@ def unreached(trial: Trial) -> Mismatch | None:
 
 
 def _data_is_exact(trial: Trial) -> bool:
-    """Tell whether every cell's sum is certain in every order, and a plane's sum fits into float64."""
+    """Tell whether every cell has one possible sum in any order, and a plane's sum fits into float64."""
     summary = trial.summary.tally
     certain = summary.single_valued == summary.cells and not summary.special and not summary.inexact_sums
     return certain and 0.0 < summary.total < 2.0 ** (min(summary.least_lattice, 900) + 53)
@@ -71,7 +71,7 @@ def plane_sum(trial: Trial) -> Mismatch | None:
 
 
 def _has_producer(trial: Trial) -> bool:
-    """Tell whether the trial takes indices that somebody else than its own forward can make."""
+    """Tell whether the backend takes indices that a forward other than the trial's own can make."""
     is_readable = not trial.case.has_bit_mask and 0 not in trial.case.shape
     return is_readable and trial.backend.abilities(trial.case.api).indices
 
@@ -95,9 +95,9 @@ def round_trip(trial: Trial) -> Mismatch | None:
 
 
 def wrong_sums(trial: Trial, run: ExecutedCall, operands: CaseOperands, context: str) -> Mismatch | None:
-    """Report the first cell of grad_input that a backward on ``operands`` fills with what cannot be.
+    """Return the first cell of grad_input that a backward on ``operands`` fills with an inadmissible value.
 
-    Where it is the first run once more, that one is judged already.
+    A result equal to the first run's reuses its judgement.
     """
     outputs, baseline = run.output("grad_input"), trial.baseline.output("grad_input")
     is_first = np.array_equal(operands.indices, trial.operands.indices) and are_same_bits(outputs, baseline)
@@ -114,7 +114,7 @@ def _summary(trial: Trial, operands: CaseOperands, outputs: NDArray[Any]) -> Sum
 
 
 def _scales_exactly(trial: Trial) -> bool:
-    """Tell whether multiplying by 2**3 leaves every term and every partial sum finite and none subnormal."""
+    """Tell whether multiplying by 2**3 keeps every term and partial sum finite and normal."""
     if not trial.is_deterministic:
         return False
     summary = trial.summary.tally
@@ -125,12 +125,12 @@ def _scales_exactly(trial: Trial) -> bool:
 @check("gradients times 8 give grad_input times 8", is_full_backward, _scales_exactly)
 def scale_equivariance(trial: Trial) -> Mismatch | None:
     outputs = trial.variation("scale", SCALE).output("grad_input"), trial.baseline.output("grad_input")
-    if not anywhere(_scaled_otherwise, *outputs):
+    if not anywhere(_differs_scaled, *outputs):
         return None
-    wrong = where(_scaled_otherwise, *outputs)
+    wrong = where(_differs_scaled, *outputs)
     expected = number(float(outputs[1][first_element(wrong)]) * 2.0**SCALE)
     return wrong_element("grad_input", wrong, outputs[0], expected, f"with gradients times {2**SCALE}")
 
 
-def _scaled_otherwise(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.bool_]:
+def _differs_scaled(scaled: NDArray[Any], plain: NDArray[Any]) -> NDArray[np.bool_]:
     return differs(scaled.astype(np.float64), plain.astype(np.float64) * 2.0**SCALE)

@@ -1,4 +1,4 @@
-"""Checks of other ways to make a call: again, in another layout, mode or dtype of indices, and among other calls."""
+"""Checks of other ways to make a call: again, in other layouts, modes, index dtypes, and among other calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def modes(trial: Trial) -> Mismatch | None:
 
 
 def is_held_to_criterion(case: Case) -> bool:
-    """Tell whether `wrong_by_itself` can judge its runs."""
+    """Tell whether `wrong_by_itself` can judge runs of the case."""
     return is_full_backward(case) or is_forward_with_readable_indices(case)
 
 
@@ -70,7 +70,7 @@ def variants(trial: Trial) -> Mismatch | None:
 
 
 def wrong_by_itself(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
-    """Report what is wrong with a run, whatever the first gave."""
+    """Return the mismatch of a run by the criterion, independent of the first run."""
     if other := other_shape(run):
         return replace(other, message=f"{context}: {other.message}")
     if trial.case.api.is_backward:
@@ -78,13 +78,13 @@ def wrong_by_itself(trial: Trial, run: ExecutedCall, context: str) -> Mismatch |
     return wrong_maxima(trial, run, context)
 
 
-def with_blame(trial: Trial, found: Mismatch | None, runs: Mapping[str, ExecutedCall]) -> Mismatch | None:
-    """Add to a difference between ``runs``, by their names, which of them are wrong by the criterion."""
-    if not found or not is_held_to_criterion(trial.case):
-        return found
+def with_blame(trial: Trial, mismatch: Mismatch | None, runs: Mapping[str, ExecutedCall]) -> Mismatch | None:
+    """Add to a difference between ``runs``, by name, which of them are wrong by the criterion."""
+    if not mismatch or not is_held_to_criterion(trial.case):
+        return mismatch
     wrong = [name for name, run in runs.items() if wrong_by_itself(trial, run, name)]
-    said = f"by the criterion {' and '.join(wrong) or 'none'} {'are' if len(wrong) > 1 else 'is'} wrong"
-    return replace(found, message=f"{found.message}; {said}")
+    blame = f"by the criterion {' and '.join(wrong) or 'none'} {'are' if len(wrong) > 1 else 'is'} wrong"
+    return replace(mismatch, message=f"{mismatch.message}; {blame}")
 
 
 @check(
@@ -100,9 +100,9 @@ def _can_run_any(trial: Trial, sequences: Mapping[str, Actions]) -> bool:
 
 
 def _in_sequences(trial: Trial, sequences: Mapping[str, Actions]) -> Mismatch | None:
-    """Find what is wrong with the call in a sequence, or with one on other data, which is made alone first.
+    """Return the mismatch of the call, or of one on other data, in a sequence.
 
-    What is wrong with that alone is no matter of sequences.
+    A plain call on the other data is made first: its own faults are not those of the sequence.
     """
     other = Trial(replace(trial.case, seed=trial.case.seed ^ 1, literals=()), trial.backend)
     for name, actions in sequences.items():
@@ -117,17 +117,17 @@ def _in_sequences(trial: Trial, sequences: Mapping[str, Actions]) -> Mismatch | 
 
 
 def _disturbed(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
-    """Find what is wrong with a run that was made as ``context`` says."""
-    seen = () if trial.baseline.outcome.sanitizer else run.outcome.sanitizer  # the check `sanitizer` says the first's
-    if said := run.outcome.guard_violations or seen:
-        return Mismatch(f"{context}: {'; '.join(said)}")
+    """Return the mismatch of a run that was made as ``context`` says."""
+    seen = () if trial.baseline.outcome.sanitizer else run.outcome.sanitizer  # `sanitizer` reports the first run's
+    if reports := run.outcome.guard_violations or seen:
+        return Mismatch(f"{context}: {'; '.join(reports)}")
     found = other_values(trial, run, trial.baseline, context, "as the plain call gave")
     return with_blame(trial, found, {"the plain call": trial.baseline, f"the call {context}": run})
 
 
 @check("what was called before changes nothing")
 def state(trial: Trial) -> Mismatch | None:
-    """Nor does it change what comes after: of two calls that differ in exactly one parameter both are right."""
+    """Also check the calls after it: of two calls that differ in one parameter, both must be right."""
     after = trial.after(trial.neighbours)
     found = other_values(trial, after, trial.baseline, "after other calls", "as before them")
     found = with_blame(trial, found, {"the call before them": trial.baseline, "the call after them": after})
@@ -151,7 +151,7 @@ def state(trial: Trial) -> Mismatch | None:
 
 
 def _takes_other_indices(trial: Trial) -> bool:
-    """Tell whether the call runs with another dtype of indices; where a refusal accuses nobody it need not."""
+    """Tell whether the call runs with another index dtype; False after a refusal that is nobody's fault."""
     try:
         return bool(trial.other_index_dtype and trial.variation("index_dtype", trial.other_index_dtype))
     except VariationFailed as error:
